@@ -84,7 +84,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """Base of the report's structures: immutable, fields by name."""
 
 
-class Who(Claim, kw_only=True):
+class Who(Claim, frozen=True, kw_only=True):
     """Somebody a finding speaks of: a process, or something named only by its label."""
 
     label: str
@@ -101,7 +101,7 @@ class Who(Claim, kw_only=True):
     role: str | None = None
 
 
-class Evidence(Claim, kw_only=True):
+class Evidence(Claim, frozen=True, kw_only=True):
     """One observed fact that supports a finding."""
 
     kind: str
@@ -110,7 +110,7 @@ class Evidence(Claim, kw_only=True):
     text: str
 
 
-class Link(Claim, kw_only=True):
+class Link(Claim, frozen=True, kw_only=True):
     """One edge of the wait-for graph: `waiter` waits for `target`."""
 
     waiter: Who
@@ -121,7 +121,7 @@ class Link(Claim, kw_only=True):
     certainty: Certainty
 
 
-class Finding(Claim, kw_only=True):
+class Finding(Claim, frozen=True, kw_only=True):
     """One rule's claim about named processes, with evidence."""
 
     id: str
@@ -139,7 +139,7 @@ class Finding(Claim, kw_only=True):
     """The longest way from a waiter nobody waits for down to `who`."""
 
 
-class Verdict(Claim, kw_only=True):
+class Verdict(Claim, frozen=True, kw_only=True):
     state: State
     summary: str
     certainty: Certainty
@@ -147,7 +147,7 @@ class Verdict(Claim, kw_only=True):
     """The next command to type."""
 
 
-class NodeSummary(Claim, kw_only=True):
+class NodeSummary(Claim, frozen=True, kw_only=True):
     """One node in the report."""
 
     name: str
@@ -160,7 +160,7 @@ class NodeSummary(Claim, kw_only=True):
     answered: bool = True
 
 
-class ProcessSummary(Claim, kw_only=True):
+class ProcessSummary(Claim, frozen=True, kw_only=True):
     """One process in the report: who it is and what its telling thread did."""
 
     who: Who
@@ -177,7 +177,7 @@ class ProcessSummary(Claim, kw_only=True):
     thread: str | None = None
 
 
-class StackClass(Claim, kw_only=True):
+class StackClass(Claim, frozen=True, kw_only=True):
     """Processes whose telling threads stand in the same place."""
 
     frames: tuple[str, ...]
@@ -188,7 +188,7 @@ class StackClass(Claim, kw_only=True):
     """What kind of place it is: ``collective``, ``ray.get``, ``idle``, ..."""
 
 
-class World(Claim, kw_only=True):
+class World(Claim, frozen=True, kw_only=True):
     """A set of ranks that do collectives together."""
 
     name: str
@@ -199,7 +199,7 @@ class World(Claim, kw_only=True):
     source: str | None = None
 
 
-class AwaitClass(Claim, kw_only=True):
+class AwaitClass(Claim, frozen=True, kw_only=True):
     """Asyncio tasks of one process with equal await chains."""
 
     process: str
@@ -210,7 +210,7 @@ class AwaitClass(Claim, kw_only=True):
     """Names of the first few."""
 
 
-class Report(Claim, kw_only=True):
+class Report(Claim, frozen=True, kw_only=True):
     """The answer: verdict, findings (roots first, best first), gaps, and what was seen."""
 
     schema: str = SCHEMA

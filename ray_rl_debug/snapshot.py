@@ -17,7 +17,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all stored structures: immutable, fields by name, defaults not written."""
 
 
-class Gap(Fact, kw_only=True):
+class Gap(Fact, frozen=True, kw_only=True):
     """A fact we tried to get and did not."""
 
     id: str
@@ -34,7 +34,7 @@ class Gap(Fact, kw_only=True):
 # --- stacks ----------------------------------------------------------------------------------------------------------
 
 
-class Frame(Fact, kw_only=True):
+class Frame(Fact, frozen=True, kw_only=True):
     """One place in a stack. Interned once per node in `Node.frames`."""
 
     function: str
@@ -44,7 +44,7 @@ class Frame(Fact, kw_only=True):
     line: int | None = None
 
 
-class Local(Fact, kw_only=True):
+class Local(Fact, frozen=True, kw_only=True):
     """One local variable of a frame of torch's or Ray's own code (never of user code)."""
 
     frame: int
@@ -53,7 +53,7 @@ class Local(Fact, kw_only=True):
     value: str
 
 
-class ThreadSample(Fact, kw_only=True):
+class ThreadSample(Fact, frozen=True, kw_only=True):
     """One thread's stack at one moment."""
 
     stack: int
@@ -67,7 +67,7 @@ class ThreadSample(Fact, kw_only=True):
     locals: tuple[Local, ...] = ()
 
 
-class Sample(Fact, kw_only=True):
+class Sample(Fact, frozen=True, kw_only=True):
     """The stacks of one process at one moment."""
 
     at_s: float
@@ -80,7 +80,7 @@ class Sample(Fact, kw_only=True):
 # --- one process -----------------------------------------------------------------------------------------------------
 
 
-class Thread(Fact, kw_only=True):
+class Thread(Fact, frozen=True, kw_only=True):
     """What the kernel says of one thread over the sampling window."""
 
     tid: int
@@ -96,7 +96,7 @@ class Thread(Fact, kw_only=True):
     """CPU time, user and system, spent during the window."""
 
 
-class Socket(Fact, kw_only=True):
+class Socket(Fact, frozen=True, kw_only=True):
     """One socket that a process holds."""
 
     family: str
@@ -115,7 +115,7 @@ class Socket(Fact, kw_only=True):
     retransmits: int | None = None
 
 
-class OpenFile(Fact, kw_only=True):
+class OpenFile(Fact, frozen=True, kw_only=True):
     """A file, FIFO, pipe or device a process holds open (regular libraries are left out)."""
 
     fd: int
@@ -130,7 +130,7 @@ class OpenFile(Fact, kw_only=True):
     """``type source`` of the mount for network file systems (nfs, fuse, lustre, ...)."""
 
 
-class FileLock(Fact, kw_only=True):
+class FileLock(Fact, frozen=True, kw_only=True):
     """One row of ``/proc/locks``; a waiter has ``waiting`` set and the same lock id as its holder."""
 
     lock: int
@@ -144,7 +144,7 @@ class FileLock(Fact, kw_only=True):
     waiting: bool = False
 
 
-class ObjectRefWait(Fact, kw_only=True):
+class ObjectRefWait(Fact, frozen=True, kw_only=True):
     """ObjectRefs a thread waits for in ``ray.get`` or ``ray.wait``."""
 
     call: str
@@ -156,7 +156,7 @@ class ObjectRefWait(Fact, kw_only=True):
     """False when py-spy showed only the first few of a longer list."""
 
 
-class AwaitFrame(Fact, kw_only=True):
+class AwaitFrame(Fact, frozen=True, kw_only=True):
     """One coroutine of an await chain."""
 
     function: str
@@ -164,7 +164,7 @@ class AwaitFrame(Fact, kw_only=True):
     line: int | None = None
 
 
-class Awaited(Fact, kw_only=True):
+class Awaited(Fact, frozen=True, kw_only=True):
     """What an asyncio task finally waits for."""
 
     kind: str
@@ -183,7 +183,7 @@ class Awaited(Fact, kw_only=True):
     delay_s: float | None = None
 
 
-class AsyncTask(Fact, kw_only=True):
+class AsyncTask(Fact, frozen=True, kw_only=True):
     """One suspended or running asyncio task, read from outside."""
 
     address: int
@@ -199,7 +199,7 @@ class AsyncTask(Fact, kw_only=True):
     """Unchanged between two reads of this snapshot."""
 
 
-class Process(Fact, kw_only=True):
+class Process(Fact, frozen=True, kw_only=True):
     """One process of the job or of Ray itself."""
 
     pid: int
@@ -208,8 +208,8 @@ class Process(Fact, kw_only=True):
     """What ``ps`` shows: Ray's ``ray::Class.method``, or the program with its allowed arguments (values of others are dropped)."""
     comm: str | None = None
     kind: str = "other"
-    """``ray-worker``, ``driver``, ``raylet``, ``gcs``, ``ray-system`` (agents, monitor, log monitor), ``child``, ``agent`` (ours), ``named`` (given by
-    --pid) or ``other``."""
+    """``ray-worker``, ``driver``, ``raylet``, ``gcs``, ``ray-system`` (agents, monitor, log monitor), ``child``, ``agent`` (ours),
+    ``named`` (given by --pid) or ``other``."""
     uid: int | None = None
     start_time_s: float | None = None
     state: str | None = None
@@ -247,7 +247,7 @@ class Process(Fact, kw_only=True):
     log_lines: tuple[LogLine, ...] = ()
 
 
-class LogLine(Fact, kw_only=True):
+class LogLine(Fact, frozen=True, kw_only=True):
     """A line of a log that matched a known error; only matches are kept, never whole logs."""
 
     file: str
@@ -261,7 +261,7 @@ class LogLine(Fact, kw_only=True):
 # --- GPUs and communicators ------------------------------------------------------------------------------------------
 
 
-class Gpu(Fact, kw_only=True):
+class Gpu(Fact, frozen=True, kw_only=True):
     """One NVIDIA GPU, or one MIG instance, as NVML sees it."""
 
     index: int
@@ -282,7 +282,7 @@ class Gpu(Fact, kw_only=True):
     mig_parent: str | None = None
 
 
-class CollectiveEntry(Fact, kw_only=True):
+class CollectiveEntry(Fact, frozen=True, kw_only=True):
     """One Flight Recorder entry: a collective one rank enqueued."""
 
     group: str
@@ -301,7 +301,7 @@ class CollectiveEntry(Fact, kw_only=True):
     frames: tuple[AwaitFrame, ...] = ()
 
 
-class FlightRecord(Fact, kw_only=True):
+class FlightRecord(Fact, frozen=True, kw_only=True):
     """The Flight Recorder of one rank."""
 
     source: str
@@ -314,7 +314,7 @@ class FlightRecord(Fact, kw_only=True):
     entries: tuple[CollectiveEntry, ...] = ()
 
 
-class RasRank(Fact, kw_only=True):
+class RasRank(Fact, frozen=True, kw_only=True):
     """One rank of an NCCL communicator as RAS reports it."""
 
     rank: int
@@ -325,7 +325,7 @@ class RasRank(Fact, kw_only=True):
     counts: dict[str, int] = {}
 
 
-class RasCommunicator(Fact, kw_only=True):
+class RasCommunicator(Fact, frozen=True, kw_only=True):
     """One NCCL communicator as RAS reports it."""
 
     hash: str
@@ -337,7 +337,7 @@ class RasCommunicator(Fact, kw_only=True):
 # --- one node --------------------------------------------------------------------------------------------------------
 
 
-class Doors(Fact, kw_only=True):
+class Doors(Fact, frozen=True, kw_only=True):
     """Which ways into other processes this node's collector found open. None: not tried."""
 
     attach: bool | None = None
@@ -354,7 +354,7 @@ class Doors(Fact, kw_only=True):
     """``bare``, ``docker``, ``kubernetes``, ``slurm`` or ``apptainer``."""
 
 
-class Node(Fact, kw_only=True):
+class Node(Fact, frozen=True, kw_only=True):
     """All facts of one machine."""
 
     name: str
@@ -394,7 +394,7 @@ class Node(Fact, kw_only=True):
 # --- Ray's own tables ------------------------------------------------------------------------------------------------
 
 
-class RayNode(Fact, kw_only=True):
+class RayNode(Fact, frozen=True, kw_only=True):
     node_id: str
     ip: str
     host: str
@@ -407,7 +407,7 @@ class RayNode(Fact, kw_only=True):
     is_head: bool | None = None
 
 
-class RayJob(Fact, kw_only=True):
+class RayJob(Fact, frozen=True, kw_only=True):
     job_id: str
     driver_pid: int | None = None
     driver_ip: str | None = None
@@ -420,7 +420,7 @@ class RayJob(Fact, kw_only=True):
     end_time_s: float | None = None
 
 
-class RayActor(Fact, kw_only=True):
+class RayActor(Fact, frozen=True, kw_only=True):
     actor_id: str
     job_id: str
     class_name: str
@@ -444,7 +444,7 @@ class RayActor(Fact, kw_only=True):
     is_async: bool | None = None
 
 
-class RayWorker(Fact, kw_only=True):
+class RayWorker(Fact, frozen=True, kw_only=True):
     worker_id: str
     pid: int
     kind: str
@@ -456,7 +456,7 @@ class RayWorker(Fact, kw_only=True):
     exit: str | None = None
 
 
-class RayTask(Fact, kw_only=True):
+class RayTask(Fact, frozen=True, kw_only=True):
     """An unfinished task (or a failed one, where asked for)."""
 
     task_id: str
@@ -477,7 +477,7 @@ class RayTask(Fact, kw_only=True):
     error: str | None = None
 
 
-class RayPlacementGroup(Fact, kw_only=True):
+class RayPlacementGroup(Fact, frozen=True, kw_only=True):
     placement_group_id: str
     state: str
     """``PENDING``, ``PREPARED``, ``CREATED``, ``RESCHEDULING``, ``REMOVED``."""
@@ -490,7 +490,7 @@ class RayPlacementGroup(Fact, kw_only=True):
     """Scheduling state of the last attempt: ``QUEUED``, ``INFEASIBLE``, ..."""
 
 
-class OwnedTask(Fact, kw_only=True):
+class OwnedTask(Fact, frozen=True, kw_only=True):
     """A task a worker submitted and that has not ended."""
 
     task_id: str
@@ -500,7 +500,7 @@ class OwnedTask(Fact, kw_only=True):
     parent_task_id: str | None = None
 
 
-class CoreWorker(Fact, kw_only=True):
+class CoreWorker(Fact, frozen=True, kw_only=True):
     """Live statistics of one Ray worker process, answered by its C++ thread even while Python is stuck."""
 
     pid: int
@@ -521,7 +521,7 @@ class CoreWorker(Fact, kw_only=True):
     """What it submitted and still waits for or owns."""
 
 
-class RayState(Fact, kw_only=True):
+class RayState(Fact, frozen=True, kw_only=True):
     """Ray's own tables at one moment."""
 
     address: str
@@ -543,7 +543,7 @@ class RayState(Fact, kw_only=True):
     """Per node id."""
 
 
-class ObjectStore(Fact, kw_only=True):
+class ObjectStore(Fact, frozen=True, kw_only=True):
     used_bytes: int | None = None
     capacity_bytes: int | None = None
     fallback_bytes: int | None = None
@@ -556,7 +556,7 @@ class ObjectStore(Fact, kw_only=True):
 # --- the whole capture -----------------------------------------------------------------------------------------------
 
 
-class Snapshot(Fact, kw_only=True):
+class Snapshot(Fact, frozen=True, kw_only=True, omit_defaults=False):
     """All facts of one capture: a file that can be mailed and analysed anywhere."""
 
     schema: str = SCHEMA
