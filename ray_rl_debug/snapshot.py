@@ -94,6 +94,8 @@ class Thread(Fact, frozen=True, kw_only=True):
     """First argument of the call in progress: a file descriptor for read, recv, flock; else rarely useful."""
     cpu_s: float | None = None
     """CPU time, user and system, spent during the window."""
+    run_slices: int | None = None
+    """Times the scheduler let it run during the window (third figure of schedstat): next to none for a thread that sleeps."""
 
 
 class Socket(Fact, frozen=True, kw_only=True):
@@ -477,6 +479,15 @@ class RayTask(Fact, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class TaskHistory(Fact, frozen=True, kw_only=True):
+    """How long finished tasks of one name took: what is usual for this run."""
+
+    name: str
+    count: int
+    longest_s: float
+    last_end_time_s: float | None = None
+
+
 class RayPlacementGroup(Fact, frozen=True, kw_only=True):
     placement_group_id: str
     state: str
@@ -534,6 +545,7 @@ class RayState(Fact, frozen=True, kw_only=True):
     workers: tuple[RayWorker, ...] = ()
     tasks: tuple[RayTask, ...] = ()
     tasks_dropped: int | None = None
+    history: tuple[TaskHistory, ...] = ()
     placement_groups: tuple[RayPlacementGroup, ...] = ()
     core_workers: tuple[CoreWorker, ...] = ()
     finished_before: dict[str, int] = {}

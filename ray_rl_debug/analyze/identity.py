@@ -1,0 +1,171 @@
+"""Who a process is: actor, class, running method, role, world and rank, and the label people know it by.
+
+Sources, best first: Ray's actor table (name, class), the environment as it is now, the environment as started, actor names in the
+manner of AReaL (``actor/0``) and verl (``…WorkerDict_0:1``), program arguments (``--role actor --worker-index 1``), process titles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState
+
+_ROLES = ("actor_rollout_ref", "actor_rollout", "actor", "critic", "ref", "rm", "rollout", "reward")
+_TITLE = re.compile(r"^ray::(?P<class>[^.\s(]+)?(?:\.(?P<method>[^\s(]+))?")
+_NAME_RANK = re.compile(r"^(?P<role>[A-Za-z][\w-]*)/(?P<rank>\d+)$")
+_VERL_NAME = re.compile(r"^(?P<prefix>.*?)(?P<class>WorkerDict|FusedWorker\w*|CheckpointEngineWorker)_(?P<group>\d+):(?P<local>\d+)$")
+_ARGV = re.compile(r"--(role|worker-index|rank)[= ](\S+)")
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who one process is; what is not known is None."""
+
+    key: str
+    """``node name/pid``."""
+    node: str
+    pid: int
+    label: str
+    kind: str
+    actor_id: str | None = None
+    actor: str | None = None
+    class_name: str | None = None
+    method: str | None = None
+    """The running method; None when idle."""
+    role: str | None = None
+    world: str | None = None
+    """Key of the world: processes with equal keys do collectives together."""
+    rank: int | None = None
+    world_size: int | None = None
+    job_id: str | None = None
+    rank_source: str | None = None
+
+
+def split_title(title: str) -> tuple[str | None, str | None]:
+    """Class and running method of a Ray title: ``ray::WorkerDict.update`` → (``WorkerDict``, ``update``); ``ray::IDLE`` → (None, None)."""
+    if not title.startswith("ray::"):
+        return None, None
+    found = _TITLE.match(title)
+    if found is None or found["class"] in (None, "IDLE"):
+        return None, None
+    return found["class"], found["method"]
+
+
+def identify(node: Node, process: Process, parent: Process | None, actors: Mapping[tuple[str | None, int], RayActor]) -> Identity:
+    """Who `process` on `node` is.
+
+    Args:
+        node: The node it runs on.
+        process: The process.
+        parent: Its parent, where that was collected too: a child that has its parent's ``RANK`` inherited it and is no rank of its own.
+        actors: Live actors by (Ray node id, pid), from `actor_table`.
+    """
+    title_class, method = split_title(process.title)
+    actor = actors.get((node.node_id, process.pid)) if process.kind == "ray-worker" else None
+    env = {**process.env, **(process.env_now or {})}
+    class_name = actor.class_name.rsplit(".", 1)[-1] if actor else title_class
+    role, rank, source = _rank(process, actor, env)
+    size = _int(env.get("WORLD_SIZE"))
+    if rank is not None and source != "arguments" and parent is not None and rank == _own_rank(parent):
+        rank, size = None, None
+    role = role or _role_of(method, class_name, process.title)
+    world = None
+    if rank is not None:
+        meeting = env.get("WG_PREFIX") or ":".join(x for x in (env.get("MASTER_ADDR"), env.get("MASTER_PORT")) if x)
+        world = f"{process.job_id or env.get('RAY_JOB_ID') or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
+    return Identity(
+        key=f"{node.name}/{process.pid}",
+        node=node.name,
+        pid=process.pid,
+        kind=process.kind,
+        label=_label(process, actor, class_name, role, rank),
+        actor_id=actor.actor_id if actor else None,
+        actor=(actor.name or None) if actor else None,
+        class_name=class_name,
+        method=method,
+        role=role,
+        world=world,
+        rank=rank,
+        world_size=size,
+        job_id=process.job_id or (actor.job_id if actor else None),
+        rank_source=source if rank is not None else None,
+    )
+
+
+def actor_table(ray: RayState | None) -> dict[tuple[str | None, int], RayActor]:
+    """Live actors by (node id, pid); also by (None, pid) for captures that do not know Ray's node ids."""
+    table: dict[tuple[str | None, int], RayActor] = {}
+    for actor in ray.actors if ray else ():
+        if actor.pid and actor.state not in ("DEAD",):
+            table[(actor.node_id, actor.pid)] = actor
+            table.setdefault((None, actor.pid), actor)
+    return table
+
+
+def core_worker_table(ray: RayState | None) -> dict[tuple[str | None, int], CoreWorker]:
+    """Core worker statistics by (node id, pid), and by (None, pid)."""
+    table: dict[tuple[str | None, int], CoreWorker] = {}
+    for worker in ray.core_workers if ray else ():
+        table[(worker.node_id, worker.pid)] = worker
+        table.setdefault((None, worker.pid), worker)
+    return table
+
+
+def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> tuple[str | None, int | None, str | None]:
+    if actor and actor.name:
+        named = _NAME_RANK.match(actor.name)
+        if named:
+            return named["role"], int(named["rank"]), "actor name"
+    arguments = {key: value for key, value in _ARGV.findall(process.title)}
+    if "role" in arguments and _int(arguments.get("worker-index")) is not None:
+        return arguments["role"], _int(arguments["worker-index"]), "arguments"
+    if process.env_now is not None and _int(process.env_now.get("RANK")) is not None:
+        return None, _int(process.env_now["RANK"]), "environment now"
+    if _int(env.get("RANK")) is not None:
+        return None, _int(env["RANK"]), "environment as started"
+    if actor and actor.name:
+        verl = _VERL_NAME.match(actor.name)
+        if verl:
+            return None, None, None  # its numbers are node and local rank, not the rank
+    return None, None, None
+
+
+def _own_rank(process: Process) -> int | None:
+    return _int({**process.env, **(process.env_now or {})}.get("RANK"))
+
+
+def _role_of(method: str | None, class_name: str | None, title: str) -> str | None:
+    for role in _ROLES:
+        if method and method.startswith(role + "_") and class_name in ("WorkerDict", None):
+            return role.split("_", 1)[0]
+    known = {
+        "TaskRunner": "driver", "TaskRunnerV1": "driver", "OneStepTaskRunner": "driver", "FullyAsyncTaskRunner": "driver",
+        "FullyAsyncRollouter": "rollouter", "FullyAsyncTrainer": "trainer", "MessageQueue": "queue", "AgentLoopWorker": "agent_loop",
+        "AgentLoopWorkerTQ": "agent_loop", "RewardLoopWorker": "reward", "vLLMHttpServer": "engine", "SGLangHttpServer": "engine",
+        "GlobalRequestLoadBalancer": "router", "TransferQueueController": "transfer_queue", "SimpleStorageUnit": "transfer_queue",
+    }  # fmt: skip
+    if class_name in known:
+        return known[class_name]
+    if "EngineCore" in title or "sglang::scheduler" in title or title.startswith("VLLM::"):
+        return "engine"
+    return None
+
+
+def _label(process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None) -> str:
+    if rank is not None:
+        return f"{role or class_name or 'rank'}/{rank}"
+    if actor and actor.name:
+        return actor.name
+    if class_name:
+        return class_name
+    if process.kind == "driver":
+        return "driver"
+    title = process.title.strip() or process.comm or "process"
+    word = title.split(" ")[0].rsplit("/", 1)[-1]
+    return f"{word[:40]} (pid {process.pid})"
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() and len(text) < 9 else None

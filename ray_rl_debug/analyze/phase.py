@@ -1,0 +1,125 @@
+"""What the run is doing, from method and frame names.
+
+The tables are data: method names of verl 0.9 (V1 and legacy trainers), AReaL 1.0, Agent-Lightning 0.3 and plain programs in their manner.
+An exact name wins over a word in a name; the outermost telling frame of a stack wins, because a phase contains its sub-steps
+(``update_actor`` may well call ``barrier`` under ``_shutdown``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+EXACT: dict[str, str] = {
+    # verl 0.9 driver (V1 and legacy): trainer/ppo/v1/trainer_base.py, trainer/ppo/ray_trainer.py
+    "_compute_reward_colocate": "reward",
+    "_compute_old_log_prob": "logprob",
+    "_compute_ref_log_prob": "logprob",
+    "_compute_values": "values",
+    "_compute_advantage": "advantage",
+    "_update_actor": "update",
+    "_update_critic": "update",
+    "_save_checkpoint": "checkpoint",
+    "_validate": "validation",
+    "_fit_generate": "rollout",
+    "_fit_compute_reward": "reward",
+    "_fit_compute_log_prob": "logprob",
+    "_fit_compute_ref_log_prob": "logprob",
+    "_fit_compute_critic": "values",
+    "_fit_compute_advantage": "advantage",
+    "_fit_update_critic": "update",
+    "_fit_update_actor": "update",
+    "_fit_update_weights": "weight_sync",
+    "_fit_validate": "validation",
+    "_fit_save_checkpoint": "checkpoint",
+    "_get_samples_from_queue": "rollout",
+    "on_step_end": "weight_sync",
+    # verl workers
+    "generate_sequences": "rollout",
+    "compute_score": "reward",
+    "compute_score_batch": "reward",
+    "compute_rm_score": "reward",
+    "compute_log_prob": "logprob",
+    "compute_ref_log_prob": "logprob",
+    "compute_values": "values",
+    "update_actor": "update",
+    "update_critic": "update",
+    "update_policy": "update",
+    "update_weights": "weight_sync",
+    "save_checkpoint": "checkpoint",
+    "load_checkpoint": "checkpoint",
+    "init_model": "init",
+    "train_mini_batch": "update",
+    "train_batch": "update",
+    # AReaL 1.0: trainer/rl_trainer.py, engines
+    "prepare_batch": "rollout",
+    "rollout_batch": "rollout",
+    "arun_episode": "rollout",
+    "compute_logp": "logprob",
+    "recompute_logp": "logprob",
+    "compute_advantages": "advantage",
+    "ppo_update": "update",
+    "critic_ppo_update": "update",
+    "load_reference_model": "init",
+    "create_process_group": "init",
+    "initialize": "init",
+    # Agent-Lightning 0.3: verl/daemon.py, runner/agent.py
+    "run_until_all_finished": "rollout",
+    "set_up_data_and_server": "rollout",
+    "training_rollout": "rollout",
+    "validation_rollout": "validation",
+    "get_test_metrics": "validation",
+    "_step_impl": "rollout",
+}
+
+_WORDS: tuple[tuple[str, str], ...] = (
+    (r"(^|_)(weight_sync|sync_weights?|update_weights|broadcast_weights|refit|push_weights|pull_weights|load_weights|update_model_weights)", "weight_sync"),
+    (r"(^|_)(checkpoint|ckpt|save_model|save_state|write_shard|dump_state)", "checkpoint"),
+    (r"(^|_)(validat|evaluat|eval($|_)|test_epoch)", "validation"),
+    (r"(^|_)(reward|rewards|score|scores|scorer|judge|verify|verifier|grade)($|_)", "reward"),
+    (r"log_?probs?|(^|_)logps?($|_)", "logprob"),
+    (r"(^|_)(advantages?|gae)($|_)", "advantage"),
+    (r"(^|_)(critic_values|values|value_fn)($|_)", "values"),
+    (r"(^|_)(rollouts?|generate|generation|episode|agent_loop|sample_sequences|serve_rollouts|decode)($|_)", "rollout"),
+    (r"(^|_)(update|train_step|train_batch|optimizer_step|optim_step|ppo|learn|backward|policy_step|grad_step)($|_)", "update"),
+    (r"(^|_)(cleanup|shutdown|teardown|finalize|destroy|close|tear_down)($|_)", "cleanup"),
+    (r"(^|_)(init|init_model|initialize|setup|set_up|load_model|build_model|create_resource_pool|init_workers|build_groups|rendezvous)($|_)", "init"),
+    (r"(^|_)(dataloader|load_data|fetch_batch|next_batch|prefetch)($|_)", "data"),
+)
+_COMPILED = tuple((re.compile(p), phase) for p, phase in _WORDS)
+
+_ROLE_PREFIX = re.compile(r"^(actor_rollout_ref|actor_rollout|actor|critic|ref|rm|rollout|reward)_(?=[a-z])")
+
+CLEANUP_WORDS = re.compile(r"(^|_)(destroy|destroy_process_group|shutdown|teardown|tear_down|cleanup|close|finalize|__exit__|__del__|atexit|stop_engine)($|_)")
+"""Function names under which a rank is on its way out."""
+
+
+def phase_of_name(name: str) -> str | None:
+    """The phase one function or method name tells; None when it tells none.
+
+    ``actor_rollout_ref_update_actor`` → ``update`` (verl's role prefix is taken off first).
+    """
+    name = name.rsplit(".", 1)[-1]
+    for candidate in (name, _ROLE_PREFIX.sub("", name, count=1)):
+        if candidate in EXACT:
+            return EXACT[candidate]
+    bare = _ROLE_PREFIX.sub("", name, count=1).lower()
+    for pattern, phase in _COMPILED:
+        if pattern.search(bare):
+            return phase
+    return None
+
+
+def phase_of_stack(functions: Iterable[str]) -> str | None:
+    """The phase of a stack given as function names, innermost first: the outermost name that tells one."""
+    found = None
+    for name in functions:
+        phase = phase_of_name(name)
+        if phase is not None:
+            found = phase
+    return found
+
+
+def is_leaving(functions: Iterable[str]) -> bool:
+    """Is a stack on its way out: destroying groups, shutting down, closing?"""
+    return any(CLEANUP_WORDS.search(f.rsplit(".", 1)[-1].lower()) for f in functions)

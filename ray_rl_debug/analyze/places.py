@@ -1,0 +1,288 @@
+"""Where a thread stands: the kind of place its innermost frames show, and the first frame of somebody's own code.
+
+Collective, rendezvous and Ray frames are known by function and file, from the outside in: a stack is in a collective when torch's
+own frames are the innermost ones. C calls (``socket.recv``, ``open``, ``Lock.acquire``, ``time.sleep``) leave no frame; there the
+kernel's wait channel and system call decide.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import msgspec
+
+from ray_rl_debug.snapshot import Frame, Thread, ThreadSample
+
+
+class Kind(str, enum.Enum):
+    """What a thread does, as far as its stack and the kernel tell."""
+
+    COLLECTIVE = "collective"
+    P2P = "p2p"
+    RENDEZVOUS = "rendezvous"
+    NEW_GROUP = "new_group"
+    DESTROY = "destroy"
+    RAY_GET = "ray.get"
+    RAY_WAIT = "ray.wait"
+    RAY_INIT = "ray.init"
+    JOIN = "join"
+    FUTURE = "future"
+    EVENT = "event"
+    QUEUE = "queue"
+    LOCK = "lock"
+    CHILD = "child"
+    DATALOADER = "dataloader"
+    MP_QUEUE = "mp-queue"
+    SOCKET = "socket"
+    FILE = "file"
+    FLOCK = "flock"
+    SLEEP = "sleep"
+    CUDA = "cuda"
+    RAY_IDLE = "ray-idle"
+    LOOP_IDLE = "loop-idle"
+    IDLE = "idle"
+    CODE = "code"
+    """Own code: running, or waiting in a C call that could not be told."""
+
+
+WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
+IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE})
+THREAD_WAITS = frozenset({Kind.JOIN, Kind.FUTURE, Kind.EVENT, Kind.QUEUE, Kind.LOCK})
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one thread stands in one sample."""
+
+    kind: Kind
+    op: str
+    """The telling function: ``all_reduce``, ``get``, ``is_equiv_loop``."""
+    own: int | None
+    """Position of the innermost frame outside the libraries we know; None when there is none."""
+    path: tuple[tuple[str, str, int | None], ...]
+    """Function, file and line of every frame of own code, innermost first."""
+    peer: int | None = None
+    """The rank a recv or send waits for, from torch's own locals."""
+    timed: bool = False
+    """A system call with a clock: it comes back by itself."""
+    on_loop: bool = False
+    """Below an event loop: while this lasts, no coroutine of that loop runs."""
+
+
+COLLECTIVES = frozenset(
+    "all_reduce all_gather all_gather_into_tensor all_gather_object all_gather_coalesced all_to_all all_to_all_single barrier monitored_barrier"
+    " broadcast broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
+    " all_reduce_coalesced wait_tensor".split()
+)
+P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
+_TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
+_RENDEZVOUS = frozenset(
+    "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
+    " init_model_parallel_group".split()
+)
+_NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
+_DATALOADER = frozenset("_try_get_data _get_data _next_data".split())
+
+_SYSCALLS = {  # x86-64 numbers
+    0: "read", 1: "write", 7: "poll", 17: "pread", 18: "pwrite", 23: "select", 34: "pause", 35: "sleep", 42: "connect", 43: "accept",
+    44: "send", 45: "recv", 46: "send", 47: "recv", 61: "wait", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fsync", 202: "futex",
+    2: "open", 230: "sleep", 232: "epoll", 247: "wait", 257: "open", 270: "select", 271: "poll", 281: "epoll", 288: "accept", 441: "epoll",
+}  # fmt: skip
+_WCHANS = {
+    "wait_for_partner": "open", "locks_lock_inode_wait": "flock", "__break_lease": "open", "do_wait": "wait", "hrtimer_nanosleep": "sleep",
+    "do_nanosleep": "sleep", "wait_woken": "recv", "inet_csk_accept": "accept", "pipe_read": "read", "anon_pipe_read": "read",
+    "pipe_write": "write", "anon_pipe_write": "write", "fifo_open": "open", "rpc_wait_bit_killable": "open", "unix_stream_read_generic": "recv",
+    "unix_stream_data_wait": "recv", "sk_wait_data": "recv", "do_epoll_wait": "epoll", "do_poll": "poll", "poll_schedule_timeout": "poll",
+    "do_sys_poll": "poll", "futex_wait_queue": "futex", "futex_do_wait": "futex", "futex_wait_queue_me": "futex", "do_select": "select",
+    "inet_stream_connect": "connect", "inet_wait_for_connect": "connect", "nfs_wait_bit_killable": "open", "request_wait_answer": "open",
+    "fuse_request_wait": "open", "__do_sys_pause": "pause",
+}  # fmt: skip
+_CALL_KIND = {
+    "open": Kind.FILE, "fsync": Kind.FILE, "flock": Kind.FLOCK, "fcntl": Kind.FLOCK, "recv": Kind.SOCKET, "send": Kind.SOCKET,
+    "connect": Kind.SOCKET, "accept": Kind.SOCKET, "wait": Kind.CHILD, "sleep": Kind.SLEEP, "futex": Kind.LOCK, "read": Kind.FILE,
+    "write": Kind.FILE, "pread": Kind.FILE, "pwrite": Kind.FILE,
+}  # fmt: skip
+
+
+def short_name(function: str) -> str:
+    """``Worker.get_objects`` → ``get_objects``; ``f.<locals>.g`` → ``g``."""
+    return function.rsplit(".", 1)[-1]
+
+
+def kernel_call(thread: Thread | None) -> str | None:
+    """The system call a thread sleeps in, from its wait channel or call number; None when running or not readable."""
+    if thread is None or thread.state == "R":
+        return None
+    if thread.wchan and thread.wchan in _WCHANS:
+        return _WCHANS[thread.wchan]
+    return _SYSCALLS.get(thread.syscall) if thread.syscall is not None else None
+
+
+def is_library(frame: Frame) -> bool:
+    """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
+    f = frame.file
+    if f.startswith(("<frozen", "<string", "<built")) or frame.function.startswith("<listcomp"):
+        return f.startswith("<")
+    head, _, rest = f.partition("/")
+    if not rest:
+        return f in _STDLIB_FILES
+    return head in _LIBRARIES
+
+
+_LIBRARIES = frozenset(
+    "torch ray asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
+    " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
+    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming".split()
+)
+_STDLIB_FILES = frozenset(
+    "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"
+    " signal.py weakref.py _weakrefset.py re.py copy.py pickle.py pickletools.py os.py gzip.py zipfile.py codecs.py socketserver.py asyncore.py"
+    " inspect.py typing.py random.py glob.py sched.py".split()
+)
+
+
+def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread: Thread | None = None) -> Place:
+    """The place of one stack (innermost first); the kernel's view of the thread settles what C calls hide.
+
+    Pure: the same stack and thread always give the same place.
+    """
+    names = [short_name(f.function) for f in frames]
+    own = next((i for i, f in enumerate(frames) if not is_library(f)), None)
+    path = tuple((f.function, f.file, f.line) for f in frames if not is_library(f))
+    inner = range(own if own is not None else len(frames))
+    on_loop = any(n in ("_run_once", "run_forever", "run_until_complete") and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
+    kind, op = _library_place(frames, names, inner, thread)
+    timed = False
+    call = kernel_call(thread)
+    if kind is None:
+        if own is None:
+            kind, op = Kind.IDLE, names[0] if names else ""
+        else:
+            op = names[own]
+            kind = _CALL_KIND.get(call or "", Kind.CODE)
+            if sample is not None and sample.active and kind is Kind.LOCK:
+                kind = Kind.CODE
+            timed = kind is Kind.SLEEP
+    return Place(
+        kind=kind,
+        op=op,
+        own=own,
+        path=path,
+        peer=_peer(sample, names) if kind is Kind.P2P else None,
+        timed=timed,
+        on_loop=on_loop and kind not in IDLE_KINDS,
+    )
+
+
+def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
+    """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
+    torch_dist = [i for i in inner if frames[i].file.startswith("torch/distributed") or names[i] in _TORCH_WAIT]
+    for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
+        found = [i for i in torch_dist if names[i] in wanted]
+        if found:
+            return kind, names[found[-1]]
+    for i in reversed(torch_dist):
+        if names[i] in P2P:
+            return Kind.P2P, names[i]
+        if names[i] in COLLECTIVES or names[i] in _TORCH_WAIT:
+            return Kind.COLLECTIVE, "wait_tensor" if names[i] in _TORCH_WAIT else names[i]
+    for i in inner:
+        n, f = names[i], frames[i].file
+        if f.endswith("torch/utils/data/dataloader.py") and n in _DATALOADER:
+            return Kind.DATALOADER, n
+        if f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream"):
+            return Kind.CUDA, n
+        if f.endswith("ray/_private/worker.py"):
+            if n in ("get_objects", "get"):
+                return Kind.RAY_GET, "get"
+            if n == "wait":
+                return Kind.RAY_WAIT, "wait"
+            if n == "connect" or (n == "init" and any(x == "connect" for x in names[: i + 1])):
+                return Kind.RAY_INIT, "connect"
+            if n == "main_loop":
+                return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
+    return _stdlib_place(frames, names, inner, thread)
+
+
+def _stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
+    if not names:
+        return None, ""
+    files = [f.file for f in frames]
+    if len(inner) and _is_helper(files, names):
+        return Kind.IDLE, names[0]
+    found: tuple[Kind | None, str] = (None, "")
+    for i in inner:  # innermost to outermost: the outermost telling frame names the call (Queue.get over Condition.wait)
+        n, f = names[i], files[i]
+        for file, functions, kind in _STDLIB_PLACES:
+            if f.endswith(file) and (functions is None or n in functions):
+                found = (kind, n)
+                break
+    if found[0] is Kind.LOOP_IDLE and not (names[0] in ("select", "poll", "run_forever", "_run_once", "run") or kernel_call(thread) == "epoll"):
+        return None, ""
+    return found
+
+
+_STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
+    ("threading.py", frozenset({"join", "_wait_for_tstate_lock"}), Kind.JOIN),
+    ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
+    ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
+    ("concurrent/futures/_base.py", frozenset({"result", "exception", "result_iterator", "as_completed", "_result_or_cancel"}), Kind.FUTURE),
+    ("concurrent/futures/_base.py", frozenset({"wait"}), Kind.FUTURE),
+    ("concurrent/futures/thread.py", frozenset({"shutdown"}), Kind.JOIN),
+    ("concurrent/futures/process.py", frozenset({"shutdown", "_chain_from_iterable_of_lists"}), Kind.CHILD),
+    ("subprocess.py", frozenset({"wait", "_wait", "_try_wait", "communicate", "_communicate", "run", "call", "check_output"}), Kind.CHILD),
+    ("multiprocessing/popen_fork.py", frozenset({"wait", "poll"}), Kind.CHILD),
+    ("multiprocessing/process.py", frozenset({"join"}), Kind.CHILD),
+    ("multiprocessing/pool.py", frozenset({"get", "wait", "next", "join"}), Kind.MP_QUEUE),
+    ("multiprocessing/queues.py", frozenset({"get", "put"}), Kind.MP_QUEUE),
+    ("multiprocessing/connection.py", frozenset({"recv", "recv_bytes", "poll", "_recv", "wait", "_poll", "send", "_send"}), Kind.MP_QUEUE),
+    ("multiprocessing/managers.py", frozenset({"_callmethod"}), Kind.MP_QUEUE),
+    ("socket.py", frozenset({"readinto", "accept", "create_connection", "connect"}), Kind.SOCKET),
+    ("ssl.py", frozenset({"read", "recv", "recv_into", "do_handshake", "send"}), Kind.SOCKET),
+    ("http/client.py", None, Kind.SOCKET),
+    ("urllib/request.py", None, Kind.SOCKET),
+    ("urllib3/connectionpool.py", None, Kind.SOCKET),
+    ("urllib3/connection.py", None, Kind.SOCKET),
+    ("requests/api.py", None, Kind.SOCKET),
+    ("requests/sessions.py", None, Kind.SOCKET),
+    ("httpcore/_backends/sync.py", None, Kind.SOCKET),
+    ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
+    ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
+    ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
+    ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
+)  # fmt: skip
+
+_HELPERS: tuple[tuple[str, str], ...] = (
+    ("ray/_private/gc_collect_manager.py", "run"),
+    ("ray/_private/", "_run_loop"),
+    ("tqdm/_monitor.py", "run"),
+    ("concurrent/futures/thread.py", "_worker"),
+    ("torch/_inductor/", "_read_thread"),
+    ("torch/utils/data/_utils/worker.py", "__nothing__"),
+    ("ray/_private/import_thread.py", "_run"),
+    ("ray/_private/log_monitor.py", "run"),
+    ("logging/handlers.py", "_monitor"),
+    ("opentelemetry/sdk", "worker"),
+    ("opentelemetry/sdk", "_worker"),
+)
+
+
+def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
+    """A thread that waits for work by design: pool threads, Ray's collector thread, progress bars."""
+    for i, (f, n) in enumerate(zip(files, names, strict=True)):
+        if i > 4:
+            return False
+        if any(part in f and n == fn for part, fn in _HELPERS):
+            # a pool thread is idle only when nothing runs above _worker but the queue
+            return not (n == "_worker" and any(x == "run" and files[j].endswith("thread.py") for j, x in enumerate(names[:i])))
+    return False
+
+
+def _peer(sample: ThreadSample | None, names: Sequence[str]) -> int | None:
+    if sample is None:
+        return None
+    for wanted in ("src", "dst", "group_src", "group_dst"):
+        for local in sample.locals:
+            if local.name == wanted and local.frame < len(names) and local.value.lstrip("-").isdigit():
+                return int(local.value)
+    return None

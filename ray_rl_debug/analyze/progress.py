@@ -1,0 +1,100 @@
+"""Did anything of a process move between the samples?
+
+*Frozen* means: every sample shows the same telling stack, lines included, and the process used next to no CPU. *Busy* means: it stays
+under the same own function but runs. *Moving* means: it got somewhere (another function path, a finished Ray task). One sample tells nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, Place
+from ray_rl_debug.snapshot import CoreWorker, Process, Thread
+
+BUSY_FRACTION = 0.15
+"""Share of one core above which a thread counts as running. On a loaded machine an endless loop was seen with 24 to 92 % of a core."""
+
+AWAKE_SLICES_PER_S = 12.0
+"""Times a second a waiting thread may be scheduled and still count as asleep: py-spy's own stops and time-outs of waits wake it a few times."""
+
+
+class Motion(str, enum.Enum):
+    FROZEN = "frozen"
+    BUSY = "busy"
+    MOVING = "moving"
+    UNKNOWN = "unknown"
+
+
+def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, core: CoreWorker | None) -> tuple[Motion, str]:
+    """Motion of one process and the reason in words.
+
+    Args:
+        process: Its facts over the window.
+        places: The telling thread's place in each sample, in time order.
+        thread: The kernel's view of that thread.
+        core: Ray's live statistics, with the count of executed tasks before and after the window.
+    """
+    if core is not None and core.executed_tasks is not None and core.executed_tasks_before is not None:
+        done = core.executed_tasks - core.executed_tasks_before
+        if done > 0:
+            return Motion.MOVING, f"finished {done} Ray task{'s' if done > 1 else ''} during the window"
+    running = _runs(process, thread)
+    if len(places) < 2:
+        if running:
+            return Motion.BUSY, _cpu_text(process, thread)
+        if process.window_s and process.cpu_s is not None and not places:
+            return Motion.UNKNOWN, "no stacks"
+        return Motion.UNKNOWN, "one sample only"
+    functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
+    lines = {(p.path, p.op) for p in places}
+    first = places[0]
+    if len(functions) > 1:
+        shared = _shared_outer(places)
+        # a loop that calls helpers changes its innermost frames only; a step loop changes which phase it is in
+        if shared and shared >= min(len(p.path) for p in places) - 1:
+            return (Motion.BUSY, "runs in a loop: innermost frames change") if running else (Motion.MOVING, "stack changed between samples")
+        return Motion.MOVING, "stack changed between samples"
+    if len(lines) > 1:
+        return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
+    if running:
+        return Motion.BUSY, _cpu_text(process, thread)
+    if first.kind in WAITS_FOR_RANKS and _awake(process, thread):
+        return Motion.MOVING, "woke up many times during the window: collectives complete"
+    return Motion.FROZEN, f"same stack in all {len(places)} samples"
+
+
+def _waits(places: Sequence[Place]) -> bool:
+    return all(p.kind in WAITS_FOR_RANKS or p.kind in IDLE_KINDS for p in places)
+
+
+def _shared_outer(places: Sequence[Place]) -> int:
+    """How many outermost own frames (function and file) all samples share."""
+    stacks = [[(f, file) for f, file, _ in reversed(p.path)] for p in places]
+    count = 0
+    for level in zip(*stacks, strict=False):
+        if len(set(level)) > 1:
+            break
+        count += 1
+    return count
+
+
+def _runs(process: Process, thread: Thread | None) -> bool:
+    window = process.window_s
+    if not window:
+        return False
+    if thread is not None and thread.cpu_s is not None:
+        return thread.cpu_s / window > BUSY_FRACTION
+    return process.cpu_s is not None and process.cpu_s / window > BUSY_FRACTION
+
+
+def _awake(process: Process, thread: Thread | None) -> bool:
+    if thread is None or thread.run_slices is None or not process.window_s:
+        return False
+    return thread.run_slices / process.window_s > AWAKE_SLICES_PER_S
+
+
+def _cpu_text(process: Process, thread: Thread | None) -> str:
+    window = process.window_s or 1.0
+    spent = thread.cpu_s if thread is not None and thread.cpu_s is not None else process.cpu_s
+    return f"used {100 * (spent or 0) / window:.0f} % of a core in one place"
