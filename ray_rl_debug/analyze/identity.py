@@ -118,7 +118,7 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
         named = _NAME_RANK.match(actor.name)
         if named:
             return named["role"], int(named["rank"]), "actor name"
-    arguments = {key: value for key, value in _ARGV.findall(process.title)}
+    arguments = dict(_ARGV.findall(process.title))
     if "role" in arguments and _int(arguments.get("worker-index")) is not None:
         return arguments["role"], _int(arguments["worker-index"]), "arguments"
     if process.env_now is not None and _int(process.env_now.get("RANK")) is not None:

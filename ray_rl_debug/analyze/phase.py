@@ -73,7 +73,7 @@ EXACT: dict[str, str] = {
 }
 
 _WORDS: tuple[tuple[str, str], ...] = (
-    (r"(^|_)(weight_sync|sync_weights?|update_weights|broadcast_weights|refit|push_weights|pull_weights|load_weights|update_model_weights)", "weight_sync"),
+    (r"(^|_)(weight_sync|sync_weights?|(update|broadcast|push|pull|load|transfer)_(model_)?weights|refit)", "weight_sync"),
     (r"(^|_)(checkpoint|ckpt|save_model|save_state|write_shard|dump_state)", "checkpoint"),
     (r"(^|_)(validat|evaluat|eval($|_)|test_epoch)", "validation"),
     (r"(^|_)(reward|rewards|score|scores|scorer|judge|verify|verifier|grade)($|_)", "reward"),
@@ -90,7 +90,7 @@ _COMPILED = tuple((re.compile(p), phase) for p, phase in _WORDS)
 
 _ROLE_PREFIX = re.compile(r"^(actor_rollout_ref|actor_rollout|actor|critic|ref|rm|rollout|reward)_(?=[a-z])")
 
-CLEANUP_WORDS = re.compile(r"(^|_)(destroy|destroy_process_group|shutdown|teardown|tear_down|cleanup|close|finalize|__exit__|__del__|atexit|stop_engine)($|_)")
+CLEANUP_WORDS = re.compile(r"(^|_)(destroy|shutdown|teardown|tear_down|cleanup|close|finalize|stop_engine)($|_)|^__(exit|del)__$")
 """Function names under which a rank is on its way out."""
 
 

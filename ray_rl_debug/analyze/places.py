@@ -130,7 +130,7 @@ def is_library(frame: Frame) -> bool:
 
 
 _LIBRARIES = frozenset(
-    "torch ray asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
+    "torch ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
     " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
     " opentelemetry msgspec click numpy pandas datasets tensordict codetiming".split()
 )

@@ -1,0 +1,148 @@
+"""The wait-for graph and its solution.
+
+Nodes are processes (``node/pid``) and things that are none: ``actor:ID``, ``task:ID``, ``pg:ID``, ``ext:HOST:PORT``, ``file:PATH``.
+An edge says "waits for" with its evidence. Strongly connected components (Tarjan, 1972) condense cycles: a component without outgoing
+edges is where the waiting ends. One node there is the root cause, several are a deadlock, one outside the cluster is external.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ray_rl_debug.report import Certainty
+
+_SURE = {Certainty.PROVEN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """`source` waits for `target`."""
+
+    source: str
+    target: str
+    why: str
+    """``ray.get``, ``ray.get (queued)``, ``all_reduce``, ``recv``, ``socket``, ``flock``, ``child``, ``polls``, ..."""
+    evidence: str
+    certainty: Certainty = Certainty.PROVEN
+
+
+class Root(msgspec.Struct, frozen=True, kw_only=True):
+    """A component where the waiting ends."""
+
+    nodes: tuple[str, ...]
+    waiters: tuple[str, ...]
+    """Everything that reaches it, nearest first."""
+    is_cycle: bool
+    chain: tuple[Edge, ...]
+    """The longest shortest way down to it."""
+
+
+class Graph(msgspec.Struct, frozen=True, kw_only=True):
+    edges: tuple[Edge, ...]
+    roots: tuple[Root, ...]
+    """Most waiters first."""
+
+    def out(self, node: str) -> tuple[Edge, ...]:
+        return tuple(e for e in self.edges if e.source == node)
+
+    def into(self, nodes: Iterable[str]) -> tuple[Edge, ...]:
+        wanted = set(nodes)
+        return tuple(e for e in self.edges if e.target in wanted and e.source not in wanted)
+
+
+def solve(edges: Iterable[Edge]) -> Graph:
+    """Solve a set of edges; of several edges between two nodes the surest stays.
+
+    Pure; the result does not depend on the order of the edges. Time grows with nodes plus edges, but for the chains.
+    """
+    best: dict[tuple[str, str], Edge] = {}
+    for edge in sorted(edges, key=lambda e: (e.source, e.target, _SURE[e.certainty], e.why)):
+        if edge.source != edge.target:
+            best.setdefault((edge.source, edge.target), edge)
+    out: dict[str, list[str]] = defaultdict(list)
+    back: dict[str, list[str]] = defaultdict(list)
+    nodes: set[str] = set()
+    for source, target in best:
+        out[source].append(target)
+        back[target].append(source)
+        nodes |= {source, target}
+    component = _components(sorted(nodes), out)
+    members: dict[int, list[str]] = defaultdict(list)
+    for node in sorted(nodes):
+        members[component[node]].append(node)
+    roots = []
+    for number, inside in members.items():
+        if any(component[t] != number for n in inside for t in out[n]):
+            continue
+        waiters, chain = _reach_back(inside, back, best)
+        roots.append(Root(nodes=tuple(inside), waiters=waiters, is_cycle=len(inside) > 1, chain=chain))
+    roots.sort(key=lambda r: (-len(r.waiters) - (len(r.nodes) if r.is_cycle else 0), r.nodes))
+    return Graph(edges=tuple(best.values()), roots=tuple(roots))
+
+
+def _components(nodes: list[str], out: Mapping[str, list[str]]) -> dict[str, int]:
+    """Tarjan's strongly connected components, without recursion (a chain may be longer than Python's stack)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    on_stack: set[str] = set()
+    stack: list[str] = []
+    component: dict[str, int] = {}
+    for start in nodes:
+        if start in index:
+            continue
+        work: list[tuple[str, int]] = [(start, 0)]
+        while work:
+            node, position = work.pop()
+            if position == 0:
+                index[node] = low[node] = len(index)
+                stack.append(node)
+                on_stack.add(node)
+            targets = out.get(node, [])
+            if position > 0:
+                low[node] = min(low[node], low[targets[position - 1]])
+            descended = False
+            for i in range(position, len(targets)):
+                target = targets[i]
+                if target not in index:
+                    work += [(node, i + 1), (target, 0)]
+                    descended = True
+                    break
+                if target in on_stack:
+                    low[node] = min(low[node], index[target])
+            if descended:
+                continue
+            if low[node] == index[node]:
+                while True:
+                    member = stack.pop()
+                    on_stack.discard(member)
+                    component[member] = index[node]
+                    if member == node:
+                        break
+    return component
+
+
+def _reach_back(inside: list[str], back: Mapping[str, list[str]], best: Mapping[tuple[str, str], Edge]) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
+    """Waiters of a component in order of distance, and the path from the farthest one down to it."""
+    toward: dict[str, str] = {}
+    frontier = list(inside)
+    reached = set(inside)
+    order: list[str] = []
+    while frontier:
+        following = []
+        for node in frontier:
+            for waiter in sorted(back.get(node, [])):
+                if waiter not in reached:
+                    reached.add(waiter)
+                    toward[waiter] = node
+                    order.append(waiter)
+                    following.append(waiter)
+        frontier = following
+    chain: list[Edge] = []
+    if order:
+        node = order[-1]
+        while node in toward:
+            chain.append(best[(node, toward[node])])
+            node = toward[node]
+    return tuple(order), tuple(chain)

@@ -1,0 +1,109 @@
+"""Which thread of a process tells what it does: never "the first".
+
+Ray runs a synchronous actor's methods on the main thread and an async actor's on a loop or pool thread; every worker has helper threads
+that come first in a dump. AReaL's local servers run engine calls in a thread of their own ("EngineWorker").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind, Place, place_of, short_name
+from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
+
+_EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
+
+
+class SeenThread(msgspec.Struct, frozen=True, kw_only=True):
+    """One thread in the last sample, with where it stands."""
+
+    name: str | None
+    tid: int | None
+    frames: tuple[Frame, ...]
+    place: Place
+    sample: ThreadSample
+    kernel: Thread | None
+    score: int
+    """How telling it is; 0 and below for threads that wait for work by design."""
+
+    @property
+    def is_main(self) -> bool:
+        return self.name == "MainThread"
+
+
+def stack_frames(node: Node, stack: int) -> tuple[Frame, ...]:
+    """The frames of an interned stack, innermost first; empty when the index is wrong (a damaged file)."""
+    if not 0 <= stack < len(node.stacks):
+        return ()
+    return tuple(node.frames[i] for i in node.stacks[stack] if 0 <= i < len(node.frames))
+
+
+def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
+    """All threads of one sample, most telling first."""
+    kernel = {t.tid: t for t in process.threads}
+    seen = []
+    for thread in sample.threads:
+        frames = stack_frames(node, thread.stack)
+        if not frames:
+            continue
+        of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
+        place = place_of(frames, thread, of_kernel)
+        seen.append(
+            SeenThread(
+                name=thread.name,
+                tid=thread.tid,
+                frames=frames,
+                place=place,
+                sample=thread,
+                kernel=of_kernel,
+                score=_score(process, thread, frames, place, of_kernel),
+            )
+        )
+    return tuple(sorted(seen, key=lambda t: (-t.score, t.tid or 0)))
+
+
+def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
+    """The thread that a waiting main thread waits for, when the process has exactly one candidate or names it (`join` shows its object)."""
+    if telling.place.kind not in THREAD_WAITS:
+        return None
+    named = [
+        other
+        for other in others
+        for local in telling.sample.locals
+        if other is not telling and other.name and local.name == "self" and f"({other.name}," in local.value.replace("Thread(", "(")
+    ]
+    if named:
+        return named[0]
+    working = [t for t in others if t is not telling and t.score > 0 and t.place.path]
+    return working[0] if len(working) == 1 else None
+
+
+def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
+    if place.kind in IDLE_KINDS:
+        return -1 if place.kind is Kind.RAY_IDLE else -2
+    names = [short_name(f.function) for f in frames]
+    executing = any(n in _EXECUTORS for n in names)
+    main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
+    score = 10
+    if executing:
+        score += 20
+    if main:
+        score += 12
+    if thread.name == "EngineWorker":
+        score += 25
+    if not place.path:
+        score -= 9
+    if place.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY, Kind.RAY_GET):
+        score += 4
+    if thread.active and (kernel is None or kernel.state == "R"):
+        score += 2
+    if thread.name and not main and not executing and _is_service(thread.name):
+        score -= 8
+    return score
+
+
+def _is_service(name: str) -> bool:
+    low = name.lower()
+    return any(w in low for w in ("heartbeat", "monitor", "watchdog", "metrics", "tqdm", "notify", "gcthread", "start_loop", "callback", "flusher"))

@@ -1,0 +1,135 @@
+"""Edges from Ray: who waits for which task, actor, placement group.
+
+A process in ``ray.get`` waits for exact ObjectRefs (read from its memory); the first 24 bytes of an ObjectRef are the producing task.
+Ray's live worker statistics tell which process runs that task, or behind which actor's running call it is queued. Without memory, the
+unfinished tasks that the process submitted stand in, less surely: submitted is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.report import Certainty
+from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
+
+_TASK_HEX = 48
+_RAY_KINDS = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
+_ACTOR_PENDING = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTARTING"})
+_UNSCHEDULED = frozenset({"PENDING_NODE_ASSIGNMENT", "PENDING_ARGS_AVAIL", "PENDING_OBJ_STORE_MEM_AVAIL"})
+
+
+class RayIndex(msgspec.Struct, frozen=True, kw_only=True):
+    """Ray's tables by the keys the edges need."""
+
+    running: dict[str, Seen]
+    """Task id to the process that runs it."""
+    owned: dict[str, tuple[str, str | None, str | None]]
+    """Task id to (name, actor id, status), from the workers that submitted it."""
+    tasks: dict[str, RayTask]
+    actors: dict[str, RayActor]
+    groups: dict[str, RayPlacementGroup]
+
+
+def index_ray(view: View) -> RayIndex:
+    """Index a view's Ray tables."""
+    running: dict[str, Seen] = {}
+    owned: dict[str, tuple[str, str | None, str | None]] = {}
+    for one in view:
+        for task_id in one.core.running_task_ids if one.core else ():
+            running[task_id] = one
+    ray = view.ray
+    for worker in ray.core_workers if ray else ():
+        for task in worker.owned:
+            owned[task.task_id] = (task.name, task.actor_id, task.status)
+    tasks = {t.task_id: t for t in ray.tasks} if ray else {}
+    for task in tasks.values():
+        if task.state.startswith("RUNNING") and task.task_id not in running and task.pid is not None:
+            one = _process_of(view, task)
+            if one is not None:
+                running[task.task_id] = one
+    return RayIndex(
+        running=running,
+        owned=owned,
+        tasks=tasks,
+        actors={a.actor_id: a for a in ray.actors} if ray else {},
+        groups={g.placement_group_id: g for g in ray.placement_groups} if ray else {},
+    )
+
+
+def ray_edges(view: View) -> Iterator[Edge]:
+    """Edges of every process that waits in ``ray.get`` or ``ray.wait``, and of coroutines that await ObjectRefs."""
+    index = index_ray(view)
+    for one in view:
+        waits = [t for t in one.threads if t.place.kind in _RAY_KINDS]
+        awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
+        if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):
+            continue
+        ids = [(o, r.call) for r in one.process.object_refs for o in r.object_ids]
+        ids += [(o, "await") for o in awaited]
+        found = [e for object_id, call in ids for e in _edges_of_task(view, index, one, object_id[:_TASK_HEX], call, Certainty.PROVEN)]
+        yield from found
+        complete = bool(ids) and all(r.complete for r in one.process.object_refs)
+        if found and complete:
+            continue
+        guess = Certainty.LIKELY if not one.process.object_refs or not complete else Certainty.POSSIBLE
+        for owned in one.core.owned if one.core else ():
+            yield from _edges_of_task(view, index, one, owned.task_id, "ray.get", guess)
+
+
+def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: str, certainty: Certainty) -> Iterator[Edge]:
+    why = call if call.startswith("ray") else ("await" if call == "await" else f"ray.{call}")
+    name, actor_id, status = index.owned.get(task_id, (None, None, None))
+    task = index.tasks.get(task_id)
+    name = name or (task.name if task else None)
+    actor_id = actor_id or (task.actor_id if task else None)
+    runner = index.running.get(task_id)
+    if runner is not None:
+        yield Edge(source=one.key, target=runner.key, why=why, evidence=f"waits for {name or 'task ' + task_id[:16]}, running there", certainty=certainty)
+        return
+    if task is None and task_id not in index.owned:
+        return  # finished: what it produced is there
+    if task is not None and task.placement_group_id and (name or "").startswith("bundle_reservation_check_func"):
+        yield Edge(source=one.key, target=f"pg:{task.placement_group_id}", why=why, evidence="waits for a placement group to be ready", certainty=certainty)
+        return
+    actor = index.actors.get(actor_id or "")
+    if actor is not None and not _is_creation(task):
+        yield from _edge_to_actor(view, one, actor, name, why, certainty)
+        return
+    if actor is not None and actor.state in _ACTOR_PENDING:
+        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=f"{actor.class_name} is not created yet", certainty=certainty)
+        return
+    state = task.state if task is not None else status
+    if state in _UNSCHEDULED:
+        target = next((f"pg:{g.placement_group_id}" for g in index.groups.values() if _is_pending_ready(g, name)), f"task:{task_id}")
+        yield Edge(source=one.key, target=target, why=why, evidence=f"{name or 'its task'} is {state}", certainty=certainty)
+
+
+def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why: str, certainty: Certainty) -> Iterator[Edge]:
+    process = view.actor_process(actor.actor_id)
+    if process is not None:
+        running = process.identity.method or (process.telling.place.op if process.telling else None)
+        behind = f", queued behind {running}" if running else ", not started"
+        yield Edge(source=one.key, target=process.key, why=f"{why} (queued)", evidence=f"its call {name or ''}{behind}".replace("  ", " "), certainty=certainty)
+    elif actor.state in ("DEAD", *_ACTOR_PENDING):
+        said = actor.death or actor.state
+        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=f"{actor.class_name} is {actor.state}: {said}", certainty=certainty)
+
+
+def _is_creation(task: RayTask | None) -> bool:
+    return task is not None and task.kind == "ACTOR_CREATION_TASK"
+
+
+def _is_pending_ready(group: RayPlacementGroup, name: str | None) -> bool:
+    return group.state in ("PENDING", "RESCHEDULING") and (name or "").startswith("bundle_reservation_check_func")
+
+
+def _process_of(view: View, task: RayTask) -> Seen | None:
+    for one in view:
+        if one.process.pid == task.pid and (task.node_id is None or one.node.node_id in (None, task.node_id)):
+            return one
+    return None
