@@ -64,6 +64,8 @@ class ThreadSample(Fact, frozen=True, kw_only=True):
     """Python's thread name: ``MainThread``, ``AsyncIO Thread: default``."""
     active: bool | None = None
     owns_gil: bool | None = None
+    waits_for_gil: bool | None = None
+    """Only pystack tells."""
     locals: tuple[Local, ...] = ()
 
 

@@ -1,0 +1,250 @@
+"""The stacks of many processes of one node, several times, with what they wait for in Ray.
+
+One `StackSampler` lives for one capture. Frames and stacks are interned over the whole node.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ray_rl_debug import gaps
+from ray_rl_debug.collect import object_refs, pyspy, pystack
+from ray_rl_debug.collect.kept_locals import keep_value, may_keep
+from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
+from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
+
+if TYPE_CHECKING:
+    from ray_rl_debug.collect.options import CollectOptions
+
+CONCURRENCY = 4
+"""Dumps at a time. More gained nothing on 2 and 4 cores; py-spy spends its time on one core each."""
+REFUSED_ENOUGH = 3
+"""This many processes refused and none allowed: later samples do not ask again."""
+TIMEOUTS_ENOUGH = 6
+"""After this many deadlines on a node every further dump is ``--nonblocking``, so that a sick node cannot hold us for minutes."""
+
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
+_STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
+_VERSION = re.compile(r"(?:^|/|lib)python(3\.\d+)")
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """A process to look at, with its state letter and tracer as the caller saw them."""
+
+    pid: int
+    state: str
+    tracer_pid: int = 0
+
+
+class Stacks(msgspec.Struct, frozen=True, kw_only=True):
+    """All stacks of one node. Mappings are by pid. `Gap.where` is ``""`` for the node and ``/PID`` for a process: prefix the node's name."""
+
+    frames: tuple[Frame, ...]
+    stacks: tuple[tuple[int, ...], ...]
+    """Indexes into `frames`, innermost first."""
+    samples: dict[int, tuple[Sample, ...]]
+    object_refs: dict[int, tuple[ObjectRefWait, ...]]
+    python: dict[int, str]
+    """Version such as ``3.11``, of processes known to be Python."""
+    gaps: tuple[Gap, ...]
+
+
+class StackTable:
+    """Frames and stacks of one node, each kept once."""
+
+    def __init__(self) -> None:
+        self._frames: dict[tuple[str, str, int], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+
+    def add(self, places: Iterable[tuple[str, str, int]]) -> int:
+        """Index of the stack of these (function, file name, line), innermost first."""
+        stack = tuple([self._frames.setdefault(place, len(self._frames)) for place in places])
+        return self._stacks.setdefault(stack, len(self._stacks))
+
+    def frames(self) -> tuple[Frame, ...]:
+        return tuple(Frame(function=function, file=short_file(file)[0], line=line or None) for function, file, line in self._frames)
+
+    def stacks(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(self._stacks)
+
+
+def short_file(path: str) -> tuple[str, bool]:
+    """The path below site-packages or the standard library, else as it is; and whether it is the standard library's."""
+    if found := _PACKAGES.fullmatch(path):
+        return found[1], False
+    if found := _STANDARD_LIBRARY.fullmatch(path):
+        return found[1], True
+    return path, False
+
+
+class StackSampler:
+    """Takes samples of the processes of one node with py-spy (and pystack where asked), and keeps account of what it could not see."""
+
+    def __init__(self, options: CollectOptions, pyspy: str | None, *, proc: Path = Path("/proc"), concurrency: int = CONCURRENCY) -> None:
+        self._options = options
+        self._pyspy = pyspy
+        self._proc = proc
+        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="stacks")
+        self._table = StackTable()
+        self._samples: dict[int, list[Sample]] = {}
+        self._refs: dict[int, tuple[ObjectRefWait, ...]] = {}
+        self._python: dict[int, str] = {}
+        self._troubles: dict[int, Outcome] = {}
+        self._not_python: set[int] = set()
+        self._timed_out: set[int] = set()
+        self._continued: set[int] = set()
+        self._pystack = pystack.find_pystack() if options.pystack else None
+        self._pystack_failed: dict[int, str] = {}
+        self._seen: set[int] = set()
+
+    def sample(self, targets: Sequence[Target], at_s: float) -> None:
+        """One sample of each target; returns when all are taken or have failed. ``at_s`` is the time of the sample on the node's clock."""
+        first = not self._seen
+        self._seen.update(target.pid for target in targets)
+        wanted = [target for target in targets if self._is_wanted(target)]
+        if self._pyspy is None or self._is_refused_everywhere():
+            return
+        for target, (outcome, waits) in zip(wanted, self._pool.map(self._look, wanted), strict=True):
+            self._record(target.pid, at_s, outcome, waits)
+        if first and self._pystack is not None:
+            self._sample_with_pystack([target.pid for target in wanted if target.pid not in self._not_python], at_s)
+
+    def finish(self) -> Stacks:
+        """Everything seen. Ends the sampler: no target is left stopped by it."""
+        self._pool.shutdown(wait=True)
+        for pid in sorted(self._timed_out):
+            if pyspy.release(pid, self._proc, patience_s=0):
+                self._continued.add(pid)
+        return Stacks(
+            frames=self._table.frames(),
+            stacks=self._table.stacks(),
+            samples={pid: tuple(samples) for pid, samples in self._samples.items()},
+            object_refs={pid: waits for pid, waits in self._refs.items() if waits},
+            python=dict(self._python),
+            gaps=tuple(self._gaps()),
+        )
+
+    def _is_wanted(self, target: Target) -> bool:
+        return target.state not in ("Z", "X") and target.pid not in self._not_python
+
+    def _is_refused_everywhere(self) -> bool:
+        refused = sum(outcome.kind == "refused" for outcome in self._troubles.values())
+        return refused >= REFUSED_ENOUGH and not self._samples
+
+    def _look(self, target: Target) -> tuple[Outcome, tuple[ObjectRefWait, ...]]:
+        assert self._pyspy is not None
+        careful = target.tracer_pid != 0 or target.pid in self._timed_out or len(self._timed_out) >= TIMEOUTS_ENOUGH
+        options = self._options
+        outcome = pyspy.dump(self._pyspy, target.pid, nonblocking=careful, native=options.native, timeout_s=options.timeout_s, proc=self._proc)
+        if outcome.timed_out:
+            self._timed_out.add(target.pid)
+        # At once, while the objects are most likely still there.
+        waits = object_refs.find_waits(target.pid, outcome.threads, self._proc) if outcome.kind == "ok" else ()
+        return outcome, waits
+
+    def _record(self, pid: int, at_s: float, outcome: Outcome, waits: tuple[ObjectRefWait, ...]) -> None:
+        if outcome.continued:
+            self._continued.add(pid)
+        if outcome.kind == "not-python":
+            self._not_python.add(pid)
+        elif outcome.kind != "ok":
+            self._troubles[pid] = outcome
+        else:
+            self._troubles.pop(pid, None)
+            source = "py-spy --nonblocking" if outcome.nonblocking else "py-spy"
+            threads = tuple([self._thread(thread) for thread in outcome.threads])
+            self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source=source, native=outcome.native))
+            self._refs[pid] = waits
+            if pid not in self._python and (version := _python_version(pid, outcome.threads, self._proc)):
+                self._python[pid] = version
+
+    def _thread(self, raw: RawThread) -> ThreadSample:
+        return ThreadSample(
+            stack=self._table.add([(f.name, f.filename, f.line) for f in raw.frames]),
+            tid=raw.os_thread_id,
+            name=raw.thread_name,
+            active=raw.active,
+            owns_gil=raw.owns_gil,
+            locals=_kept(raw.frames),
+        )
+
+    def _sample_with_pystack(self, pids: Sequence[int], at_s: float) -> None:
+        binary, timeout_s = self._pystack, self._options.timeout_s
+        assert binary is not None
+        for pid, answer in zip(pids, self._pool.map(lambda pid: pystack.dump(binary, pid, timeout_s=timeout_s), pids), strict=True):
+            if isinstance(answer, str):
+                self._pystack_failed[pid] = answer
+                continue
+            threads = tuple([self._pystack_thread(thread) for thread in answer])
+            self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source="pystack"))
+
+    def _pystack_thread(self, raw: pystack.PystackThread) -> ThreadSample:
+        stack = self._table.add(raw.frames)
+        return ThreadSample(stack=stack, tid=raw.tid, name=raw.name, owns_gil=raw.owns_gil, waits_for_gil=raw.waits_for_gil)
+
+    def _gaps(self) -> Iterable[Gap]:
+        everyone = f"stacks of {_count(self._seen)}"
+        if self._pyspy is None and self._seen:
+            yield Gap(id=gaps.PYSPY_MISSING, where="", what=everyone, reason="py-spy was not found", remedy="pip install py-spy")
+        yield from self._gap_over(gaps.STACKS_REFUSED, ("refused",))
+        yield from self._gap_over(gaps.PROCESS_GONE, ("gone",))
+        for pid, outcome in sorted(self._troubles.items()):
+            if outcome.kind in ("failed", "timeout"):
+                yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="its stacks", reason=outcome.reason)
+        for pid in sorted(self._continued):
+            reason = "py-spy ran into its deadline and left the process with a stop signal; SIGCONT was sent to undo it"
+            yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="a blocking dump", reason=reason)
+        if self._options.pystack and self._pystack is None:
+            remedy = "pip install pystack"
+            yield Gap(id=gaps.STACKS_FAILED, where="", what="stacks by pystack", reason="pystack was not found", remedy=remedy)
+        elif self._pystack_failed:
+            what = f"stacks by pystack of {_count(self._pystack_failed)}"
+            yield Gap(id=gaps.STACKS_FAILED, where="", what=what, reason=next(iter(self._pystack_failed.values())))
+
+    def _gap_over(self, id: str, kinds: tuple[str, ...]) -> Iterable[Gap]:
+        found = {pid: outcome for pid, outcome in self._troubles.items() if outcome.kind in kinds and pid not in self._samples}
+        if found:
+            yield Gap(id=id, where="", what=f"stacks of {_count(found)}", reason=next(iter(found.values())).reason)
+
+
+def _count(pids: Iterable[int]) -> str:
+    ordered = sorted(pids)
+    if len(ordered) == 1:
+        return f"process {ordered[0]}"
+    return f"{len(ordered)} processes"
+
+
+def _kept(frames: Sequence[RawFrame]) -> tuple[Local, ...]:
+    kept = []
+    for position, frame in enumerate(frames):
+        if not frame.locals:
+            continue
+        file, is_standard = short_file(frame.filename)
+        if not may_keep(file, is_standard):
+            continue
+        for local in frame.locals:
+            value = keep_value(file, is_standard, frame.name, local.name, local.repr)
+            if value is not None:
+                kept.append(Local(frame=position, name=local.name, value=value))
+    return tuple(kept)
+
+
+def _python_version(pid: int, threads: Iterable[RawThread], proc: Path) -> str | None:
+    try:
+        exe = os.readlink(proc / str(pid) / "exe")
+    except OSError:
+        exe = ""
+    if found := _VERSION.search(os.path.basename(exe)):
+        return found[1]
+    for thread in threads:
+        for frame in thread.frames:
+            if found := re.search(r"/lib/python(3\.\d+)", frame.filename):
+                return found[1]
+    return None
