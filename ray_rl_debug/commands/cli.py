@@ -1,0 +1,104 @@
+"""The command ``rayrl-debug``: finds the verb, runs it, turns every error into three lines or one document."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+import click
+
+from ray_rl_debug import __version__
+from ray_rl_debug.commands.demo import demo
+from ray_rl_debug.commands.explain import explain
+from ray_rl_debug.commands.report import report
+from ray_rl_debug.commands.snapshot import snapshot
+from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, RayRlDebugError
+
+ERROR_SCHEMA = "rayrl-debug/error/1"
+
+EPILOG = """\b
+Examples:
+  rayrl-debug snapshot                   on the head node, in the moment of trouble
+  rayrl-debug snapshot -o hang           the same, and keep everything in hang/
+  rayrl-debug snapshot --here            this node only, works when Ray does not
+  rayrl-debug report hang/snapshot.json.gz
+  rayrl-debug report rank*.txt           stacks collected by hand
+  rayrl-debug explain RRD101
+
+\b
+Exit codes: 0 nothing wrong and enough seen, 1 findings, 2 wrong usage,
+3 no verdict, 130 interrupted (what was gathered is still written).
+"""
+
+
+@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="rayrl-debug")
+def cli() -> None:
+    """Name the rank, actor, process or service that hangs an RL run on Ray, and why."""
+
+
+VERBS: tuple[click.Command, ...] = (snapshot, report, explain, demo)
+for _verb in VERBS:
+    cli.add_command(_verb)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; never raises."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(cli, given)
+    except KeyboardInterrupt:
+        return _fail(given, "interrupted", "what was gathered is kept only with -o DIR", "RRD950", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) went away; point stdout elsewhere so that the interpreter's last flush stays silent.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def _run(command: click.Command, given: list[str], backtrace: Callable[[], None] = traceback.print_exc) -> int:
+    try:
+        result = command.main(args=given, prog_name="rayrl-debug", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else EXIT_OK
+    except click.exceptions.NoArgsIsHelpError as e:
+        click.echo(e.format_message(), err=True)
+        return EXIT_USAGE
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as e:
+        where = e.ctx.command_path if isinstance(e, click.UsageError) and e.ctx else "rayrl-debug"
+        return _fail(given, e.format_message(), f"see {where} --help", "RRD957", EXIT_USAGE)
+    except RayRlDebugError as e:
+        if _is_verbose(given) and e.__cause__ is not None:
+            backtrace()
+        return _fail(given, str(e), e.hint, e.id, e.exit_code)
+    except (KeyboardInterrupt, BrokenPipeError):
+        raise
+    except Exception as e:  # noqa: BLE001 - the last net: a tired reader gets three lines, -v gets the backtrace
+        if _is_verbose(given):
+            backtrace()
+        return _fail(given, f"{type(e).__name__}: {e}", RayRlDebugError.hint, RayRlDebugError.id, EXIT_NO_VERDICT)
+
+
+def _fail(given: list[str], message: str, hint: str, id_: str, code: int) -> int:
+    if _wants_json(given):
+        body = {"message": message, "hint": hint, "id": id_, "exit_code": code}
+        click.echo(json.dumps({"schema": ERROR_SCHEMA, "error": body}, ensure_ascii=False))
+    click.echo(f"error: {message}\nhint:  {hint}\nid:    {id_} (rayrl-debug explain {id_})", err=True)
+    return code
+
+
+def _wants_json(given: list[str]) -> bool:
+    joined = " ".join(given)
+    return "--json" in given or "--format json" in joined or "--format=json" in joined
+
+
+def _is_verbose(given: list[str]) -> bool:
+    return "--verbose" in given or any(a.startswith("-") and not a.startswith("--") and "v" in a for a in given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""Options that several verbs share, spelled the same everywhere, and the one way a report reaches the reader."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from ray_rl_debug.report import Certainty, Report, State
+from ray_rl_debug.snapshot import Snapshot
+
+F = TypeVar("F", bound=Callable[..., object])
+
+FORMATS = ("terminal", "json", "markdown")
+
+
+def rendering(f: F) -> F:
+    """``--format``, ``--json``, ``-o``, ``-v``, ``-q`` and ``--no-color``."""
+    for option in (
+        click.option("--no-color", is_flag=True, help="No colours; NO_COLOR and a pipe do the same."),
+        click.option("-q", "--quiet", is_flag=True, help="No progress on stderr."),
+        click.option("-v", "--verbose", is_flag=True, help="Everything: all stacks, all ranks, all evidence."),
+        click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Keep the files in DIR."),
+        click.option("--json", "as_json", is_flag=True, help="The report as one JSON document, also for errors."),
+        click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="How the report is shown."),
+    ):
+        f = option(f)
+    return f
+
+
+def is_colour_wanted(no_color: bool) -> bool:
+    """Colours only for a person: not for a pipe, not with ``NO_COLOR`` or a dumb terminal."""
+    return not no_color and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+def progress(quiet: bool) -> Callable[..., None]:
+    """A function that shows one line of progress on stderr; silent with ``-q``."""
+    from ray_rl_debug.render.terminal import neutralise
+
+    def show(*parts: object) -> None:
+        if not quiet:
+            click.echo(neutralise(" ".join(str(p) for p in parts)), err=True)
+
+    return show
+
+
+def show_report(report: Report, *, format_: str, as_json: bool, no_color: bool, verbose: bool) -> None:
+    """Print the report on stdout."""
+    from ray_rl_debug.codec import encode
+    from ray_rl_debug.render import markdown, terminal
+
+    if as_json or format_ == "json":
+        click.echo(encode(report).decode())
+        return
+    if format_ == "markdown":
+        lines = markdown.render(report)
+    else:
+        width = min(max(shutil.get_terminal_size((100, 24)).columns, 60), 120) if sys.stdout.isatty() else 100
+        lines = terminal.render(report, width=width, colour=is_colour_wanted(no_color), verbose=verbose)
+    for line in lines:
+        click.echo(line)
+
+
+def save(folder: Path, report: Report, snapshot: Snapshot | None) -> None:
+    """Write ``report.json``, ``report.txt`` and, where there is one, ``snapshot.json.gz``.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    from ray_rl_debug.codec import encode, write_atomically
+    from ray_rl_debug.render import terminal
+
+    if snapshot is not None:
+        save_snapshot(folder, snapshot)
+    write_atomically(folder / "report.json", encode(report) + b"\n")
+    text = "".join(line + "\n" for line in terminal.render(report, width=100, colour=False, verbose=True))
+    write_atomically(folder / "report.txt", text.encode("utf-8", "replace"))
+
+
+def save_snapshot(folder: Path, snapshot: Snapshot) -> None:
+    """Write ``snapshot.json.gz`` alone: the facts must not be lost when their analysis fails."""
+    from ray_rl_debug.codec import encode_compressed, write_atomically
+
+    write_atomically(folder / "snapshot.json.gz", encode_compressed(snapshot))
+
+
+def exit_code(report: Report) -> int:
+    """0 nothing wrong and enough seen, 1 findings, 3 no verdict. A finding that is only *possible* decides nothing by itself."""
+    from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK
+
+    if report.verdict.state in (State.HANG, State.SLOW):
+        return EXIT_FINDINGS
+    if any(f.root and f.certainty is not Certainty.POSSIBLE for f in report.findings):
+        return EXIT_FINDINGS
+    return EXIT_NO_VERDICT if report.verdict.state is State.UNKNOWN else EXIT_OK

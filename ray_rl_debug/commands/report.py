@@ -1,0 +1,44 @@
+"""``rayrl-debug report``: analyse what was saved, here or elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ray_rl_debug.commands.options import exit_code, rendering, save, show_report
+
+EPILOG = """\b
+Examples:
+  rayrl-debug report hang/snapshot.json.gz
+  rayrl-debug report hang/*/snapshot.json.gz     one file per node, taken with --here
+  rayrl-debug report dumps/                      a folder of py-spy, pystack or faulthandler output
+  rayrl-debug report rank0.txt rank1.txt         stacks collected by hand
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE...")
+@rendering
+def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
+    """Analyse snapshots and stacks that were saved, on any machine; Ray is not needed.
+
+    FILE is a snapshot (several merge into one), a saved report.json, or what py-spy dump, pystack or
+    faulthandler printed; a folder stands for its files.
+    """
+    from ray_rl_debug.imports.folder import load
+
+    found = load(files)
+    if found.report is not None:
+        result = found.report
+    else:
+        from ray_rl_debug.diagnose import diagnose
+
+        assert found.snapshot is not None
+        result = diagnose(found.snapshot)
+    if output is not None:
+        save(output, result, found.snapshot)
+        if not quiet:
+            click.echo(f"saved in {output}", err=True)
+    show_report(result, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    return exit_code(result)

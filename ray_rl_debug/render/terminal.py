@@ -1,0 +1,297 @@
+"""A report for a terminal: the verdict first, then the cause, then what supports it, what was not seen, and what to type next.
+
+Pure: no clock, no environment, no file. Whatever came from outside (titles, actor names, log lines) is neutralised here.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ray_rl_debug import gaps as gap_names
+from ray_rl_debug.render.fold import fold_labels
+from ray_rl_debug.report import AwaitClass, Finding, Link, Report, StackClass, State, Who, World
+
+_STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
+_STATE_STYLE = {State.HANG: "red", State.SLOW: "yellow", State.HEALTHY: "green", State.FINISHED: "green", State.UNKNOWN: "yellow"}
+# C0 and C1 controls, bidirectional overrides and zero-width characters: any of them can make a terminal lie.
+_HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+_MAX_FINDINGS = 4
+_MAX_EVIDENCE = 6
+_MAX_CHAIN = 8
+_MAX_CLASSES = 4
+_MAX_FRAMES = 6
+_MAX_GAPS = 6
+_MAX_AWAITS = 3
+_MAX_WORLDS = 4
+
+
+def neutralise(text: str) -> str:
+    """`text` on one line with control characters spelled out (``\\x1b``), so that it cannot steer a terminal."""
+    return _HOSTILE.sub(_spell, text)
+
+
+def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = False) -> Iterator[str]:
+    """The lines of `report`, at most `width` columns where words allow; `verbose` shows everything unfolded."""
+    out = _Writer(width, colour, verbose)
+    yield from _verdict(report, out)
+    roots = [f for f in report.findings if f.root]
+    others = [f for f in report.findings if not f.root]
+    first = roots if verbose else roots[:2]
+    for finding in first:
+        yield from _finding(finding, out, full=verbose or finding is roots[0])
+    yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
+    yield from _classes(report.classes, out)
+    yield from _awaits(report.awaits, out)
+    yield from _worlds(report.worlds, out)
+    yield from _gaps(report, out)
+    yield from _nodes(report, out)
+    yield ""
+    yield out.style("bold", "next: ") + neutralise(report.verdict.next or _next(report))
+
+
+class _Writer:
+    """Width, colour and verbosity of one rendering."""
+
+    def __init__(self, width: int, colour: bool, verbose: bool) -> None:
+        self.width = max(width, 40)
+        self.colour = colour
+        self.verbose = verbose
+
+    def style(self, name: str, text: str) -> str:
+        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.colour and text else text
+
+    def head(self, text: str) -> str:
+        return self.style("bold", text)
+
+    def wrap(self, text: str, indent: str, hanging: str | None = None) -> Iterator[str]:
+        """`text`, neutralised, wrapped at words; long words (paths) stay whole."""
+        hanging = indent if hanging is None else hanging
+        yield from textwrap.wrap(
+            neutralise(text), self.width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+        ) or [indent.rstrip()]
+
+    def limit(self, count: int, many: int) -> int:
+        """How many of `many` to show; all with ``-v``."""
+        return many if self.verbose else min(count, many)
+
+    def cut(self, text: str, room: int | None = None) -> str:
+        """`text`, neutralised, on one line; the middle of a long one is left out unless verbose."""
+        text = neutralise(text)
+        room = self.width if room is None else room
+        if self.verbose or len(text) <= room:
+            return text
+        tail = room // 3
+        return text[: room - tail - 1] + "…" + text[len(text) - tail :]
+
+
+def _verdict(report: Report, out: _Writer) -> Iterator[str]:
+    verdict = report.verdict
+    word = verdict.state.value.upper()
+    certainty = "" if verdict.state is State.UNKNOWN else f" ({verdict.certainty.value})"
+    lines = list(out.wrap(f"{word}{certainty}: {verdict.summary}", "", "      "))
+    yield out.style(_STATE_STYLE[verdict.state], lines[0][: len(word)]) + lines[0][len(word) :]
+    yield from lines[1:]
+
+
+def _finding(finding: Finding, out: _Writer, *, full: bool) -> Iterator[str]:
+    yield ""
+    phase = f", in phase {finding.phase}" if finding.phase and finding.phase != "unknown" else ""
+    yield out.head(out.cut(f"{finding.id} {finding.name}")) + out.cut(f"  {finding.cause.value}, {finding.certainty.value}{phase}")
+    yield from out.wrap(finding.summary, "  ")
+    yield from _people(finding, out)
+    if full:
+        yield from _chain(finding.chain, out)
+        shown = out.limit(_MAX_EVIDENCE, len(finding.evidence))
+        if shown:
+            yield "  " + out.head("evidence")
+        for item in finding.evidence[:shown]:
+            yield from _short(out, f"{item.kind}  {item.where}: {item.text}", "    ", "      ", lines=3)
+        if shown < len(finding.evidence):
+            yield out.style("dim", f"    … {len(finding.evidence) - shown} more (-v)")
+    if finding.remedy:
+        yield "  " + out.head("remedy")
+        for step in finding.remedy if full else finding.remedy[:1]:
+            yield from out.wrap(step, "    - ", "      ")
+
+
+def _people(finding: Finding, out: _Writer) -> Iterator[str]:
+    shown = out.limit(4, len(finding.who))
+    for who in finding.who[:shown]:
+        yield "  " + out.head("who") + "     " + out.style("red", out.cut(_full(who), out.width - 10))
+    if shown < len(finding.who):
+        rest = fold_labels([w.label for w in finding.who[shown:]])
+        yield from _short(out, f"and {len(finding.who) - shown} more: {rest}", "          ", "          ", lines=2)
+    if finding.victims:
+        text = f"{fold_labels([w.label for w in finding.victims])}  ({len(finding.victims)} only wait)"
+        yield from _short(out, f"victims {text}", "  ", "          ", lines=2)
+
+
+def _chain(chain: tuple[Link, ...], out: _Writer) -> Iterator[str]:
+    if not chain:
+        return
+    yield "  " + out.head("chain")
+    yield "    " + out.cut(_brief(chain[0].waiter), out.width - 4)
+    shown: Iterable[Link | None] = chain
+    if not out.verbose and len(chain) > _MAX_CHAIN:
+        shown = [*chain[: _MAX_CHAIN // 2], None, *chain[-_MAX_CHAIN // 2 :]]
+    for link in shown:
+        if link is None:
+            yield out.style("dim", f"      … {len(chain) - _MAX_CHAIN} more links (-v)")
+            continue
+        doubt = "" if link.certainty.value == "proven" else f", {link.certainty.value}"
+        arrow = f"└─ {link.why} → {_brief(link.target)}"
+        room = out.width - 6
+        reason = f"   ({link.evidence}{doubt})" if link.evidence else (f"   ({link.certainty.value})" if doubt else "")
+        yield "      " + out.cut(arrow + reason, room)
+
+
+def _other_findings(findings: list[Finding], out: _Writer) -> Iterator[str]:
+    if not findings:
+        return
+    yield ""
+    yield out.head("also seen")
+    shown = out.limit(_MAX_FINDINGS, len(findings))
+    for finding in findings[:shown]:
+        yield from _short(out, f"{finding.id} {finding.name} ({finding.certainty.value}): {finding.summary}", "  ", "      ", lines=2)
+    if shown < len(findings):
+        ids = sorted({f.id for f in findings[shown:]})
+        yield out.style("dim", out.cut(f"  … {len(findings) - shown} more: {', '.join(ids)} (-v)"))
+
+
+def _classes(classes: tuple[StackClass, ...], out: _Writer) -> Iterator[str]:
+    busy = [c for c in classes if out.verbose or c.kind != "idle"]
+    idle = sum(len(c.members) for c in classes) - sum(len(c.members) for c in busy)
+    if not classes:
+        return
+    yield ""
+    yield out.head("stacks") + "  processes in the same place, the fewest first"
+    ordered = sorted(busy, key=lambda c: len(c.members))
+    shown = out.limit(_MAX_CLASSES, len(ordered))
+    for item in ordered[:shown]:
+        yield from _short(out, f"{len(item.members)}× {fold_labels(item.members)}  [{item.kind}]", "  ", "      ", lines=2)
+        frames = out.limit(_MAX_FRAMES, len(item.frames))
+        for frame in item.frames[:frames]:
+            yield "      " + out.style("cyan", out.cut(frame, out.width - 6))
+        if frames < len(item.frames):
+            yield out.style("dim", f"      … {len(item.frames) - frames} more frames (-v)")
+    rest = [f"{len(ordered) - shown} more places"] * (shown < len(ordered)) + [f"{idle} idle processes"] * bool(idle)
+    if rest:
+        yield out.style("dim", f"  … {', '.join(rest)} (-v)")
+
+
+def _awaits(awaits: tuple[AwaitClass, ...], out: _Writer) -> Iterator[str]:
+    if not awaits:
+        return
+    yield ""
+    yield out.head("asyncio tasks")
+    ordered = sorted(awaits, key=lambda a: -a.count)
+    shown = out.limit(_MAX_AWAITS, len(ordered))
+    for item in ordered[:shown]:
+        goal = f" for {item.awaited}" if item.awaited else ""
+        yield from _short(out, f"{item.count}× in {item.process} wait{goal}: {' → '.join(item.chain)}", "  ", "      ", lines=2)
+        if out.verbose and item.tasks:
+            yield from out.wrap(", ".join(item.tasks), "      ")
+    if shown < len(ordered):
+        yield out.style("dim", f"  … {len(ordered) - shown} more groups (-v)")
+
+
+def _worlds(worlds: tuple[World, ...], out: _Writer) -> Iterator[str]:
+    if not worlds:
+        return
+    yield ""
+    yield out.head("worlds")
+    # those with missing ranks first, they may be the news
+    ordered = sorted(worlds, key=lambda w: not w.missing)
+    shown = out.limit(_MAX_WORLDS, len(ordered))
+    for world in ordered[:shown]:
+        size = f" of {world.size}" if world.size is not None else ""
+        missing = f", not seen: {fold_labels([str(r) for r in world.missing])}" if world.missing else ""
+        yield from _short(out, f"{world.name}: {len(world.ranks)}{size} ranks seen{missing}", "  ", "      ", lines=2)
+    if shown < len(ordered):
+        yield out.style("dim", f"  … {len(ordered) - shown} more (-v)")
+
+
+def _gaps(report: Report, out: _Writer) -> Iterator[str]:
+    yield ""
+    if not report.gaps:
+        yield out.head("not seen") + "  nothing is missing from this capture"
+        return
+    yield out.head("not seen")
+    groups: dict[tuple[str, str, str | None], list[tuple[str, str]]] = defaultdict(list)
+    for gap in report.gaps:
+        groups[(gap.id, gap.reason, gap.remedy)].append((gap.where, gap.what))
+    shown = out.limit(_MAX_GAPS, len(groups))
+    for (id_, reason, remedy), found in list(groups.items())[:shown]:
+        whats = list(dict.fromkeys(what for _, what in found))
+        wheres = list(dict.fromkeys(where for where, _ in found))
+        what = whats[0] if len(whats) == 1 else f"{gap_names.NAMES.get(id_, 'missing')}, {len(whats)} things, e.g. {whats[0]}"
+        where = fold_labels(wheres) if out.verbose or len(wheres) <= 8 else f"{len(wheres)} places, e.g. {fold_labels(wheres[:4])}"
+        yield from _short(out, f"{id_} {where}: {what} ({reason})", "  ", "      ", lines=2)
+        if remedy:
+            yield from _short(out, f"→ {remedy}", "      ", "        ", lines=1)
+    if shown < len(groups):
+        # Gaps may be folded, never hidden: what is not written out is counted by name.
+        rest = list(groups)[shown:]
+        names = dict.fromkeys(f"{g[0]} {gap_names.NAMES.get(g[0], '')}".strip() for g in rest)
+        yield from out.wrap(f"… and {len(rest)} more kinds: {'; '.join(names)} (-v)", "  ", "      ")
+
+
+def _nodes(report: Report, out: _Writer) -> Iterator[str]:
+    if not report.nodes:
+        return
+    answered = [n for n in report.nodes if n.answered]
+    silent = [n.name for n in report.nodes if not n.answered]
+    processes = sum(n.processes or 0 for n in answered)
+    stacks = sum(n.stacks or 0 for n in answered)
+    gpus = [n.gpus for n in answered if n.gpus is not None]
+    parts = [f"{len(answered)} of {len(report.nodes)} answered", f"{processes} processes", f"stacks of {stacks}"]
+    parts.append(f"{sum(gpus)} GPUs" if gpus else "GPUs not seen")
+    yield ""
+    yield out.head("nodes") + out.cut(f"  {', '.join(parts)}: {fold_labels([n.name for n in answered])}", out.width - 5)
+    if silent:
+        yield from out.wrap(f"silent: {fold_labels(silent)}", "  ")
+
+
+def _next(report: Report) -> str:
+    roots = [f.id for f in report.findings if f.root]
+    return f"rayrl-debug explain {roots[0]}" if roots else "rayrl-debug snapshot -o hang --samples 5"
+
+
+def _full(who: Who) -> str:
+    """Label, node, pid, actor, class, task, thread: whatever is known."""
+    place = "/".join(x for x in (who.node, str(who.pid) if who.pid else None) if x)
+    actor = ".".join(x for x in (who.class_, who.task) if x) if who.task is None or "." not in who.task else who.task
+    rank = f"rank {who.rank} of {who.world}" if who.rank is not None and who.world and who.label != f"{who.world}/{who.rank}" else ""
+    known = [
+        f"on {who.node}, pid {who.pid}" if who.node and who.pid else place,
+        f"actor {who.actor}" if who.actor and who.actor != who.label else "",
+        actor if actor != who.label else "",
+        rank,
+        f"thread {who.thread}" if who.thread and who.thread != "MainThread" else "",
+    ]
+    return "  ".join([who.label, *(k for k in known if k)])
+
+
+def _brief(who: Who) -> str:
+    return f"{who.label} ({who.node}, pid {who.pid})" if who.node and who.pid else who.label
+
+
+def _short(out: _Writer, text: str, indent: str, hanging: str, *, lines: int) -> Iterator[str]:
+    """Wrapped text of at most `lines` lines; all of it with ``-v``."""
+    wrapped = list(out.wrap(text, indent, hanging))
+    if out.verbose or len(wrapped) <= lines:
+        yield from wrapped
+        return
+    yield from wrapped[: lines - 1]
+    yield (wrapped[lines - 1][: out.width - 2] + " …") if wrapped[lines - 1] else "…"
+
+
+def _spell(found: re.Match[str]) -> str:
+    char = found[0]
+    if char in "\n\t\r":
+        return {"\n": "\\n", "\t": " ", "\r": "\\r"}[char]
+    return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"
