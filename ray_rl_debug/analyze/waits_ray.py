@@ -44,14 +44,14 @@ def index_ray(view: View) -> RayIndex:
             running[task_id] = one
     ray = view.ray
     for worker in ray.core_workers if ray else ():
-        for task in worker.owned:
-            owned[task.task_id] = (task.name, task.actor_id, task.status)
+        for submitted in worker.owned:
+            owned[submitted.task_id] = (submitted.name, submitted.actor_id, submitted.status)
     tasks = {t.task_id: t for t in ray.tasks} if ray else {}
     for task in tasks.values():
         if task.state.startswith("RUNNING") and task.task_id not in running and task.pid is not None:
-            one = _process_of(view, task)
-            if one is not None:
-                running[task.task_id] = one
+            runner = _process_of(view, task)
+            if runner is not None:
+                running[task.task_id] = runner
     return RayIndex(
         running=running,
         owned=owned,
@@ -89,12 +89,14 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
     actor_id = actor_id or (task.actor_id if task else None)
     runner = index.running.get(task_id)
     if runner is not None:
-        yield Edge(source=one.key, target=runner.key, why=why, evidence=f"waits for {name or 'task ' + task_id[:16]}, running there", certainty=certainty)
+        evidence = f"waits for {name or 'task ' + task_id[:16]}, running there"
+        yield Edge(source=one.key, target=runner.key, why=why, evidence=evidence, certainty=certainty)
         return
     if task is None and task_id not in index.owned:
         return  # finished: what it produced is there
     if task is not None and task.placement_group_id and (name or "").startswith("bundle_reservation_check_func"):
-        yield Edge(source=one.key, target=f"pg:{task.placement_group_id}", why=why, evidence="waits for a placement group to be ready", certainty=certainty)
+        evidence = "waits for a placement group to be ready"
+        yield Edge(source=one.key, target=f"pg:{task.placement_group_id}", why=why, evidence=evidence, certainty=certainty)
         return
     actor = index.actors.get(actor_id or "")
     if actor is not None and not _is_creation(task):
@@ -113,11 +115,11 @@ def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why
     process = view.actor_process(actor.actor_id)
     if process is not None:
         running = process.identity.method or (process.telling.place.op if process.telling else None)
-        behind = f", queued behind {running}" if running else ", not started"
-        yield Edge(source=one.key, target=process.key, why=f"{why} (queued)", evidence=f"its call {name or ''}{behind}".replace("  ", " "), certainty=certainty)
+        evidence = f"its call {name or ''}".rstrip() + (f", queued behind {running}" if running else ", not started")
+        yield Edge(source=one.key, target=process.key, why=f"{why} (queued)", evidence=evidence, certainty=certainty)
     elif actor.state in ("DEAD", *_ACTOR_PENDING):
-        said = actor.death or actor.state
-        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=f"{actor.class_name} is {actor.state}: {said}", certainty=certainty)
+        evidence = f"{actor.class_name} is {actor.state}" + (f": {actor.death}" if actor.death else "")
+        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
 
 
 def _is_creation(task: RayTask | None) -> bool:

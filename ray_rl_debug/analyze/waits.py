@@ -1,0 +1,28 @@
+"""The wait-for graph of a view: all edges, each with its evidence, solved."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge, Graph, solve
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_poll import poll_edges
+from ray_rl_debug.analyze.waits_ranks import rank_edges
+from ray_rl_debug.analyze.waits_ray import ray_edges
+from ray_rl_debug.analyze.waits_system import system_edges
+from ray_rl_debug.analyze.worlds import World, find_worlds
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    """The solved graph and the worlds it was built with."""
+
+    graph: Graph
+    worlds: tuple[World, ...]
+
+
+def find_waits(view: View) -> Waits:
+    """All edges of a view and their solution; pure."""
+    worlds = find_worlds(view)
+    edges: list[Edge] = [*ray_edges(view), *rank_edges(view, worlds), *system_edges(view)]
+    edges += poll_edges(view, edges)
+    return Waits(graph=solve(edges), worlds=worlds)

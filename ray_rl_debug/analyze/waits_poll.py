@@ -1,0 +1,79 @@
+"""Edges of pollers: a driver that looks again and again for what a producer should deliver, although nobody holds a pending ``ray.get``.
+
+verl's V1 trainer polls its ReplayBuffer, AReaL's executor its result queue, Agent-Lightning's daemon the store. The producers are the
+processes of the same job that run a call (or await one) and do not wait for the poller themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.report import Certainty
+
+POLLERS: tuple[tuple[str, str], ...] = (
+    ("_wait_for_next_poll", "replay_buffer"),  # verl 0.9: trainer/ppo/v1/replay_buffer.py
+    ("run_until_all_finished", "agentlightning"),  # Agent-Lightning 0.3: verl/daemon.py
+    ("wait_for_rollouts", "agentlightning"),
+    ("wait_results", "workflow_executor"),  # AReaL 1.0: infra/workflow_executor.py
+)
+"""Functions known to poll, with a part of their file."""
+
+_POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
+
+
+def is_poller(one: Seen) -> bool | None:
+    """True for a known poller, None for something that looks like one, False otherwise."""
+    place = one.place
+    if place is None or one.is_stopped:
+        return False
+    for function, file, _ in place.path:
+        if any(function.rsplit(".", 1)[-1] == f and part in file for f, part in POLLERS):
+            return True
+    if place.kind is Kind.SLEEP and place.path and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
+        return None
+    return False
+
+
+def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """Edges from pollers to the producers that owe them something; `known` are the edges found so far."""
+    sources = {e.source for e in known}
+    targets: dict[str, set[str]] = {}
+    for edge in known:
+        targets.setdefault(edge.source, set()).add(edge.target)
+    for one in view:
+        polls = is_poller(one)
+        if polls is False:
+            continue
+        sure = Certainty.LIKELY if polls else Certainty.POSSIBLE
+        producers = [p for p in view if p is not one and _may_produce(p, one) and one.key not in targets.get(p.key, set())]
+        at = one.place.path[0][0] if one.place and one.place.path else "poll"
+        # waiters in the middle of a chain are reached through its head; name heads first
+        heads = [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
+        for producer in heads or producers:
+            evidence = f"polls in {at}; {producer.identity.label} {_doing(producer)}"
+            yield Edge(source=one.key, target=producer.key, why="polls", evidence=evidence, certainty=sure)
+        if producers or view.ray is None:
+            continue
+        for actor in view.ray.actors:
+            if actor.state == "DEAD" and actor.job_id == one.identity.job_id and actor.death_kind not in ("out-of-scope", "exited"):
+                evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {actor.death or 'unknown why'}"
+                yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="polls", evidence=evidence, certainty=sure)
+
+
+def _may_produce(other: Seen, poller: Seen) -> bool:
+    if other.identity.job_id != poller.identity.job_id and other.node is not poller.node:
+        return False
+    if other.kind in WAITS_FOR_RANKS or other.is_stopped:
+        return True
+    method = other.identity.method
+    running = bool(other.core and other.core.running_task_ids) or (method is not None and not method.startswith("__init__"))
+    pending = any(t.awaited is not None and t.awaited.kind != "sleep" for t in other.process.async_tasks or ())
+    return running or pending
+
+
+def _doing(producer: Seen) -> str:
+    return f"runs {producer.identity.method}" if producer.identity.method else producer.at()

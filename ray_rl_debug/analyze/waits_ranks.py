@@ -1,0 +1,128 @@
+"""Edges between ranks: who in a collective, rendezvous or recv waits for which rank.
+
+First look for a rank in no collective: while there is one, different collectives do not mean a mismatch (gloo's broadcast returns early at
+its source; peers of one stuck rank wait in broadcast, recv and all_reduce). Only when everybody waits do the places themselves disagree.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug import gaps
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.report import Certainty
+
+Site = tuple[str, tuple[tuple[str, str, int | None], ...]]
+"""A collective and the own path that leads to it: ranks at equal sites are in the same call."""
+
+
+def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
+    """Edges inside every world."""
+    for world in worlds:
+        yield from _world_edges(view, world)
+
+
+def is_waiting(one: Seen) -> bool:
+    """Does a rank wait for other ranks? A stopped process waits for nobody, whatever its stack says."""
+    return one.kind in WAITS_FOR_RANKS and not one.is_stopped
+
+
+def site_of(one: Seen) -> Site:
+    """Where a waiting rank stands; only meaningful when it waits."""
+    place = one.place
+    return (place.op, place.path) if place is not None else ("", ())
+
+
+def split_by_site(members: Sequence[Seen]) -> dict[Site, list[Seen]]:
+    """Waiting ranks by the call they are in."""
+    sites: dict[Site, list[Seen]] = defaultdict(list)
+    for one in members:
+        sites[site_of(one)].append(one)
+    return dict(sites)
+
+
+def absent_members(view: View, world: World, waiters: Sequence[Seen]) -> list[Seen]:
+    """Members that have not joined what `waiters` wait in, narrowed to those the waiters can mean.
+
+    Ranks that run the waiters' own method come first; ranks of the same class whose rank is not known yet count where ranks are missing.
+    """
+    absent = [m for m in world.members if not is_waiting(m)]
+    if world.missing:
+        first = world.members[0].identity
+        kin = (first.job_id, first.class_name)
+        absent += [
+            s for s in view if s.process.kind == "ray-worker" and s.identity.rank is None and (s.identity.job_id, s.identity.class_name) == kin
+        ]
+    stopped = [m for m in absent if m.is_stopped]
+    if stopped:
+        return stopped
+    methods = {w.identity.method for w in waiters if w.identity.method}
+    same = [m for m in absent if m.identity.method in methods] if methods else []
+    return same or [m for m in absent if not m.is_idle] or absent
+
+
+def _world_edges(view: View, world: World) -> Iterator[Edge]:
+    waiters = [m for m in world.members if is_waiting(m) and m.motion is not Motion.MOVING]
+    if not waiters:
+        return
+    sure = Certainty.LIKELY
+    absent = absent_members(view, world, waiters)
+    absent = [a for a in absent if a not in waiters]
+    in_p2p = [w for w in waiters if w.kind is Kind.P2P]
+    together = [w for w in waiters if w.kind is not Kind.P2P]
+    for one in in_p2p:
+        yield from _p2p_edges(world, one, absent, in_p2p)
+    for one in together:
+        op = one.place.op if one.place else "collective"
+        for other in absent:
+            doing = "is stopped" if other.is_stopped else other.at()
+            yield Edge(source=one.key, target=other.key, why=op, evidence=f"{other.identity.label} has not joined: {doing}", certainty=sure)
+        for other in in_p2p:
+            yield Edge(source=one.key, target=other.key, why=op, evidence=f"{other.identity.label} is in {other.at()} instead", certainty=sure)
+        yield from _missing_edges(view, world, one, op, bool(absent))
+    if absent or in_p2p or world.missing:
+        return
+    sites = split_by_site(together)
+    if len(sites) < 2:
+        return
+    for site, members in sites.items():
+        for one in members:
+            for other in (o for s, os in sites.items() if s != site for o in os):
+                evidence = f"{other.identity.label} {other.at()} instead"
+                yield Edge(source=one.key, target=other.key, why=site[0], evidence=evidence, certainty=sure)
+
+
+def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence[Seen]) -> Iterator[Edge]:
+    place = one.place
+    op = place.op if place else "recv"
+    if place is not None and place.peer is not None:
+        peer = next((m for m in world.members if m.identity.rank == place.peer), None)
+        if peer is not None:
+            yield Edge(source=one.key, target=peer.key, why=op, evidence=f"{op} names rank {place.peer}: {peer.at()}", certainty=Certainty.PROVEN)
+        return
+    for other in absent or [p for p in in_p2p if p is not one]:
+        yield Edge(source=one.key, target=other.key, why=op, evidence=f"its peer is not known; {other.at()}", certainty=Certainty.POSSIBLE)
+
+
+def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:
+    if world.missing or world.size is None:
+        for actor in world.dead[: max(1, len(world.missing))] if world.dead and (world.missing or not has_absent) else ():
+            evidence = f"{actor.class_name} is {actor.state}" + (f": {actor.death}" if actor.death else "")
+            yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=op, evidence=evidence, certainty=Certainty.LIKELY)
+    if not world.missing or world.dead or has_absent:
+        return
+    silent = [g.where for g in view.snapshot.gaps if g.id == gaps.NODE_SILENT]
+    ranks = ", ".join(map(str, world.missing[:8]))
+    if silent:
+        for node in silent:
+            evidence = f"rank {ranks} of {world.name} was not seen; {node} did not answer"
+            yield Edge(source=one.key, target=f"node:{node}", why=op, evidence=evidence, certainty=Certainty.LIKELY)
+        return
+    for rank in world.missing:
+        evidence = f"{world.name}/{rank} was not seen on any node"
+        yield Edge(source=one.key, target=f"rank:{world.key}/{rank}", why=op, evidence=evidence, certainty=Certainty.LIKELY)

@@ -1,0 +1,145 @@
+"""Edges that the operating system tells: sockets to the process at the other end, file locks to their holder, parents to children, pipes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, kernel_call
+from ray_rl_debug.analyze.telling import SeenThread
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.report import Certainty
+from ray_rl_debug.snapshot import Process, Socket
+
+_RAY_PROCESSES = frozenset({"raylet", "gcs", "ray-system", "agent"})
+_LOOPBACK = ("127.", "::1", "0.0.0.0", "::ffff:127.")
+
+
+def system_edges(view: View) -> Iterator[Edge]:
+    """All edges of this kind."""
+    owners = _socket_owners(view)
+    for one in view:
+        thread = waiting_thread(one)
+        kind = thread.place.kind if thread else None
+        if kind is Kind.SOCKET and thread is not None:
+            yield from _socket_edges(view, one, thread, owners)
+        for task in one.process.async_tasks or ():
+            if task.awaited is not None and task.awaited.fd is not None:
+                yield from _descriptor_edge(view, one, task.awaited.fd, owners, Certainty.PROVEN, f"coroutine {task.name} reads from it")
+        if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE):
+            yield from _child_edges(view, one, thread)
+    yield from _lock_edges(view)
+
+
+def waiting_thread(one: Seen) -> SeenThread | None:
+    """The thread whose wait counts: the followed one when the telling thread only waits for it."""
+    return one.followed or one.telling
+
+
+def endpoint_key(node: str, address: str) -> tuple[str, str]:
+    """An endpoint's identity: loopback addresses belong to their node."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]").removeprefix("::ffff:")
+    return (f"{node}|lo" if host.startswith(_LOOPBACK) else host, port)
+
+
+def _socket_owners(view: View) -> dict[tuple[tuple[str, str], tuple[str, str] | None], list[tuple[str, Process]]]:
+    owners: dict[tuple[tuple[str, str], tuple[str, str] | None], list[tuple[str, Process]]] = defaultdict(list)
+    for node in view.snapshot.nodes:
+        for process in node.processes:
+            for socket in process.sockets or ():
+                if not socket.family.startswith("tcp"):
+                    continue
+                local = endpoint_key(node.name, socket.local)
+                remote = endpoint_key(node.name, socket.remote) if socket.remote and socket.state != "LISTEN" else None
+                owners[(local, remote)].append((f"{node.name}/{process.pid}", process))
+    return owners
+
+
+def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: dict) -> Iterator[Edge]:  # type: ignore[type-arg]
+    kernel = thread.kernel
+    if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) in ("recv", "send", "read", "connect", "write"):
+        yield from _descriptor_edge(view, one, kernel.syscall_arg0, owners, Certainty.PROVEN, "blocked in this socket")
+        return
+    candidates = [
+        s
+        for s in one.process.sockets or ()
+        if s.family.startswith("tcp") and s.state in ("ESTABLISHED", "SYN_SENT", "CLOSE_WAIT") and not _is_rays(view, one, s, owners)
+    ]
+    if len(candidates) == 1:
+        yield from _edge_to_peer(one, candidates[0], owners, Certainty.LIKELY, "its only connection")
+
+
+def _descriptor_edge(view: View, one: Seen, fd: int, owners: dict, certainty: Certainty, reason: str) -> Iterator[Edge]:  # type: ignore[type-arg]
+    socket = next((s for s in one.process.sockets or () if s.fd == fd and s.state != "LISTEN"), None)
+    if socket is not None:
+        yield from _edge_to_peer(one, socket, owners, certainty, reason)
+
+
+def _edge_to_peer(one: Seen, socket: Socket, owners: dict, certainty: Certainty, reason: str) -> Iterator[Edge]:  # type: ignore[type-arg]
+    if socket.remote is None:
+        return
+    node = one.node.name
+    local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
+    # the connection itself, else (accepted by nobody yet) the process that listens there
+    listening = [(k, p) for (addr, peer), found in owners.items() if peer is None and addr[1] == remote[1] for k, p in found]
+    ends = owners.get((remote, local)) or listening
+    ends = [(k, p) for k, p in ends if k != one.key] or ends
+    text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}"
+    if not ends:
+        if not remote[0].endswith("|lo"):
+            yield Edge(source=one.key, target=f"ext:{socket.remote}", why="socket", evidence=text, certainty=certainty)
+        return
+    key, process = ends[0]
+    if process.kind not in _RAY_PROCESSES:
+        yield Edge(source=one.key, target=key, why="socket", evidence=text, certainty=certainty)
+
+
+def _is_rays(view: View, one: Seen, socket: Socket, owners: dict) -> bool:  # type: ignore[type-arg]
+    node = one.node.name
+    ends = owners.get((endpoint_key(node, socket.remote or ""), endpoint_key(node, socket.local)), [])
+    ray_ports = {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
+    ports = {socket.local.rpartition(":")[2], (socket.remote or "").rpartition(":")[2]}
+    return any(p.kind in _RAY_PROCESSES for _, p in ends) or bool(ports & ray_ports)
+
+
+def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
+    children = [c for c in view.children(one) if c.process.state not in ("Z", "X")]
+    kernel = thread.kernel if thread else None
+    if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":
+        named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
+        children = named or children
+    working = [c for c in children if not _waits_for_work(c)]
+    why = {Kind.CHILD: "waitpid", Kind.DATALOADER: "DataLoader"}.get(thread.place.kind if thread else Kind.CHILD, "queue of a child")
+    for child in working or children:
+        evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
+        sure = Certainty.PROVEN if why == "waitpid" and len(children) == 1 else Certainty.LIKELY
+        yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
+
+
+def _waits_for_work(child: Seen) -> bool:
+    place = child.place
+    if place is None:
+        return False
+    if place.kind in IDLE_KINDS:
+        return True
+    own = {f.rsplit(".", 1)[-1] for t in child.threads for f in (fr.function for fr in t.frames)}
+    return place.kind is Kind.MP_QUEUE and bool(own & {"_worker_loop", "worker", "_resource_tracker"})
+
+
+def _lock_edges(view: View) -> Iterator[Edge]:
+    for node in view.snapshot.nodes:
+        for waiter in (lock for lock in node.locks if lock.waiting):
+            holder = next((h for h in node.locks if h.lock == waiter.lock and not h.waiting), None)
+            source = view.by_node_pid.get((node.name, waiter.pid))
+            if holder is None or source is None or holder.pid == waiter.pid:
+                continue
+            target = view.by_node_pid.get((node.name, holder.pid), f"pid:{node.name}/{holder.pid}")
+            path = _path_of(view, source, waiter.inode)
+            yield Edge(source=source, target=target, why=waiter.kind.lower(), evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}")
+
+
+def _path_of(view: View, source: str, inode: int) -> str:
+    found = next((f.path for f in view.seen[source].process.files or () if f.inode == inode), None)
+    return f" on {found}" if found else ""

@@ -1,0 +1,113 @@
+"""RRD502 blocked in I/O
+
+Story
+    User or reward code is in a file, mount, lock, child process or socket call without end; everybody else waits for
+    that rank.
+
+Evidence
+    The stack, the kernel's wait channel and system call, the process or address at the other end.
+
+Remedy
+    A time limit on the call; look at the other end.
+
+Not this when
+    Bytes move, or the process at the other end works on the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Edge, Root
+from ray_rl_debug.analyze.places import Kind, kernel_call
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.report import Cause, Evidence, Who
+
+ID = "RRD502"
+NAME = "blocked in I/O"
+CAUSE = Cause.BLOCKED_IO
+
+
+_IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
+_HANDOVER = frozenset({"socket", "flock", "posix", "ofdlck", "waitpid"})
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots blocked in a file, socket or child; and those whose I/O waits for a process or address where the waiting ends."""
+    for root in scene.graph.roots:
+        if root.is_cycle:
+            yield from _in_cycle(scene, root)
+            continue
+        node = root.nodes[0]
+        handed = [e for e in scene.graph.into([node]) if e.why in _HANDOVER and e.source in scene.view.seen]
+        sink = scene.view.seen.get(node)
+        if handed and (sink is None or sink.motion is not Motion.MOVING):
+            client = scene.view.seen[handed[0].source]
+            who = [client.who(), scene.who(node)]
+            yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
+        elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
+            yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
+
+
+def _is_io(one: Seen) -> bool:
+    thread = waiting_thread(one)
+    if thread is None:
+        return one.process.state == "D"
+    listens = thread.place.kind is Kind.SOCKET and kernel_call(thread.kernel) == "accept"
+    return (thread.place.kind in _IO and not listens) or one.process.state == "D"
+
+
+def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
+    """A ring that closes over I/O: the server's process waits for the job that waits for the server."""
+    inside = set(root.nodes)
+    handed = [e for e in scene.graph.edges if e.source in inside and e.target in inside and e.why in _HANDOVER and e.source in scene.view.seen]
+    if len(handed) == 1:
+        client = scene.view.seen[handed[0].source]
+        yield from _found(scene, client, scene.view.seen.get(handed[0].target), [client.who()], handed[0], frozenset(inside))
+
+
+def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str]) -> Iterator[Found]:
+    verdict = judge(scene, client)
+    if verdict.certainty is None:
+        return
+    waiting = waiting_thread(client)
+    kind = waiting.place.kind if waiting else None
+    evidence = [stack_evidence(client)]
+    at = ""
+    if edge is not None:
+        evidence.append(Evidence(kind="socket" if edge.why == "socket" else "lock", where=client.where(), text=edge.evidence))
+        at = f" for {scene.who(edge.target).label}" + (f" (pid {server.process.pid}: {server.at()})" if server else "")
+    thread = waiting_thread(client)
+    if thread is not None and thread.kernel is not None:
+        call = kernel_call(thread.kernel) or thread.kernel.syscall
+        evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
+    else:
+        evidence.append(proc_evidence(client, verdict.reason))
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        verdict.certainty,
+        f"{client.where()} {client.followed.place.op + ': ' if client.followed else ''}{client.at()}{at} and gets no answer",
+        who=who,
+        evidence=evidence,
+        remedy=_remedy(kind),
+        phase=client.phase,
+    )
+    yield Found(finding=finding, explains=explains)
+
+
+def _remedy(kind: Kind | None) -> list[str]:
+    if kind is Kind.SOCKET:
+        return ["give the call a time limit (requests: timeout=, urllib: timeout=, sockets: settimeout)", "look at the server at the other end"]
+    if kind is Kind.FLOCK:
+        return ["end or wait for the process that holds the lock; use a lock with a time limit (filelock timeout=)"]
+    if kind is Kind.CHILD:
+        return ["look at the child process; give subprocess calls timeout="]
+    return [
+        "check the mount: df, stat and dmesg on that node (a hung NFS or FUSE server blocks open, read, write)",
+        "write to local disk first, then move",
+    ]

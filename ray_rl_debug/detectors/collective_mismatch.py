@@ -1,0 +1,95 @@
+"""RRD102 collective mismatch
+
+Story
+    Ranks of one group wait in different collectives, or one left one out: a skipped micro-batch, an exception on
+    one rank, a decision taken by each rank alone.
+
+Evidence
+    The own code that leads each rank to its collective; the odd ones out.
+
+Remedy
+    Take the decision together, or run the collective on every path.
+
+Not this when
+    A rank of the world is in no collective at all: then it is the one to look at, however different the others'
+    places are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.places import P2P, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_ranks import Site, is_waiting, split_by_site
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
+from ray_rl_debug.report import Cause, Certainty, Finding
+
+ID = "RRD102"
+NAME = "collective mismatch"
+CAUSE = Cause.COLLECTIVE_MISMATCH
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
+    for root, members, edges in scene.cycles():
+        ranks = [m for m in members if is_waiting(m) and m.kind is not Kind.P2P]
+        sites = split_by_site(ranks)
+        if len(sites) < 2 or any(e.why in P2P for e in edges):
+            continue
+        yield Found(finding=_finding(sites), explains=frozenset(root.nodes))
+    for root, one in scene.process_roots():
+        waiters = scene.waiting_ranks(one)
+        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and one.motion is not Motion.MOVING:
+            yield Found(finding=_skipped(one, waiters), explains=frozenset(root.nodes))
+
+
+def _init(waiters: list[Seen]) -> bool:
+    return any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in waiters)
+
+
+def _finding(sites: dict[Site, list[Seen]]) -> Finding:
+    smallest = min(len(m) for m in sites.values())
+    groups = [m for m in sites.values() if len(m) == smallest]
+    tie = len(groups) > 1 or smallest * 2 == sum(len(m) for m in sites.values())
+    odd = [one for group in groups for one in group]
+    if tie:
+        ahead = max(sites.values(), key=_progress)
+        odd = list(ahead)
+    rest = [one for group in sites.values() for one in group if one not in odd]
+    labels = ", ".join(o.identity.label for o in odd[:4])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE if tie and len(sites) > 2 else Certainty.LIKELY,
+        f"{labels} {odd[0].at()}, the other ranks {rest[0].at() if rest else 'elsewhere'}: the ranks took different paths",
+        who=[o.who() for o in odd],
+        evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
+        remedy=[
+            "look for a decision that each rank takes for itself before the collective: a skipped micro-batch, an exception, a time-out, a cache",
+            "make the decision together (all_reduce the flag), or run the collective on every path",
+        ],
+        phase=odd[0].phase,
+    )
+
+
+def _progress(members: list[Seen]) -> tuple[int, ...]:
+    """How far ahead a site is: lines along the outermost own frames."""
+    place = members[0].place
+    return tuple(line or 0 for _, _, line in reversed(place.path)) if place else ()
+
+
+def _skipped(one: Seen, waiters: list[Seen]) -> Finding:
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"{one.where()} is idle while the other ranks wait for it in {waiters[0].at()}: it left out a collective or was never called",
+        who=[one.who()],
+        evidence=[stack_evidence(one), *waiter_evidence(waiters)],
+        remedy=["look in this rank's log for an early return or a swallowed exception", "run the collective on every path of the method"],
+        phase=waiters[0].phase,
+    )

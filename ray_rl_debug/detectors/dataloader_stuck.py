@@ -1,0 +1,56 @@
+"""RRD505 DataLoader stuck
+
+Story
+    A rank polls its DataLoader's queue; the worker process reads from a hung mount, waits for a lock it inherited,
+    or is dead.
+
+Evidence
+    _try_get_data on the rank, and the stack of the worker.
+
+Remedy
+    Look at what the worker reads; set a timeout; try num_workers=0.
+
+Not this when
+    The worker waits for indexes (idle by design), or moves between samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, weaker
+from ray_rl_debug.report import Cause, Certainty
+
+ID = "RRD505"
+NAME = "DataLoader stuck"
+CAUSE = Cause.DATALOADER_STUCK
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Processes that wait for DataLoader workers, with the worker that keeps them waiting."""
+    for root, one in scene.process_roots():
+        loaders = [e for e in scene.graph.into([one.key]) if e.why == "DataLoader" and e.source in scene.view.seen]
+        owner = scene.view.seen[loaders[0].source] if loaders else one
+        if owner.kind is not Kind.DATALOADER:
+            continue
+        verdict = judge(scene, owner)
+        if verdict.certainty is None or (owner is not one and one.motion is Motion.MOVING):
+            continue
+        stuck = f"; its worker pid {one.process.pid} {one.at()}" if owner is not one else "; no worker process was seen working"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            weaker(verdict.certainty, Certainty.LIKELY),
+            f"{owner.where()} waits for its DataLoader{stuck}",
+            who=[owner.who()] if owner is one else [owner.who(), one.who()],
+            evidence=[stack_evidence(owner)] if owner is one else [stack_evidence(owner), stack_evidence(one)],
+            remedy=[
+                "look at what the worker reads: a hung mount, a lock taken before the fork, a dead queue",
+                "give the DataLoader a timeout, and num_workers=0 to see the error in the open",
+            ],
+            phase=owner.phase,
+        )
+        yield Found(finding=finding, explains=frozenset([*root.nodes, owner.key]))

@@ -1,0 +1,65 @@
+"""RRD202 event loop blocked
+
+Story
+    One coroutine makes a synchronous call (requests, a lock, ray.get); the loop stands still and with it every
+    other episode of the process.
+
+Evidence
+    The loop's thread is inside own code below run_forever in every sample, not in select.
+
+Remedy
+    Make the call asynchronous or move it to a thread, with a time limit.
+
+Not this when
+    The loop's thread is in select or epoll (idle), or its stack moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.report import Cause
+
+ID = "RRD202"
+NAME = "event loop blocked"
+CAUSE = Cause.EVENT_LOOP_BLOCKED
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots whose event loop's thread is inside a synchronous call."""
+    for root, one in scene.process_roots():
+        thread = one.telling
+        if thread is None or not thread.place.on_loop or not thread.place.path or one.is_stopped:
+            continue
+        yield from _found(scene, one, frozenset(root.nodes))
+    for edge in scene.graph.edges:  # the blocked call may wait for somebody: the loop is blocked all the same
+        blocked = scene.view.seen.get(edge.source)
+        if edge.why == "socket" and blocked is not None and blocked.place is not None and blocked.place.on_loop and blocked.place.path:
+            ends = [r for r in scene.graph.roots if edge.target in r.nodes and len(scene.graph.into([edge.target])) == 1]
+            for root in ends:
+                yield from _found(scene, blocked, frozenset([blocked.key, *root.nodes]))
+
+
+def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]:
+    verdict = judge(scene, one)
+    if verdict.certainty is None:
+        return
+    waiting = len(one.process.async_tasks or ())
+    others = f"; {waiting} coroutines of it cannot run" if waiting else ""
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        verdict.certainty,
+        f"the event loop of {one.where()} is blocked: it {one.at()}{others}",
+        who=[one.who()],
+        evidence=[stack_evidence(one), proc_evidence(one, verdict.reason)],
+        remedy=[
+            "make the call asynchronous, or run it with loop.run_in_executor / asyncio.to_thread, with a time limit",
+            "until then: restart this actor; every episode on its loop is lost",
+        ],
+        phase=one.phase,
+    )
+    yield Found(finding=finding, explains=explains)

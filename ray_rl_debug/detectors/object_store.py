@@ -1,0 +1,64 @@
+"""RRD405 object store stuck
+
+Story
+    The object store is full or its spill and restore workers are stuck; gets and puts wait for memory or for a file.
+
+Evidence
+    The store's use against its capacity, an I/O worker's stack, waiting gets that no running task explains.
+
+Remedy
+    Free references, raise the store's memory, check the spill disk.
+
+Not this when
+    Spilling moves bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
+from ray_rl_debug.report import Cause, Certainty, Who
+
+ID = "RRD405"
+NAME = "object store stuck"
+CAUSE = Cause.OBJECT_STORE
+
+
+FULL_FRACTION = 0.98
+"""A store above this share of its capacity cannot take the next large object."""
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Waits for objects on nodes whose store is full, or whose restore stands still."""
+    if scene.view.ray is None:
+        return
+    io_workers = [s for s in scene.view if "RestoreWorker" in s.process.title or "SpillWorker" in s.process.title]
+    stuck = [w for w in io_workers if w.motion is Motion.FROZEN and w.identity.method is not None and not w.is_idle]
+    full = [
+        n
+        for n in scene.view.ray.nodes
+        if (s := scene.view.ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
+    ]
+    waiters = [s for s in scene.view if s.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and s.motion is not Motion.MOVING and not scene.graph.out(s.key)]
+    putting = [s for s in scene.view if s.telling and any(f.function.endswith("put_object") for f in s.telling.frames) and s.motion is Motion.FROZEN]
+    if not stuck and not (full and (waiters or putting)):
+        return
+    who = [w.who() for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]
+    victims = waiters or putting
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"{who[0].label} is stuck: {stuck[0].at()}"
+        if stuck
+        else f"the object store of {full[0].host} is full and {len(victims)} processes wait for it",
+        who=who,
+        evidence=[*(stack_evidence(w) for w in stuck[:2]), *(stack_evidence(w) for w in victims[:2])],
+        remedy=["free references (del, ray.internal.free), raise object_store_memory, check the spill folder's disk and mount"],
+        phase=victims[0].phase if victims else None,
+    )
+    yield Found(finding=finding, explains=frozenset([*(w.key for w in stuck), *(v.key for v in victims)]))

@@ -1,0 +1,107 @@
+"""RRD107 rank died
+
+Story
+    A rank was killed (out of memory, a node lost) or died and was restarted; the others wait in a rendezvous or
+    collective for the process that is gone.
+
+Evidence
+    Ray's actor table says DEAD or counts restarts; the world is one rank short.
+
+Remedy
+    Find the first death; restart the whole group.
+
+Not this when
+    Nobody waits for the dead actor, or Ray killed it because its handle went away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, waiter_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.snapshot import RayActor
+
+ID = "RRD107"
+NAME = "rank died"
+CAUSE = Cause.RANK_DIED
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that are dead actors or missing ranks of a world."""
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in WAITS_FOR_RANKS]
+        if root.is_cycle or not ranks:
+            continue
+        actor = scene.actor(node)
+        if actor is not None and actor.state in ("DEAD", "RESTARTING"):
+            yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
+        elif node.startswith(("rank:", "node:")) and not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
+            yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
+    yield from _restarted(scene)
+
+
+def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Finding:
+    how = actor.death or actor.death_kind or "unknown"
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN if len(scene.worlds) == 1 else Certainty.LIKELY,
+        f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {len(ranks)} ranks still wait for it in {ranks[0].at()}",
+        who=[scene.who(node)],
+        evidence=[Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {how}"), *waiter_evidence(ranks)],
+        remedy=[
+            "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
+            "restart the whole group: a group that lost a rank cannot go on",
+        ],
+        phase=ranks[0].phase,
+    )
+
+
+def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
+    who = scene.who(node)
+    where = "did not answer" if node.startswith("node:") else "was not seen on any node"
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{who.label} {where}; {len(ranks)} ranks wait for it in {ranks[0].at()}",
+        who=[who],
+        evidence=waiter_evidence(ranks),
+        remedy=["look at that node and rank directly; take the snapshot again once it answers"],
+        phase=ranks[0].phase,
+    )
+
+
+def _restarted(scene: Scene) -> Iterator[Found]:
+    """A rank that Ray restarted: the new process knows nothing of the group the others wait in."""
+    for _, one in scene.process_roots():
+        ranks = scene.waiting_ranks(one)
+        if not ranks or one.actor is None or one.actor.restarts == 0 or one.is_stopped or one.motion is Motion.MOVING:
+            continue
+        if not (one.is_idle or one.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP)):
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY,
+            f"{one.where()} died and was restarted ({one.actor.restarts}x); the other ranks wait for the process that is gone",
+            who=[one.who()],
+            evidence=[
+                Evidence(kind="actor", where="Ray's actor table", text=f"{one.actor.class_name}: {one.actor.restarts} restarts"),
+                *waiter_evidence(ranks),
+            ],
+            remedy=[
+                "set max_restarts=0 for ranks: a restarted process cannot rejoin a process group",
+                "look for the first death in the worker's log",
+            ],
+            phase=ranks[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))

@@ -1,0 +1,96 @@
+"""RRD402 resources never come
+
+Story
+    A placement group, actor or task asks for resources that no node has or that others hold; everything behind it
+    waits.
+
+Evidence
+    Ray's tables: state PENDING, what was asked, what the nodes have.
+
+Remedy
+    Ask for less or add nodes; look for leftover actors.
+
+Not this when
+    The cluster is still scaling up and resources appear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding
+from ray_rl_debug.report import Cause, Certainty, Evidence
+
+ID = "RRD402"
+NAME = "resources never come"
+CAUSE = Cause.RAY_PENDING
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that Ray could not place: placement groups, tasks, actors."""
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        if root.is_cycle:
+            continue
+        group = scene.placement_group(node)
+        actor = scene.actor(node)
+        if group is not None:
+            wanted = _total(group.bundles)
+            what = f"placement group {group.name or group.placement_group_id[:12]} is {group.state}"
+        elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
+            wanted = actor.resources
+            what = f"actor {actor.name or actor.class_name} is {actor.state}"
+        elif node.startswith("task:"):
+            task = next((t for t in scene.view.ray.tasks if node == f"task:{t.task_id}"), None) if scene.view.ray else None
+            wanted = task.resources if task else {}
+            what = f"task {task.name} is {task.state}" if task else "a task was not started"
+        else:
+            continue
+        short, certainty = _shortage(scene, wanted)
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            certainty,
+            f"{what}: {short}",
+            who=[scene.who(node)],
+            evidence=[
+                Evidence(kind="task", where="Ray's tables", text=f"{what}; asks for {_text(wanted) or 'unknown resources'}"),
+                Evidence(kind="task", where="Ray's nodes", text=f"the cluster has {_text(_cluster(scene))}"),
+            ],
+            remedy=[
+                "ask for less, or add nodes: ray status shows what is asked and what is there",
+                "look for leftover actors that hold the resources",
+            ],
+            phase="init",
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _total(bundles: tuple[dict[str, float], ...]) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for bundle in bundles:
+        for name, amount in bundle.items():
+            total[name] = total.get(name, 0.0) + amount
+    return total
+
+
+def _cluster(scene: Scene) -> dict[str, float]:
+    alive = [n.resources for n in scene.view.ray.nodes if n.alive] if scene.view.ray else []
+    return {k: v for k, v in _total(tuple(alive)).items() if k in ("CPU", "GPU", "NPU", "TPU")}
+
+
+def _shortage(scene: Scene, wanted: dict[str, float]) -> tuple[str, Certainty]:
+    have = _cluster(scene)
+    short = [
+        f"{n:g} {k} asked, {have.get(k, 0):g} in the cluster" for k, n in wanted.items() if n > have.get(k, 0.0) and k in ("CPU", "GPU", "NPU", "TPU")
+    ]
+    if short:
+        return "; ".join(short), Certainty.PROVEN
+    if not wanted:
+        return "what it asks for is not known", Certainty.POSSIBLE
+    return "the cluster is large enough, but others hold the resources", Certainty.LIKELY
+
+
+def _text(resources: dict[str, float]) -> str:
+    return ", ".join(f"{v:g} {k}" for k, v in sorted(resources.items()))

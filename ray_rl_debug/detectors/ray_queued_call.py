@@ -1,0 +1,59 @@
+"""RRD403 call queued behind an endless one
+
+Story
+    An actor runs a method that never returns (a serve loop); a call that somebody waits for stands in its queue.
+
+Evidence
+    Ray's worker statistics: the running call, the queue, and who waits for what is in it.
+
+Remedy
+    More concurrency, a thread for the loop, or another actor.
+
+Not this when
+    The running call is itself blocked in I/O or on a lock, or ranks wait for it in a collective: then that is the
+    cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence
+
+ID = "RRD403"
+NAME = "call queued behind an endless one"
+CAUSE = Cause.RAY_QUEUED_CALL
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots with calls queued behind their running one, when no rank waits for them otherwise."""
+    for root, one in scene.process_roots():
+        queued = [e for e in scene.graph.into([one.key]) if e.why.endswith("(queued)")]
+        if not queued or scene.waiting_ranks(one) or one.is_stopped or one.motion is Motion.MOVING:
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        running = one.identity.method or (one.telling.place.op if one.telling else "a call")
+        length = one.core.queue_length if one.core else None
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY if one.motion is not Motion.UNKNOWN else Certainty.POSSIBLE,
+            f"{one.where()} runs {running} and does not come back; {len(queued)} waited-for call{'s' if len(queued) > 1 else ''} queue behind it",
+            who=[one.who()],
+            evidence=[
+                *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in queued[:3]),
+                stack_evidence(one),
+                proc_evidence(one, verdict.reason + (f"; {length} calls in its queue" if length else "")),
+            ],
+            remedy=[
+                "run the endless loop in a thread or an async method, or give the actor concurrency groups (max_concurrency > 1)",
+                "call a method on another actor for what must be answered while this one serves",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))

@@ -1,0 +1,205 @@
+"""What every rule sees, and the few questions that several rules ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge, Graph, Root
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
+from ray_rl_debug.snapshot import RayActor, RayPlacementGroup
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """View, solved graph and worlds."""
+
+    view: View
+    graph: Graph
+    worlds: tuple[World, ...]
+
+    def process_roots(self) -> Iterator[tuple[Root, Seen]]:
+        """Roots that are one collected process."""
+        for root in self.graph.roots:
+            if not root.is_cycle and root.nodes[0] in self.view.seen:
+                yield root, self.view.seen[root.nodes[0]]
+
+    def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
+        """Roots that are cycles, with their members and the edges inside."""
+        for root in self.graph.roots:
+            if root.is_cycle:
+                inside = set(root.nodes)
+                edges = [e for e in self.graph.edges if e.source in inside and e.target in inside]
+                yield root, [self.view.seen[n] for n in root.nodes if n in self.view.seen], edges
+
+    def waiting_ranks(self, one: Seen) -> list[Seen]:
+        """Ranks that wait for `one` in a collective, rendezvous or recv."""
+        found = []
+        for edge in self.graph.into([one.key]):
+            waiter = self.view.seen.get(edge.source)
+            if waiter is not None and waiter.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY):
+                found.append(waiter)
+        return found
+
+    def actor(self, node: str) -> RayActor | None:
+        """The actor of a graph node ``actor:ID``."""
+        return next((a for a in self.view.ray.actors if node == f"actor:{a.actor_id}"), None) if self.view.ray else None
+
+    def placement_group(self, node: str) -> RayPlacementGroup | None:
+        """The placement group of a graph node ``pg:ID``."""
+        groups = self.view.ray.placement_groups if self.view.ray else ()
+        return next((g for g in groups if node == f"pg:{g.placement_group_id}"), None)
+
+    def who(self, node: str) -> Who:
+        """Anything in the graph as the report names it."""
+        if node in self.view.seen:
+            return self.view.seen[node].who()
+        actor = self.actor(node)
+        if actor is not None:
+            return dead_actor_who(self.view, actor)
+        group = self.placement_group(node)
+        if group is not None:
+            return Who(label=f"placement group {group.name or group.placement_group_id[:12]}")
+        kind, _, rest = node.partition(":")
+        if kind == "task" and self.view.ray is not None:
+            task = next((t for t in self.view.ray.tasks if t.task_id == rest), None)
+            return Who(label=f"task {task.name if task else rest[:16]}", task=task.name if task else None)
+        if kind == "rank":
+            key, _, rank = rest.rpartition("/")
+            world = next((w for w in self.worlds if w.key == key), None)
+            return Who(label=f"{world.name if world else 'rank'}/{rank}", world=world.name if world else None, rank=int(rank))
+        if kind == "pid":
+            name, _, pid = rest.rpartition("/")
+            return Who(label=f"pid {pid}", node=name, pid=int(pid))
+        return Who(label=rest or node, node=rest if kind == "node" else None)
+
+    def link(self, edge: Edge) -> Link:
+        return Link(waiter=self.who(edge.source), target=self.who(edge.target), why=edge.why, evidence=edge.evidence, certainty=edge.certainty)
+
+    def age_s(self, one: Seen) -> float | None:
+        """How long the process has been in its running Ray call; None when that is not known."""
+        if self.view.ray is None or one.core is None:
+            return None
+        running = set(one.core.running_task_ids)
+        starts = [t.state_times_s.get("RUNNING") for t in self.view.ray.tasks if t.task_id in running]
+        known = [s for s in starts if s is not None]
+        return max(0.0, self.view.snapshot.taken_time_s - min(known)) if known else None
+
+    def usual_s(self, one: Seen) -> float | None:
+        """The longest finished call of the same name in this run; None when none has finished."""
+        if self.view.ray is None or one.core is None:
+            return None
+        running = set(one.core.running_task_ids)
+        names = {t.name for t in self.view.ray.tasks if t.task_id in running}
+        longest = [h.longest_s for h in self.view.ray.history if h.name in names]
+        return max(longest) if longest else None
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule's finding, and the nodes of the graph that it explains."""
+
+    finding: Finding
+    explains: frozenset[str]
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """May a process be called hung?"""
+
+    certainty: Certainty | None
+    """None: it moves, nothing may be said against it."""
+    reason: str
+
+
+USUAL_FACTOR = 3.0
+"""A call is overdue when it takes this many times the longest of its name so far."""
+
+OVERDUE_FLOOR_S = 5.0
+"""and at least this long: calls of milliseconds vary by more than any factor."""
+
+
+def judge(scene: Scene, one: Seen) -> Judgement:
+    """Hung, perhaps hung, or moving.
+
+    Frozen in a call without a clock is likely hung, unless calls of this name are known to take that long. Busy or sleeping is likely hung only
+    when the call is overdue against the run's own history; otherwise it is *possible*: a longer window tells.
+    """
+    if one.motion is Motion.MOVING:
+        return Judgement(certainty=None, reason=one.motion_reason)
+    age, usual = scene.age_s(one), scene.usual_s(one)
+    asleep = one.place is not None and one.place.timed
+    if age is not None and usual is not None:
+        text = f"its call runs for {age:.0f} s; the longest of that name so far took {usual:.1f} s"
+        if age > max(USUAL_FACTOR * usual, OVERDUE_FLOOR_S):
+            return Judgement(certainty=Certainty.LIKELY, reason=text)
+        if age <= 1.5 * usual:
+            return Judgement(certainty=None, reason=f"{text}: not overdue")
+        return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}: too early to tell")
+    if one.motion is Motion.FROZEN and not asleep:
+        return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
+    return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
+
+
+def weaker(a: Certainty, b: Certainty) -> Certainty:
+    order = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
+    return order[max(order.index(a), order.index(b))]
+
+
+def stack_evidence(one: Seen, depth: int = 4) -> Evidence:
+    """The telling thread's innermost frames as evidence; without stacks the running method."""
+    thread = one.followed or one.telling
+    if thread is None:
+        return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
+    own = thread.place.own or 0
+    frames = thread.frames[max(0, own - 1) : own + depth]
+    text = " < ".join(f"{f.function} ({f.file.rsplit('/', 1)[-1]}{f':{f.line}' if f.line else ''})" for f in frames)
+    return Evidence(kind="stack", where=f"{one.where()} thread {thread.name or thread.tid}", text=text)
+
+
+def proc_evidence(one: Seen, text: str) -> Evidence:
+    return Evidence(kind="proc", where=one.where(), text=text)
+
+
+def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
+    """One line for the waiting ranks, folded by what they wait in."""
+    by_place: dict[str, list[str]] = {}
+    for one in waiters:
+        by_place.setdefault(one.at(), []).append(one.identity.label)
+    return tuple(Evidence(kind="stack", where=", ".join(labels[:6]), text=text) for text, labels in list(by_place.items())[:4])
+
+
+def dead_actor_who(view: View, actor: RayActor) -> Who:
+    node = next((n.name for n in view.snapshot.nodes if n.node_id == actor.node_id), None)
+    if node is None and view.ray is not None:
+        node = next((n.host for n in view.ray.nodes if n.node_id == actor.node_id), None)
+    name = actor.class_name.rsplit(".", 1)[-1]
+    return Who(label=actor.name or name, node=node, pid=actor.pid or None, actor=actor.name or None, class_=name)
+
+
+def make_finding(
+    rule_id: str,
+    name: str,
+    cause: Cause,
+    certainty: Certainty,
+    summary: str,
+    *,
+    who: Iterable[Who],
+    evidence: Iterable[Evidence],
+    remedy: Iterable[str],
+    phase: str | None = None,
+) -> Finding:
+    """A finding; victims, root and chain are filled in by the verdict, from the graph."""
+    return Finding(
+        id=rule_id,
+        name=name,
+        cause=cause,
+        certainty=certainty,
+        summary=summary,
+        phase=phase,
+        who=tuple(who),
+        evidence=tuple(evidence),
+        remedy=tuple(remedy),
+    )

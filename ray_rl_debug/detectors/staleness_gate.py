@@ -1,0 +1,77 @@
+"""RRD203 staleness gate closed
+
+Story
+    The rollout executor admits nothing more: the trainer's version was never raised, or rejected rollouts never
+    gave their capacity back. Trainer and executor wait for each other.
+
+Evidence
+    The trainer waits for results in the executor, and no episode runs in it.
+
+Remedy
+    Raise the version after each update; give capacity back on reject; raise the limits.
+
+Not this when
+    Episodes are running (then one of them hangs), or the executor waits for another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.report import Cause, Certainty
+from ray_rl_debug.snapshot import Frame
+
+ID = "RRD203"
+NAME = "staleness gate closed"
+CAUSE = Cause.STALENESS_GATE
+
+
+_GATES = frozenset({"_get_next_task_for_submission", "_rollout_loop", "active_submit_and_wait", "wait_results", "prepare_batch", "_commit_loop"})
+_GATE_FILES = ("workflow_executor", "staleness_manager", "staleness", "rollout_controller")
+_EPISODES = ("episode", "arun", "_run_workflow", "_execute_workflow", "run_agent", "agent_loop")
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Processes that wait for rollouts while their executor admits none."""
+    for one in scene.view:
+        gates = [t for t in one.threads if any(_is_gate(f.function, f.file) for f in t.frames)]
+        waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
+        if not waits or one.motion is Motion.MOVING or any(e.why != "polls" for e in scene.graph.out(one.key)):
+            continue
+        tasks = one.process.async_tasks
+        episodes = [t for t in tasks or () if any(any(w in f.function.lower() for w in _EPISODES) for f in t.chain)]
+        if episodes or any(_episode_thread(t.frames) for t in one.threads):
+            continue
+        known = tasks is not None
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY if known else Certainty.POSSIBLE,
+            f"{one.where()} waits for rollouts, but none is running: the staleness or capacity control admits nothing more",
+            who=[one.who()],
+            evidence=[
+                stack_evidence(one),
+                proc_evidence(
+                    one, "no episode among its coroutines" if known else "its coroutines could not be read; a hung episode would look the same"
+                ),
+            ],
+            remedy=[
+                "check that the version is raised after each weight update (set_version), and that rejected rollouts give their capacity back",
+                "raise max_concurrent_rollouts or max_head_offpolicyness: the gate is (offpolicyness + version + 1) x batch - accepted - running",
+            ],
+            phase=one.phase or "rollout",
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _is_gate(function: str, file: str) -> bool:
+    name = function.rsplit(".", 1)[-1]
+    return any(part in file for part in _GATE_FILES) and (name in _GATES or name in ("wait", "get_capacity"))
+
+
+def _episode_thread(frames: tuple[Frame, ...]) -> bool:
+    return any(any(w in f.function.lower() for w in _EPISODES) for f in frames)

@@ -1,0 +1,53 @@
+"""RRD101 straggler
+
+Story
+    Most ranks of one world wait in a collective (or a driver in ray.get); one is busy or stuck in its own code.
+
+Evidence
+    The collective, the ranks waiting in it, the innermost frames of the one that has not come, its CPU time.
+
+Remedy
+    Read the stack of the absent rank first.
+
+Not this when
+    A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, weaker
+from ray_rl_debug.report import Cause, Certainty
+
+ID = "RRD101"
+NAME = "straggler"
+CAUSE = Cause.STRAGGLER
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that others wait for and that no better rule explains."""
+    for root, one in scene.process_roots():
+        if one.is_stopped or one.is_idle or not scene.graph.into([one.key]):
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        ranks = scene.waiting_ranks(one)
+        doing = "is busy" if one.motion is Motion.BUSY else "stands"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            verdict.certainty if one.threads else weaker(verdict.certainty, Certainty.POSSIBLE),
+            f"{one.where()} {doing} {one.at()}; {len(root.waiters)} processes wait for it",
+            who=[one.who()],
+            evidence=[stack_evidence(one), proc_evidence(one, verdict.reason), *waiter_evidence(ranks)],
+            remedy=[
+                "read this stack first: a loop that does not end, a degenerate sample, a slow call",
+                "give reward and tool code a time limit in a process of its own",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))

@@ -1,0 +1,59 @@
+"""RRD301 weight sync mismatch
+
+Story
+    Trainer ranks and some engines are in the weight update; one engine still generates, is idle, or thinks the update
+    is over.
+
+Evidence
+    Ranks under update_weights, an absent rank outside it, its queued call.
+
+Remedy
+    Pause and drain the engine before the update.
+
+Not this when
+    The absent rank is itself inside the update, in its own code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, waiter_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence
+
+ID = "RRD301"
+NAME = "weight sync mismatch"
+CAUSE = Cause.WEIGHT_SYNC_MISMATCH
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots outside a weight update that ranks inside it wait for."""
+    for root, one in scene.process_roots():
+        waiters = scene.waiting_ranks(one)
+        syncing = [w for w in waiters if w.phase == "weight_sync"]
+        if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped or one.motion is Motion.MOVING:
+            continue
+        queued = next((e for e in scene.graph.into([one.key]) if e.why.endswith("(queued)")), None)
+        evidence = [stack_evidence(one), *waiter_evidence(syncing)]
+        if queued is not None:
+            evidence.append(Evidence(kind="task", where=queued.source, text=queued.evidence))
+        verdict = judge(scene, one)
+        certainty = Certainty.LIKELY if queued is not None else verdict.certainty
+        if certainty is None:
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            certainty,
+            f"{one.where()} has not joined the weight update: {one.at()}; {len(syncing)} ranks wait for it",
+            who=[one.who()],
+            evidence=evidence,
+            remedy=[
+                "abort or drain the rollouts of this engine before the update (pause, then update, then resume)",
+                "let the generation loop look at its stop flag between steps, and bound the length of a request",
+            ],
+            phase="weight_sync",
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))

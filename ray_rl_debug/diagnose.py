@@ -1,0 +1,117 @@
+"""Snapshot → Report: build the view, solve the waits, ask the rules, give the verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ray_rl_debug import gaps
+from ray_rl_debug.analyze.graph import Root
+from ray_rl_debug.analyze.view import View, build_view
+from ray_rl_debug.analyze.waits import find_waits
+from ray_rl_debug.detectors import DETECTORS
+from ray_rl_debug.detectors.scene import Found, Scene
+from ray_rl_debug.report import Certainty, Finding, Report
+from ray_rl_debug.snapshot import Gap, Snapshot
+from ray_rl_debug.summaries import await_classes, node_summaries, process_summaries, stack_classes, world_summaries
+from ray_rl_debug.verdict import give_verdict
+
+MAX_LINKS = 2000
+"""Edges written into a report; a mismatch in a world of 1,000 ranks has a million."""
+
+
+def diagnose(snapshot: Snapshot) -> Report:
+    """The report on a snapshot. The same snapshot always gives the same report."""
+    view = build_view(snapshot)
+    waits = find_waits(view)
+    scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds)
+    found, raised = _ask(scene)
+    findings = _choose(scene, found)
+    all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
+    return Report(
+        tool_version=snapshot.tool_version,
+        taken_time_s=snapshot.taken_time_s,
+        verdict=give_verdict(scene, findings, all_gaps),
+        findings=findings,
+        gaps=all_gaps,
+        nodes=node_summaries(snapshot),
+        processes=process_summaries(view),
+        worlds=world_summaries(waits.worlds),
+        classes=stack_classes(view),
+        awaits=await_classes(view),
+        links=tuple(scene.link(e) for e in waits.graph.edges[:MAX_LINKS]),
+        timing=snapshot.timing,
+    )
+
+
+def _ask(scene: Scene) -> tuple[list[tuple[int, Found]], list[Gap]]:
+    """Every rule's findings with the rule's place in the order of preference; a rule that raises becomes a gap."""
+    found: list[tuple[int, Found]] = []
+    raised: list[Gap] = []
+    for order, rule in enumerate(DETECTORS):
+        try:
+            found += [(order, one) for one in rule.detect(scene)]
+        except Exception as e:  # noqa: BLE001 a faulty rule must not cost the report
+            reason = f"{type(e).__name__}: {e}"
+            raised.append(Gap(id=gaps.RULE_RAISED, where="analysis", what=f"rule {rule.ID} ({rule.NAME})", reason=reason[:300]))
+    return found, raised
+
+
+def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]:
+    """One finding per root (the preferred rule's), with victims and chain; then findings about what nobody waits for."""
+    taken: set[int] = set()
+    chosen: list[tuple[int, int, Finding]] = []
+    covered: set[str] = set()
+    for root in scene.graph.roots:
+        if set(root.nodes) <= covered:
+            continue
+        options = [(order, i, f) for i, (order, f) in enumerate(found) if f.explains & set(root.nodes)]
+        if not options:
+            continue
+        order, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
+        if index not in taken:
+            taken.add(index)
+            chosen.append((_rank(best.finding.certainty), -len(root.waiters), _complete(scene, best, root)))
+        covered |= best.explains
+    for _, one in sorted(((o, f) for i, (o, f) in enumerate(found) if i not in taken), key=lambda x: x[0]):
+        if one.explains & covered:
+            continue
+        covered |= one.explains
+        chosen.append((_rank(one.finding.certainty), 0, _complete(scene, one, None)))
+    chosen.sort(key=lambda c: (c[0], c[1], c[2].id))
+    return tuple(f for _, _, f in chosen)
+
+
+def _rank(certainty: Certainty) -> int:
+    return (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE).index(certainty)
+
+
+def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
+    """The finding with root, victims and chain from the graph."""
+    finding = found.finding
+    accused = {(w.node, w.pid) for w in finding.who if w.pid is not None}
+    waiting: list[str] = []
+    chain = root.chain if root is not None else ()
+    for node in sorted(found.explains):
+        for edge in scene.graph.into([node]):
+            if edge.source not in found.explains and edge.source not in waiting:
+                waiting.append(edge.source)
+    if root is not None:
+        waiting = [*(w for w in root.waiters if w not in waiting), *waiting]
+        if root.is_cycle:
+            waiting += [n for n in root.nodes if n not in waiting]
+    victims = [scene.who(n) for n in _unique(waiting)]
+    victims = [v for v in victims if (v.node, v.pid) not in accused]
+    return msgspec.structs.replace(finding, root=True, victims=tuple(victims), chain=tuple(scene.link(e) for e in chain))
+
+
+def _unique(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))
+
+
+def _own_gaps(view: View) -> list[Gap]:
+    if view.ray is None and not any(g.id == gaps.NO_RAY_TABLES_IN_FILE for g in view.snapshot.gaps):
+        reason = "taken without Ray, or Ray did not answer"
+        return [Gap(id=gaps.NO_RAY_TABLES_IN_FILE, where="cluster", what="Ray's tables of actors and tasks", reason=reason)]
+    return []

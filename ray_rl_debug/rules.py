@@ -1,0 +1,52 @@
+"""The catalogue: every id the tool can print, with its story."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+
+from ray_rl_debug import errors, gaps
+from ray_rl_debug.detectors import DETECTORS
+
+RULES: tuple[ModuleType, ...] = DETECTORS
+EXTRA_NAMES: tuple[tuple[str, str, ModuleType], ...] = tuple(
+    (rule.ENGINE_ID, rule.ENGINE_NAME, rule) for rule in DETECTORS if hasattr(rule, "ENGINE_ID")
+)
+"""Ids that a rule gives besides its own."""
+
+
+def list_ids() -> tuple[tuple[str, str], ...]:
+    """All ids with their names, sorted: rules, gaps, errors."""
+    found = {rule.ID: rule.NAME for rule in RULES}
+    found.update({rule_id: name for rule_id, name, _ in EXTRA_NAMES})
+    found.update(gaps.NAMES)
+    found.update({kind.id: _first_sentence(kind) for kind in _errors()})
+    return tuple(sorted(found.items()))
+
+
+def explain(rule_id: str) -> str | None:
+    """What an id means, as text; None for an unknown id."""
+    wanted = rule_id.strip().upper()
+    for rule in RULES:
+        if wanted == rule.ID:
+            return f"{inspect.getdoc(rule) or ''}\n\nCause\n    {rule.CAUSE.value}\n"
+    for extra, name, rule in EXTRA_NAMES:
+        if wanted == extra:
+            body = (inspect.getdoc(rule) or "").split("\n", 1)[-1]
+            return f"{extra} {name}\n{body}\n"
+    if wanted in gaps.NAMES:
+        return (
+            f"{wanted} {gaps.NAMES[wanted]}\n\nA gap: something the tool tried to see and did not. The report says where, and what would open it.\n"
+        )
+    for kind in _errors():
+        if wanted == kind.id:
+            return f"{wanted} {_first_sentence(kind)}\n\nHint\n    {kind.hint}\n"
+    return None
+
+
+def _errors() -> tuple[type[errors.RayRlDebugError], ...]:
+    return tuple(value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.RayRlDebugError))
+
+
+def _first_sentence(kind: type[errors.RayRlDebugError]) -> str:
+    return (inspect.getdoc(kind) or kind.__name__).split(".")[0].split("\n")[0]

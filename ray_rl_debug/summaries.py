@@ -1,0 +1,108 @@
+"""What was seen, for the report: nodes, processes, worlds, classes of equal stacks and of equal await chains."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.worlds import World as SeenWorld
+from ray_rl_debug.report import AwaitClass, NodeSummary, ProcessSummary, StackClass, World
+from ray_rl_debug.snapshot import AsyncTask, Snapshot
+
+MAX_FRAMES = 40
+MAX_AWAIT_CLASSES = 50
+
+
+def node_summaries(snapshot: Snapshot) -> tuple[NodeSummary, ...]:
+    """Nodes that answered, then those of Ray's table that did not."""
+    found = [
+        NodeSummary(
+            name=n.name,
+            node_id=n.node_id,
+            ip=n.ip,
+            processes=len(n.processes),
+            stacks=sum(1 for p in n.processes if p.samples),
+            gpus=len(n.gpus) if n.gpus is not None else None,
+        )
+        for n in snapshot.nodes
+    ]
+    seen = {n.node_id for n in snapshot.nodes}
+    for node in snapshot.ray.nodes if snapshot.ray else ():
+        if node.alive and node.node_id not in seen:
+            found.append(NodeSummary(name=node.host or node.ip, node_id=node.node_id, ip=node.ip, answered=False))
+    return tuple(found)
+
+
+def process_summaries(view: View) -> tuple[ProcessSummary, ...]:
+    """One entry a process, in order of node and pid."""
+    return tuple(_process_summary(one) for one in sorted(view, key=lambda s: (s.identity.node, s.identity.pid)))
+
+
+def _process_summary(one: Seen) -> ProcessSummary:
+    window, spent = one.process.window_s, one.process.cpu_s
+    return ProcessSummary(
+        who=one.who(),
+        kind=one.process.kind,
+        phase=one.phase,
+        doing=one.at(),
+        state=one.process.state,
+        moving=None if one.motion is Motion.UNKNOWN else one.motion in (Motion.MOVING, Motion.BUSY),
+        cpu_percent=round(100 * spent / window, 1) if window and spent is not None else None,
+        stack=_lines(one)[:MAX_FRAMES],
+        thread=one.telling.name if one.telling else None,
+    )
+
+
+def _lines(one: Seen) -> tuple[str, ...]:
+    if one.telling is None:
+        return ()
+    return tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" for f in one.telling.frames)
+
+
+def world_summaries(worlds: Sequence[SeenWorld]) -> tuple[World, ...]:
+    """Worlds with the ranks seen and missing."""
+    return tuple(
+        World(
+            name=w.name,
+            size=w.size,
+            ranks=tuple(m.identity.rank for m in w.members if m.identity.rank is not None),
+            missing=w.missing,
+            source=w.source,
+        )
+        for w in worlds
+    )
+
+
+def stack_classes(view: View) -> tuple[StackClass, ...]:
+    """Processes whose telling threads stand in the same place, smallest class first."""
+    classes: dict[tuple[str, ...], list[Seen]] = defaultdict(list)
+    for one in view:
+        if one.telling is not None:
+            classes[_lines(one)].append(one)
+    found = [
+        StackClass(
+            frames=frames[:MAX_FRAMES],
+            members=tuple(sorted(m.identity.label for m in members)),
+            kind=(members[0].kind or Kind.CODE).value,
+        )
+        for frames, members in classes.items()
+    ]
+    return tuple(sorted(found, key=lambda c: (c.kind in ("ray-idle", "idle", "loop-idle"), len(c.members), c.frames)))
+
+
+def await_classes(view: View) -> tuple[AwaitClass, ...]:
+    """Equal await chains of a process merged, largest first."""
+    found: list[AwaitClass] = []
+    for one in view:
+        classes: dict[tuple[tuple[str, ...], str | None], list[AsyncTask]] = defaultdict(list)
+        for task in one.process.async_tasks or ():
+            chain = tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" if f.file else f.function for f in task.chain)
+            classes[(chain, task.awaited.detail or task.awaited.kind if task.awaited else None)].append(task)
+        found += [
+            AwaitClass(process=one.where(), count=len(tasks), chain=chain, awaited=awaited, tasks=tuple(t.name for t in tasks[:3]))
+            for (chain, awaited), tasks in classes.items()
+        ]
+    return tuple(sorted(found, key=lambda c: (-c.count, c.process, c.chain))[:MAX_AWAIT_CLASSES])

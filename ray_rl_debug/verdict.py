@@ -1,0 +1,59 @@
+"""The report's answer in one state and one sentence. Silence is not health: what was not seen makes the answer *unknown*."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ray_rl_debug import gaps
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.scene import Scene, judge
+from ray_rl_debug.report import Certainty, Finding, State, Verdict
+from ray_rl_debug.snapshot import Gap
+
+_BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT, gaps.STACKS_FAILED})
+_LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
+
+
+def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap]) -> Verdict:
+    """State, sentence and next command from the findings, the motion of the processes and the gaps."""
+    sure = [f for f in findings if f.certainty is not Certainty.POSSIBLE]
+    if sure:
+        best = sure[0]
+        more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
+        silent = [g.where for g in all_gaps if g.id == gaps.NODE_SILENT]
+        unseen = f"; not seen: {', '.join(silent[:3])}" if silent else ""
+        return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
+    if findings:
+        summary = f"slow or hung, the window is too short to tell: {findings[0].summary}"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    return _without_findings(scene, all_gaps)
+
+
+def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
+    seen = [s for s in scene.view if s.process.kind in ("ray-worker", "driver", "named", "child")]
+    moving = [s for s in seen if s.motion in (Motion.MOVING, Motion.BUSY)]
+    awaited = [one for _, one in scene.process_roots()]
+    not_overdue = [one for one in awaited if one.motion is not Motion.MOVING and judge(scene, one).certainty is None]
+    if not_overdue:
+        one = not_overdue[0]
+        summary = f"others wait for {one.where()}, which {one.at()}; {judge(scene, one).reason}"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
+    if not seen:
+        return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
+    blind = [g for g in all_gaps if g.id in _BLINDING]
+    if moving:
+        summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
+    if all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
+        summary = "every actor is idle and Ray has no unfinished task: the job waits for its user, or has ended"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
+    reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
+    cure = next((g.remedy for g in blind if g.remedy), None)
+    return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+
+
+def _has_work(scene: Scene) -> bool:
+    ray = scene.view.ray
+    if ray is None:
+        return False
+    return any(w.running_task_ids for w in ray.core_workers if w.kind != "DRIVER") or any(g.state == "PENDING" for g in ray.placement_groups)
