@@ -53,7 +53,7 @@ def merge_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
 
 
 def _named_apart(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Different machines with one name (containers) get the start of their boot id or namespace added."""
+    """Different machines with one name (containers) are numbered."""
     names = [n.name for n in nodes]
     seen: dict[str, int] = {}
     result = []

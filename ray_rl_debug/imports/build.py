@@ -1,0 +1,176 @@
+"""Dumps of many files as one snapshot: what is known becomes facts, what cannot be known becomes gaps."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from ray_rl_debug import __version__, gaps
+from ray_rl_debug.collect.stacks import StackTable, short_file
+from ray_rl_debug.imports.dump import Dump, DumpThread
+from ray_rl_debug.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
+
+_RANK = re.compile(r"(?:^|[^a-z])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_)(\d{2,8})(?!\d)", re.IGNORECASE)
+_NAME_TITLE = re.compile(r"(ray__[\w.]+)")
+_RAY_SYSTEM = ("python monitor.py", "DashboardAgent", "RuntimeEnvAgent", "raylet", "gcs_server")
+
+
+class FileDumps(msgspec.Struct, kw_only=True):
+    """What one file held."""
+
+    node: str
+    """Name of its folder, or ``imported``."""
+    stem: str
+    """File name without its ending."""
+    time_s: float
+    """Last modification, Unix time."""
+    dumps: list[Dump]
+
+
+def build(files: Iterable[FileDumps], *, gaps_: Iterable[Gap] = ()) -> Snapshot:
+    """One snapshot; files in the order in which their stacks were taken. Several dumps of one pid become its samples."""
+    nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]] = {}
+    for file in files:
+        for position, dump in enumerate(file.dumps):
+            _place(nodes, file, dump, position)
+    built = [_node(name, processes) for name, processes in nodes.items()]
+    taken = max((n.started_time_s + n.window_s for n in built), default=0.0)
+    return Snapshot(
+        tool_version=__version__,
+        taken_time_s=taken,
+        nodes=tuple(built),
+        gaps=(
+            Gap(
+                id=gaps.NO_RAY_TABLES_IN_FILE,
+                where="cluster",
+                what="Ray's actors and tasks, thread states, CPU times, sockets, environments",
+                reason="stacks collected by hand hold only frames",
+                remedy="rayrl-debug snapshot -o hang",
+            ),
+            *gaps_,
+        ),
+        options={"imported": True},
+    )
+
+
+def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: FileDumps, dump: Dump, position: int) -> None:
+    named = _NAME_PID.search(file.stem)
+    if dump.pid is None and named and len(file.dumps) == 1:
+        dump.pid = int(named[1])
+    if dump.title is None and (title := _NAME_TITLE.search(file.stem)):
+        dump.title = title[1].replace("ray__", "ray::", 1)
+    pid = dump.pid or 0
+    held = nodes.setdefault(file.node, {}).get(pid) if pid else None
+    if pid and (held is None or _is_same(held[-1], file, dump)):
+        nodes[file.node].setdefault(pid, []).append((file, dump))
+        return
+    # No pid, or the pid of another container: a place of its own, named after the file.
+    name = f"{file.node}:{file.stem}" + (f":{dump.label}" if dump.label else f":{position}" if position and not pid else "")
+    nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
+    if not nodes[file.node]:
+        del nodes[file.node]
+
+
+def _is_same(held: tuple[FileDumps, Dump], file: FileDumps, dump: Dump) -> bool:
+    """Is it the same process again? Containers all have a pid 1; their titles and file names tell them apart."""
+    ranks = {_rank(held[0], held[1]), _rank(file, dump)}
+    if len(ranks) > 1:
+        return False
+    first, second = _base(held[1].title), _base(dump.title)
+    return first == second or None in (first, second)
+
+
+def _base(title: str | None) -> str | None:
+    """A Ray title changes with the running method: ``ray::Class.method`` is ``ray::Class``."""
+    return title.split(".", 1)[0].split(" ", 1)[0] if title and title.startswith("ray::") else title
+
+
+def _rank(file: FileDumps, dump: Dump) -> str | None:
+    found = _RANK.search(dump.label or "") or (_RANK.search(file.stem) if dump.label is None else None)
+    return found[1] if found else None
+
+
+def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node:
+    table = StackTable()
+    started = min(f.time_s for held in processes.values() for f, _ in held)
+    window = 0.0
+    found, missing = [], []
+    for pid, held in processes.items():
+        times = _times([f.time_s for f, _ in held])
+        window = max(window, times[-1])
+        found.append(_process(pid, held, times, table))
+        if len(held) == 1:
+            missing.append(pid)
+    lacks = []
+    if 0 in processes:
+        lacks.append(Gap(id=gaps.RANK_UNKNOWN, where=name, what="its process id", reason="the text does not say"))
+    if missing:
+        lacks.append(
+            Gap(
+                id=gaps.WINDOW_SHORT,
+                where=name,
+                what=f"a second look at {len(missing)} {'process' if len(missing) == 1 else 'processes'}",
+                reason="each was dumped once: a slow place and a hung one look alike",
+                remedy="dump them again some seconds later and give all files",
+            )
+        )
+    return Node(
+        name=name,
+        started_time_s=started,
+        window_s=window,
+        frames=table.frames(),
+        stacks=table.stacks(),
+        processes=tuple(found),
+        gaps=tuple(lacks),
+    )
+
+
+def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], table: StackTable) -> Process:
+    title = next((d.title for _, d in reversed(held) if d.title), None) or next((d.label for _, d in held if d.label), None)
+    rank = next((r for r in (_rank(f, d) for f, d in held) if r is not None), None)
+    return Process(
+        pid=pid,
+        title=title or held[0][0].stem,
+        kind=_kind(title or "", [d for _, d in held]),
+        python=next((d.python for _, d in held if d.python), None),
+        env={"RANK": rank} if rank is not None else {},
+        samples=tuple(
+            Sample(at_s=at_s, source=d.source, native=d.native, threads=tuple(_thread(t, table) for t in d.threads if t.frames))
+            for at_s, (_, d) in zip(times, held, strict=True)
+        ),
+    )
+
+
+def _thread(thread: DumpThread, table: StackTable) -> ThreadSample:
+    return ThreadSample(
+        stack=table.add(thread.frames),
+        tid=thread.tid,
+        name=thread.name,
+        active=thread.active,
+        owns_gil=thread.owns_gil,
+        locals=thread.locals,
+    )
+
+
+def _times(stamps: list[float]) -> list[float]:
+    """Seconds since the first dump, by the files' times where those agree with the order; else only the order counts, all at 0."""
+    increasing = all(b > a for a, b in itertools.pairwise(stamps))
+    return [t - stamps[0] for t in stamps] if increasing else [0.0] * len(stamps)
+
+
+def _kind(title: str, dumps: list[Dump]) -> str:
+    if any(name in title for name in _RAY_SYSTEM):
+        return "ray-system"
+    if title.startswith("ray::"):
+        return "ray-worker"
+    places = {(function.rsplit(".", 1)[-1], short_file(file)[0]) for d in dumps for t in d.threads for function, file, _ in t.frames}
+    if places & {("main_loop", "ray/_private/worker.py")}:
+        return "ray-worker"
+    if places & {("get", "ray/_private/worker.py"), ("wait", "ray/_private/worker.py")}:
+        return "driver"
+    # The user chose these files, as with --pid.
+    return "named"

@@ -1,0 +1,67 @@
+"""One process at one moment as another tool wrote it: what every reader of foreign stacks gives back."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from ray_rl_debug.snapshot import Local
+
+Place = tuple[str, str, int]
+"""Function, file and line; the line is 0 and the file empty where the text has none."""
+
+_SHOWN_ARGUMENTS = frozenset({"--role", "--rank", "--worker-index", "--local-rank", "--local_rank", "--node-rank", "--node_rank"})
+_MAX_TITLE = 200
+
+
+class DumpThread(msgspec.Struct, kw_only=True):
+    """One thread; `frames` innermost first."""
+
+    frames: Sequence[Place]
+    tid: int | None = None
+    name: str | None = None
+    active: bool | None = None
+    owns_gil: bool | None = None
+    locals: tuple[Local, ...] = ()
+
+
+class Dump(msgspec.Struct, kw_only=True):
+    """One process; `pid` is None when the text does not say."""
+
+    threads: list[DumpThread]
+    source: str
+    pid: int | None = None
+    title: str | None = None
+    python: str | None = None
+    label: str | None = None
+    """What the text calls it when it has no pid: ``DP3``."""
+    native: bool = False
+
+
+def safe_title(command: str) -> str:
+    """The program and what identifies it; values of arguments, which may be secret, are dropped.
+
+    Ray's titles (``ray::Class.method``) stay whole.
+    """
+    command = " ".join(command.split())
+    if command.startswith(("ray::", "VLLM::", "sglang::")):
+        return command[:_MAX_TITLE]
+    kept: list[str] = []
+    show_next = False
+    for position, word in enumerate(command.split(" ")):
+        option = word.split("=", 1)[0]
+        is_script = word.endswith((".py", ".sh")) and "=" not in word and not word.startswith("-")
+        if show_next:
+            kept.append(word)
+            show_next = False
+        elif position == 0 or is_script:
+            kept.append(os.path.basename(word.rstrip("/")) or word)
+        elif option in _SHOWN_ARGUMENTS or word == "-m":
+            kept.append(word)
+            show_next = "=" not in word
+        elif word.startswith("--") and re.fullmatch(r"--[\w-]{2,40}", option):
+            kept.append(option)
+    return " ".join(kept)[:_MAX_TITLE]

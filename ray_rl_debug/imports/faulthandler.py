@@ -1,0 +1,45 @@
+"""What Python's faulthandler writes on a signal or a fatal error: threads without names, the most recent call first, no pid."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ray_rl_debug.imports.dump import Dump, DumpThread, Place
+
+_HEAD = re.compile(r"(?P<current>Current thread|Thread) 0x[0-9a-f]+(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):")
+_FRAME = re.compile(r'^(?P<prefix>.*?)File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?) in (?P<function>.+?)\s*$')
+
+
+def is_faulthandler(text: str) -> bool:
+    """Is there a head as faulthandler writes it?"""
+    return _HEAD.search(text) is not None
+
+
+def read(lines: Iterable[str]) -> list[Dump]:
+    """One process per dump in the text: a new one begins after the thread that wrote it, the current one, which comes last but for its frames."""
+    dumps: list[Dump] = []
+    frames: list[Place] = []
+    ended = True
+    for line in lines:
+        if head := _HEAD.search(line):
+            if ended:
+                dumps.append(Dump(threads=[], source="faulthandler"))
+            ended = False
+            frames = []
+            current = head["current"].startswith("Current")
+            dumps[-1].threads.append(DumpThread(frames=frames, name=head["name"], owns_gil=True if current else None))
+        elif dumps and (frame := _FRAME.match(line)):
+            number = frame["line"]
+            frames.append((frame["function"], frame["file"], int(number) if number.isdigit() else 0))
+        elif line.strip() and dumps and not line.strip().startswith("..."):
+            ended = True
+    for dump in dumps:
+        _name_main(dump)
+    return [d for d in dumps if any(t.frames for t in d.threads)]
+
+
+def _name_main(dump: Dump) -> None:
+    """faulthandler lists the newest thread first, so the last one is the main thread; newer Pythons write the names themselves."""
+    if dump.threads and dump.threads[-1].name is None and dump.threads[-1].frames and dump.threads[-1].frames[-1][0] == "<module>":
+        dump.threads[-1].name = "MainThread"

@@ -1,0 +1,149 @@
+"""Files and folders on a command line → one snapshot (or a saved report), with one sentence for every file that could not be used."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug import codec, gaps, report, snapshot
+from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.imports import faulthandler, pyspy_json, pyspy_text, pystack_text
+from ray_rl_debug.imports.build import FileDumps, build
+from ray_rl_debug.imports.dump import Dump
+from ray_rl_debug.merge import merge_snapshots
+from ray_rl_debug.report import Report
+from ray_rl_debug.snapshot import Gap, Snapshot
+
+MAX_TEXT_BYTES = 64 << 20
+"""Stacks of 1,000 processes are some MB; a file that is larger is a log with stacks in it, read from its beginning."""
+MAX_FILES = 10_000
+_SAVED = ("snapshot.json.gz", "snapshot.json")
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """What the files held: facts, or a report that was made before."""
+
+    snapshot: Snapshot | None = None
+    report: Report | None = None
+
+
+def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
+    """Read files and folders of any kind we know.
+
+    Raises:
+        UnreadableFileError: none of them could be used; the message says why for the first few.
+    """
+    snapshots: list[Snapshot] = []
+    reports: list[Report] = []
+    dumps: list[FileDumps] = []
+    troubles: list[Gap] = []
+    for path, node in _files(paths):
+        try:
+            found = _read(path, node, limit, troubles)
+        except UnreadableFileError as e:
+            troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what="this file", reason=str(e)))
+            continue
+        if isinstance(found, Snapshot):
+            snapshots.append(found)
+        elif isinstance(found, Report):
+            reports.append(found)
+        else:
+            dumps.append(found)
+    if dumps:
+        snapshots.append(build(_one_format(dumps)))
+    if snapshots:
+        merged = merge_snapshots(snapshots)
+        return Loaded(snapshot=msgspec.structs.replace(merged, gaps=(*merged.gaps, *troubles)))
+    if reports:
+        return Loaded(report=max(reports, key=lambda r: r.taken_time_s or 0.0))
+    why = "; ".join(f"{g.where}: {g.reason}" for g in troubles[:3]) or "the folder is empty"
+    more = f"; and {len(troubles) - 3} more" if len(troubles) > 3 else ""
+    raise UnreadableFileError(f"nothing usable: {why}{more}")
+
+
+def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Each file with the name of its node; a folder that holds a snapshot of ours stands for that file alone."""
+    count = 0
+    for path in paths:
+        if not path.is_dir():
+            yield path, "imported"
+            continue
+        saved = [path / name for name in _SAVED if (path / name).is_file()]
+        inside = saved[:1] or sorted((p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")), key=_natural)
+        for file in inside:
+            count += 1
+            if count > MAX_FILES:
+                return
+            yield file, file.parent.resolve().name or "imported"
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
+
+
+def _read(path: Path, node: str, limit: int, troubles: list[Gap]) -> Snapshot | Report | FileDumps:
+    try:
+        if not path.is_file():
+            raise UnreadableFileError("not a regular file")
+        with path.open("rb") as f:
+            data = f.read(limit + 1)
+        time_s = path.stat().st_mtime
+    except OSError as e:
+        raise UnreadableFileError(f"cannot be read: {e.strerror}") from e
+    if data.startswith(b"\x1f\x8b"):
+        data = codec.inflate(path.read_bytes())
+    head = data[:4096].lstrip()
+    if head.startswith(b"{"):
+        return _ours(path, data if len(data) <= limit else path.read_bytes())
+    if not head:
+        raise UnreadableFileError("empty")
+    if b"\x00" in head:
+        raise UnreadableFileError("binary data, no stacks")
+    if len(data) > limit:
+        troubles.append(Gap(id=gaps.TRUNCATED, where=path.name, what=f"what comes after {limit >> 20} MiB", reason="files are read up to this size"))
+        data = data[: data.rfind(b"\n", 0, limit) + 1 or limit]
+    dumps = _stacks(data)
+    if not dumps:
+        raise UnreadableFileError("no stacks of py-spy, pystack or faulthandler in it")
+    return FileDumps(node=node, stem=path.name.rsplit(".", 1)[0], time_s=time_s, dumps=dumps)
+
+
+def _ours(path: Path, data: bytes) -> Snapshot | Report:
+    data = codec.inflate(data)
+    # The schema is the first field of both documents.
+    if report.SCHEMA.encode() in data[:200]:
+        return codec.decode_report(data)
+    if snapshot.SCHEMA.encode() not in data[:200] and path.suffix == ".json":
+        raise UnreadableFileError("JSON, but neither a snapshot nor a report nor py-spy's")
+    return codec.decode_snapshot(data)
+
+
+def _stacks(data: bytes) -> list[Dump]:
+    if data.lstrip()[:1] == b"[" and data.lstrip()[1:50].lstrip()[:1] in (b"{", b"]", b""):
+        return pyspy_json.read(data)
+    text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
+    lines = text.splitlines()
+    if pystack_text.is_pystack(text):
+        return pystack_text.read(lines)
+    if faulthandler.is_faulthandler(text):
+        return faulthandler.read(lines)
+    return pyspy_text.read(lines)
+
+
+def _one_format(files: Iterable[FileDumps]) -> list[FileDumps]:
+    """``x.json`` and ``x.txt`` are one moment written twice: frames of the JSON (full paths), title and version of the text."""
+    result: dict[tuple[str, str], FileDumps] = {}
+    for file in files:
+        key = (file.node, file.stem)
+        other = result.get(key)
+        if other is None or len(other.dumps) != 1 or len(file.dumps) != 1 or other.dumps[0].pid != file.dumps[0].pid:
+            result[key if other is None else (file.node, f"{file.stem}#{len(result)}")] = file
+            continue
+        text, structured = sorted((other, file), key=lambda f: f.dumps[0].title is None)
+        kept = structured.dumps[0]
+        kept.title, kept.python = text.dumps[0].title, text.dumps[0].python
+        result[key] = structured
+    return list(result.values())
