@@ -191,11 +191,23 @@ def _tids(pid: int, proc: Path) -> list[int]:
         return []
 
 
+def thread_ids_by_inner_id(pid: int, proc: Path = Path("/proc")) -> dict[int, int]:
+    """In a process of a PID namespace below ours: its own thread ids to ours; empty for a process of our namespace.
+
+    From Python 3.11 on py-spy tells the thread id that the interpreter itself sees.
+    """
+    if len((read_status(pid, proc) or {}).get("NSpid", "").split()) < 2:
+        return {}
+    statuses = ((tid, read_status(pid, proc, tid) or {}) for tid in _tids(pid, proc))
+    return {int(status["NSpid"].split()[-1]): tid for tid, status in statuses if "NSpid" in status}
+
+
 def release(pid: int, proc: Path = Path("/proc"), patience_s: float = 1.0) -> bool:
     """Take back a stop that a killed py-spy left behind; True when there was one and SIGCONT was sent.
 
-    The kernel detaches a tracer that dies, but the SIGSTOP of its attach stays: the thread stops at once, or, when it sleeps in state D,
-    as soon as it wakes. SIGCONT also drops pending stops. Call this only for a process that was not stopped before.
+    The kernel detaches a tracer that dies, but a SIGSTOP of its attach would stay: the thread stops at once, or, when it sleeps in state D,
+    as soon as it wakes. py-spy 0.4.3 was seen to leave none. SIGCONT also drops pending stops. Call this only for a process that was
+    not stopped before.
     """
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline and (read_status(pid, proc) or {}).get("TracerPid", "0") != "0":

@@ -30,6 +30,9 @@ REFUSED_ENOUGH = 3
 TIMEOUTS_ENOUGH = 6
 """After this many deadlines on a node every further dump is ``--nonblocking``, so that a sick node cannot hold us for minutes."""
 
+SAME_FAILURE_ENOUGH = 8
+"""More processes than this with the same failure make one gap of the node."""
+
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
 _STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
 _VERSION = re.compile(r"(?:^|/|lib)python(3\.\d+)")
@@ -145,9 +148,13 @@ class StackSampler:
         outcome = pyspy.dump(self._pyspy, target.pid, nonblocking=careful, native=options.native, timeout_s=options.timeout_s, proc=self._proc)
         if outcome.timed_out:
             self._timed_out.add(target.pid)
+        if outcome.kind != "ok":
+            return outcome, ()
+        if ids := pyspy.thread_ids_by_inner_id(target.pid, self._proc):
+            for thread in outcome.threads:
+                thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
         # At once, while the objects are most likely still there.
-        waits = object_refs.find_waits(target.pid, outcome.threads, self._proc) if outcome.kind == "ok" else ()
-        return outcome, waits
+        return outcome, object_refs.find_waits(target.pid, outcome.threads, self._proc)
 
     def _record(self, pid: int, at_s: float, outcome: Outcome, waits: tuple[ObjectRefWait, ...]) -> None:
         if outcome.continued:
@@ -159,17 +166,18 @@ class StackSampler:
         else:
             self._troubles.pop(pid, None)
             source = "py-spy --nonblocking" if outcome.nonblocking else "py-spy"
-            threads = tuple([self._thread(thread) for thread in outcome.threads])
+            threads = tuple([self._thread(pid, thread) for thread in outcome.threads])
             self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source=source, native=outcome.native))
             self._refs[pid] = waits
             if pid not in self._python and (version := _python_version(pid, outcome.threads, self._proc)):
                 self._python[pid] = version
 
-    def _thread(self, raw: RawThread) -> ThreadSample:
+    def _thread(self, pid: int, raw: RawThread) -> ThreadSample:
         return ThreadSample(
             stack=self._table.add([(f.name, f.filename, f.line) for f in raw.frames]),
             tid=raw.os_thread_id,
-            name=raw.thread_name,
+            # py-spy takes the names from the threading module, which a program without threads may never import.
+            name=raw.thread_name or ("MainThread" if raw.os_thread_id == pid else None),
             active=raw.active,
             owns_gil=raw.owns_gil,
             locals=_kept(raw.frames),
@@ -182,22 +190,24 @@ class StackSampler:
             if isinstance(answer, str):
                 self._pystack_failed[pid] = answer
                 continue
-            threads = tuple([self._pystack_thread(thread) for thread in answer])
+            threads = tuple([self._pystack_thread(pid, thread) for thread in answer])
             self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source="pystack"))
 
-    def _pystack_thread(self, raw: pystack.PystackThread) -> ThreadSample:
+    def _pystack_thread(self, pid: int, raw: pystack.PystackThread) -> ThreadSample:
         stack = self._table.add(raw.frames)
-        return ThreadSample(stack=stack, tid=raw.tid, name=raw.name, owns_gil=raw.owns_gil, waits_for_gil=raw.waits_for_gil)
+        name = "MainThread" if raw.tid == pid else raw.name
+        return ThreadSample(stack=stack, tid=raw.tid, name=name, owns_gil=raw.owns_gil, waits_for_gil=raw.waits_for_gil)
 
     def _gaps(self) -> Iterable[Gap]:
         everyone = f"stacks of {_count(self._seen)}"
         if self._pyspy is None and self._seen:
             yield Gap(id=gaps.PYSPY_MISSING, where="", what=everyone, reason="py-spy was not found", remedy="pip install py-spy")
-        yield from self._gap_over(gaps.STACKS_REFUSED, ("refused",))
-        yield from self._gap_over(gaps.PROCESS_GONE, ("gone",))
-        for pid, outcome in sorted(self._troubles.items()):
-            if outcome.kind in ("failed", "timeout"):
-                yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="its stacks", reason=outcome.reason)
+        refused = {pid: o for pid, o in self._troubles.items() if o.kind == "refused" and pid not in self._samples}
+        gone = {pid: o for pid, o in self._troubles.items() if o.kind == "gone"}
+        for id, found in ((gaps.STACKS_REFUSED, refused), (gaps.PROCESS_GONE, gone)):
+            if found:
+                yield Gap(id=id, where="", what=f"stacks of {_count(found)}", reason=next(iter(found.values())).reason)
+        yield from self._failures()
         for pid in sorted(self._continued):
             reason = "py-spy ran into its deadline and left the process with a stop signal; SIGCONT was sent to undo it"
             yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="a blocking dump", reason=reason)
@@ -208,10 +218,18 @@ class StackSampler:
             what = f"stacks by pystack of {_count(self._pystack_failed)}"
             yield Gap(id=gaps.STACKS_FAILED, where="", what=what, reason=next(iter(self._pystack_failed.values())))
 
-    def _gap_over(self, id: str, kinds: tuple[str, ...]) -> Iterable[Gap]:
-        found = {pid: outcome for pid, outcome in self._troubles.items() if outcome.kind in kinds and pid not in self._samples}
-        if found:
-            yield Gap(id=id, where="", what=f"stacks of {_count(found)}", reason=next(iter(found.values())).reason)
+    def _failures(self) -> Iterable[Gap]:
+        by_reason: dict[str, list[int]] = {}
+        for pid, outcome in sorted(self._troubles.items()):
+            if outcome.kind in ("failed", "timeout"):
+                by_reason.setdefault(outcome.reason, []).append(pid)
+        for reason, pids in by_reason.items():
+            if len(pids) > SAME_FAILURE_ENOUGH:
+                yield Gap(id=gaps.STACKS_FAILED, where="", what=f"stacks of {_count(pids)}", reason=reason)
+                continue
+            for pid in pids:
+                what = "the latest of its stacks" if pid in self._samples else "its stacks"
+                yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what=what, reason=reason)
 
 
 def _count(pids: Iterable[int]) -> str:
