@@ -274,9 +274,15 @@ ray.get(refs)
 """
 
 
-def test_objects_that_a_ray_driver_and_an_actor_wait_for(start, tmp_path_factory):
-    temp = tmp_path_factory.mktemp("r", numbered=True)
-    env = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMP": str(temp)}
+@pytest.fixture
+def ray_folder():
+    """Short, because Ray's Unix sockets below it must stay under 108 characters."""
+    with tempfile.TemporaryDirectory(prefix="rd", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def test_objects_that_a_ray_driver_and_an_actor_wait_for(ray_folder, start):
+    env = {"RAY_AUTH_MODE": "disabled", "RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_TMP": ray_folder}
     child = start(RAY_DRIVER, **env)
     truth = json.loads((Path(child.args[1]).parent / "target.ready.ids").read_text())
     actor = truth["actor"]
