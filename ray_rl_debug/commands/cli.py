@@ -66,6 +66,9 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.format_message(), err=True)
         return EXIT_USAGE
+    except SystemExit as e:
+        # click answers a closed pipe with an exit of its own
+        return e.code if isinstance(e.code, int) else EXIT_OK
     except click.Abort:
         raise KeyboardInterrupt from None
     except click.ClickException as e:

@@ -64,15 +64,13 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
     if dump.title is None and (title := _NAME_TITLE.search(file.stem)):
         dump.title = title[1].replace("ray__", "ray::", 1)
     pid = dump.pid or 0
-    held = nodes.setdefault(file.node, {}).get(pid) if pid else None
+    held = nodes.get(file.node, {}).get(pid) if pid else None
     if pid and (held is None or _is_same(held[-1], file, dump)):
-        nodes[file.node].setdefault(pid, []).append((file, dump))
+        nodes.setdefault(file.node, {}).setdefault(pid, []).append((file, dump))
         return
     # No pid, or the pid of another container: a place of its own, named after the file.
     name = f"{file.node}:{file.stem}" + (f":{dump.label}" if dump.label else f":{position}" if position and not pid else "")
     nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
-    if not nodes[file.node]:
-        del nodes[file.node]
 
 
 def _is_same(held: tuple[FileDumps, Dump], file: FileDumps, dump: Dump) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_NUMBERED = re.compile(r"^(?P<head>.*?)(?P<number>0|[1-9]\d{0,8})$", re.DOTALL)
+_NUMBERED = re.compile(r"^(?P<head>(?:.*\D)?)(?P<number>0|[1-9]\d{0,8})$", re.DOTALL)
 
 
 def fold_labels(labels: Iterable[str]) -> str:

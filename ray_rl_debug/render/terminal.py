@@ -19,12 +19,12 @@ _STATE_STYLE = {State.HANG: "red", State.SLOW: "yellow", State.HEALTHY: "green",
 # C0 and C1 controls, bidirectional overrides and zero-width characters: any of them can make a terminal lie.
 _HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
-_MAX_FINDINGS = 4
+_MAX_FINDINGS = 3
 _MAX_EVIDENCE = 6
 _MAX_CHAIN = 8
 _MAX_CLASSES = 4
 _MAX_FRAMES = 6
-_MAX_GAPS = 6
+_MAX_GAPS = 5
 _MAX_AWAITS = 3
 _MAX_WORLDS = 4
 
@@ -42,9 +42,9 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     others = [f for f in report.findings if not f.root]
     first = roots if verbose else roots[:2]
     for finding in first:
-        yield from _finding(finding, out, full=verbose or finding is roots[0])
+        yield from _finding(finding, out, full=verbose or finding is roots[0], said=finding.summary in report.verdict.summary)
     yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
-    yield from _classes(report.classes, out)
+    yield from _classes(report.classes, {w.label for f in roots for w in f.who}, out)
     yield from _awaits(report.awaits, out)
     yield from _worlds(report.worlds, out)
     yield from _gaps(report, out)
@@ -97,11 +97,12 @@ def _verdict(report: Report, out: _Writer) -> Iterator[str]:
     yield from lines[1:]
 
 
-def _finding(finding: Finding, out: _Writer, *, full: bool) -> Iterator[str]:
+def _finding(finding: Finding, out: _Writer, *, full: bool, said: bool) -> Iterator[str]:
     yield ""
     phase = f", in phase {finding.phase}" if finding.phase and finding.phase != "unknown" else ""
     yield out.head(out.cut(f"{finding.id} {finding.name}")) + out.cut(f"  {finding.cause.value}, {finding.certainty.value}{phase}")
-    yield from out.wrap(finding.summary, "  ")
+    if not said:
+        yield from out.wrap(finding.summary, "  ")
     yield from _people(finding, out)
     if full:
         yield from _chain(finding.chain, out)
@@ -123,10 +124,10 @@ def _people(finding: Finding, out: _Writer) -> Iterator[str]:
     for who in finding.who[:shown]:
         yield "  " + out.head("who") + "     " + out.style("red", out.cut(_full(who), out.width - 10))
     if shown < len(finding.who):
-        rest = fold_labels([w.label for w in finding.who[shown:]])
+        rest = _labels(finding.who[shown:])
         yield from _short(out, f"and {len(finding.who) - shown} more: {rest}", "          ", "          ", lines=2)
     if finding.victims:
-        text = f"{fold_labels([w.label for w in finding.victims])}  ({len(finding.victims)} only wait)"
+        text = f"{_labels(finding.victims)}  ({len(finding.victims)} only wait)"
         yield from _short(out, f"victims {text}", "  ", "          ", lines=2)
 
 
@@ -143,10 +144,8 @@ def _chain(chain: tuple[Link, ...], out: _Writer) -> Iterator[str]:
             yield out.style("dim", f"      … {len(chain) - _MAX_CHAIN} more links (-v)")
             continue
         doubt = "" if link.certainty.value == "proven" else f", {link.certainty.value}"
-        arrow = f"└─ {link.why} → {_brief(link.target)}"
-        room = out.width - 6
         reason = f"   ({link.evidence}{doubt})" if link.evidence else (f"   ({link.certainty.value})" if doubt else "")
-        yield "      " + out.cut(arrow + reason, room)
+        yield from _short(out, f"└─ {link.why} → {_brief(link.target)}{reason}", "      ", "           ", lines=2)
 
 
 def _other_findings(findings: list[Finding], out: _Writer) -> Iterator[str]:
@@ -162,23 +161,24 @@ def _other_findings(findings: list[Finding], out: _Writer) -> Iterator[str]:
         yield out.style("dim", out.cut(f"  … {len(findings) - shown} more: {', '.join(ids)} (-v)"))
 
 
-def _classes(classes: tuple[StackClass, ...], out: _Writer) -> Iterator[str]:
-    busy = [c for c in classes if out.verbose or c.kind != "idle"]
+def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: _Writer) -> Iterator[str]:
+    busy = [c for c in classes if out.verbose or "idle" not in c.kind]
     idle = sum(len(c.members) for c in classes) - sum(len(c.members) for c in busy)
     if not classes:
         return
     yield ""
     yield out.head("stacks") + "  processes in the same place, the fewest first"
-    ordered = sorted(busy, key=lambda c: len(c.members))
+    # A process in ray.get is a waiter by definition, and there is often just one of each: after the others.
+    ordered = sorted(busy, key=lambda c: (suspects.isdisjoint(c.members), c.kind == "ray.get" or "idle" in c.kind, len(c.members)))
     shown = out.limit(_MAX_CLASSES, len(ordered))
-    for item in ordered[:shown]:
+    for position, item in enumerate(ordered[:shown]):
         yield from _short(out, f"{len(item.members)}× {fold_labels(item.members)}  [{item.kind}]", "  ", "      ", lines=2)
-        frames = out.limit(_MAX_FRAMES, len(item.frames))
+        frames = out.limit(_MAX_FRAMES if position < 2 else 2, len(item.frames))
         for frame in item.frames[:frames]:
-            yield "      " + out.style("cyan", out.cut(frame, out.width - 6))
+            yield "      " + out.style("cyan", out.cut(frame.removesuffix(" ()"), out.width - 6))
         if frames < len(item.frames):
             yield out.style("dim", f"      … {len(item.frames) - frames} more frames (-v)")
-    rest = [f"{len(ordered) - shown} more places"] * (shown < len(ordered)) + [f"{idle} idle processes"] * bool(idle)
+    rest = [_count(len(ordered) - shown, "more place")] * (shown < len(ordered)) + [_count(idle, "idle process")] * bool(idle)
     if rest:
         yield out.style("dim", f"  … {', '.join(rest)} (-v)")
 
@@ -209,8 +209,9 @@ def _worlds(worlds: tuple[World, ...], out: _Writer) -> Iterator[str]:
     shown = out.limit(_MAX_WORLDS, len(ordered))
     for world in ordered[:shown]:
         size = f" of {world.size}" if world.size is not None else ""
+        seen = f"{len(world.ranks)}{size} ranks seen" if world.ranks or world.size is not None else "ranks not known"
         missing = f", not seen: {fold_labels([str(r) for r in world.missing])}" if world.missing else ""
-        yield from _short(out, f"{world.name}: {len(world.ranks)}{size} ranks seen{missing}", "  ", "      ", lines=2)
+        yield from _short(out, f"{world.name}: {seen}{missing}", "  ", "      ", lines=2)
     if shown < len(ordered):
         yield out.style("dim", f"  … {len(ordered) - shown} more (-v)")
 
@@ -245,10 +246,12 @@ def _nodes(report: Report, out: _Writer) -> Iterator[str]:
         return
     answered = [n for n in report.nodes if n.answered]
     silent = [n.name for n in report.nodes if not n.answered]
-    processes = sum(n.processes or 0 for n in answered)
-    stacks = sum(n.stacks or 0 for n in answered)
+    processes = [n.processes for n in answered if n.processes is not None]
+    stacks = [n.stacks for n in answered if n.stacks is not None]
     gpus = [n.gpus for n in answered if n.gpus is not None]
-    parts = [f"{len(answered)} of {len(report.nodes)} answered", f"{processes} processes", f"stacks of {stacks}"]
+    parts = [f"{len(answered)} of {len(report.nodes)} answered"]
+    parts.append(f"{sum(processes)} processes" if processes else "processes not seen")
+    parts.append(f"stacks of {sum(stacks)}" if stacks else "stacks not seen")
     parts.append(f"{sum(gpus)} GPUs" if gpus else "GPUs not seen")
     yield ""
     yield out.head("nodes") + out.cut(f"  {', '.join(parts)}: {fold_labels([n.name for n in answered])}", out.width - 5)
@@ -288,6 +291,17 @@ def _short(out: _Writer, text: str, indent: str, hanging: str, *, lines: int) ->
         return
     yield from wrapped[: lines - 1]
     yield (wrapped[lines - 1][: out.width - 2] + " …") if wrapped[lines - 1] else "…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{'es' if noun.endswith('s') else 's'}"
+
+
+def _labels(people: Iterable[Who]) -> str:
+    """Folded labels; equal ones are told apart by their pids."""
+    people = list(people)
+    labels = [w.label for w in people]
+    return fold_labels([f"{w.label} pid {w.pid}" if w.pid and labels.count(w.label) > 1 else w.label for w in people])
 
 
 def _spell(found: re.Match[str]) -> str:
