@@ -13,7 +13,7 @@ from ray_rl_debug.collect.stacks import StackTable, short_file
 from ray_rl_debug.imports.dump import Dump, DumpThread
 from ray_rl_debug.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
 
-_RANK = re.compile(r"(?:^|[^a-z])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
+_RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_)(\d{2,8})(?!\d)", re.IGNORECASE)
 _NAME_TITLE = re.compile(r"(ray__[\w.]+)")
 _RAY_SYSTEM = ("python monitor.py", "DashboardAgent", "RuntimeEnvAgent", "raylet", "gcs_server")
@@ -69,7 +69,9 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
         nodes.setdefault(file.node, {}).setdefault(pid, []).append((file, dump))
         return
     # No pid, or the pid of another container: a place of its own, named after the file.
-    name = f"{file.node}:{file.stem}" + (f":{dump.label}" if dump.label else f":{position}" if position and not pid else "")
+    name = f"{file.node}:{file.stem}" + (
+        f":{dump.label}" if dump.label else f":{position}" if position and not pid and dump.source != "faulthandler" else ""
+    )
     nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
 
 

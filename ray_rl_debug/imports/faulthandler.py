@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ray_rl_debug.imports.dump import Dump, DumpThread, Place
 
-_HEAD = re.compile(r"(?P<current>Current thread|Thread) 0x[0-9a-f]+(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):")
+_HEAD = re.compile(r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):")
 _FRAME = re.compile(r'^(?P<prefix>.*?)File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?) in (?P<function>.+?)\s*$')
 
 
@@ -17,15 +17,18 @@ def is_faulthandler(text: str) -> bool:
 
 
 def read(lines: Iterable[str]) -> list[Dump]:
-    """One process per dump in the text: a new one begins after the thread that wrote it, the current one, which comes last but for its frames."""
+    """Each dump in the text: a new one begins after other text, or when a thread comes a second time."""
     dumps: list[Dump] = []
     frames: list[Place] = []
     ended = True
+    seen: set[str] = set()
     for line in lines:
         if head := _HEAD.search(line):
-            if ended:
+            if ended or head["id"] in seen:
+                seen = set()
                 dumps.append(Dump(threads=[], source="faulthandler"))
             ended = False
+            seen.add(head["id"])
             frames = []
             current = head["current"].startswith("Current")
             dumps[-1].threads.append(DumpThread(frames=frames, name=head["name"], owns_gil=True if current else None))

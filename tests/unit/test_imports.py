@@ -136,6 +136,15 @@ def test_dumps_of_one_process_are_samples_in_time_order(tmp_path: Path) -> None:
     assert node.gaps == ()
 
 
+def test_repeated_faulthandler_dumps_in_one_log_are_samples(tmp_path: Path) -> None:
+    head = "Current thread 0x00007f5d0a1b2740 (most recent call first):\n"
+    (tmp_path / "local_rank_1.log").write_text("".join(f'{head}  File "a.py", line {n} in f\n' for n in (1, 2)))
+    (node,) = snapshot_of(tmp_path).nodes
+    (process,) = node.processes
+    assert [stack(node, process, i)[0][2] for i in (0, 1)] == [1, 2]
+    assert process.env == {}
+
+
 def test_equal_pids_of_different_containers_stay_apart(tmp_path: Path) -> None:
     for number in (0, 1):
         (tmp_path / f"rank{number}.txt").write_text(dump_text(number))
