@@ -69,7 +69,11 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
         nodes.setdefault(file.node, {}).setdefault(pid, []).append((file, dump))
         return
     # No pid, or the pid of another container: a place of its own, named after the file.
-    name = f"{file.node}:{file.stem}" + (
+    name = f"{file.node}:{file.stem}"
+    if dump.label:
+        name += f":{dump.label}"
+    elif position and not pid and dump.source != "faulthandler":
+        name += f":{position}"
         f":{dump.label}" if dump.label else f":{position}" if position and not pid and dump.source != "faulthandler" else ""
     )
     nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
