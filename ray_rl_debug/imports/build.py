@@ -74,8 +74,6 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
         name += f":{dump.label}"
     elif position and not pid and dump.source != "faulthandler":
         name += f":{position}"
-        f":{dump.label}" if dump.label else f":{position}" if position and not pid and dump.source != "faulthandler" else ""
-    )
     nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
 
 
