@@ -1,0 +1,223 @@
+"""Which processes belong to the job: Ray's workers, drivers, daemons, and all their descendants."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.collect.procfs import PROC, Stat, list_pids, read_arguments, read_environment, read_stat, read_text
+from ray_rl_debug.errors import NoClusterError, SeveralClustersError
+
+AGENT_CLASS = "RayRlDebugAgent"
+_SYSTEM = re.compile(r"^ray::(DashboardAgent|RuntimeEnvAgent)|ray/(dashboard|autoscaler/_private/monitor|_private/(log_monitor|runtime_env/agent))")
+_GCS = re.compile(r"--gcs-address=(\S+)")
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """One process and what kind it is."""
+
+    pid: int
+    kind: str
+    stat: Stat
+    arguments: tuple[str, ...]
+
+
+class Discovery(msgspec.Struct, frozen=True, kw_only=True):
+    """The processes of one node."""
+
+    found: tuple[Found, ...]
+    raylet_pid: int | None
+    session_dir: str | None
+
+
+class _Table:
+    """One look at the process table."""
+
+    def __init__(self, proc: Path) -> None:
+        self.proc = proc
+        self.stats: dict[int, Stat] = {}
+        for pid in list_pids(proc):
+            stat = read_stat(proc / str(pid))
+            if stat is not None:
+                self.stats[pid] = stat
+        self._arguments: dict[int, tuple[str, ...]] = {}
+        self.children: dict[int, list[int]] = {}
+        for pid, stat in self.stats.items():
+            self.children.setdefault(stat.ppid, []).append(pid)
+
+    def arguments(self, pid: int) -> tuple[str, ...]:
+        if pid not in self._arguments:
+            self._arguments[pid] = tuple(read_arguments(pid, self.proc))
+        return self._arguments[pid]
+
+    def descendants(self, pid: int) -> list[int]:
+        todo, found = list(self.children.get(pid, [])), []
+        while todo:
+            one = todo.pop()
+            if one not in found:
+                found.append(one)
+                todo += self.children.get(one, [])
+        return sorted(found)
+
+
+def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
+    """The processes of this node that `options` mean.
+
+    Raises:
+        NoClusterError: no raylet runs here and no process was named.
+        SeveralClustersError: raylets of several clusters run here and none was chosen.
+    """
+    table = _Table(proc)
+    ours = {os.getpid(), *table.descendants(os.getpid())} if proc == PROC else set()
+    if options.pids:
+        return _named(table, options.pids, ours)
+    raylets = _raylets(table, options)
+    found: dict[int, str] = {}
+    for raylet in raylets:
+        found[raylet] = "raylet"
+        for pid in table.descendants(raylet):
+            found.setdefault(pid, _kind(table, pid, raylet))
+    chosen = set(raylets)
+    single = len(raylets) == 1
+    for pid in table.stats:
+        if pid in found or pid in ours:
+            continue
+        title = " ".join(table.arguments(pid)[:3])
+        if title.startswith("ray::") and not single and table.stats[pid].ppid != 1:
+            continue
+        if table.stats[pid].ppid == 1 and _orphan_of(pid, chosen, proc):
+            found[pid] = "child"
+    for driver in options.driver_pids or _drivers(table, raylets, ours):
+        if driver in table.stats and driver not in ours:
+            found[driver] = "driver" if found.get(driver) != "ray-worker" else "ray-worker"
+            for pid in table.descendants(driver):
+                if pid not in found and not _is_daemon(table, pid):
+                    found[pid] = "child"
+    for pid in list(table.stats):
+        if pid not in found and (_comm(table, pid) == "gcs_server") and _same_cluster(table, pid, options):
+            found[pid] = "gcs"
+    for pid in ours & set(found):
+        found[pid] = "agent"
+    session = _session(table, raylets[0]) if raylets else None
+    return Discovery(found=_rows(table, found), raylet_pid=raylets[0] if single else None, session_dir=session)
+
+
+def find_raylets(proc: Path = PROC) -> dict[int, str | None]:
+    """All raylets on this machine with the GCS address of their cluster."""
+    table = _Table(proc)
+    return {pid: _gcs_of(table, pid) for pid in table.stats if _comm(table, pid) == "raylet"}
+
+
+def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
+    found: dict[int, str] = {}
+    for pid in pids:
+        if pid not in table.stats:
+            raise NoClusterError(f"there is no process {pid} on this node", hint="check the number with ps; the process may have ended")
+        found[pid] = "named"
+    for pid in pids:
+        for child in table.descendants(pid):
+            if child not in ours:
+                found.setdefault(child, "child")
+    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=None)
+
+
+def _raylets(table: _Table, options: CollectOptions) -> list[int]:
+    if options.raylet_pid is not None:
+        return [options.raylet_pid] if options.raylet_pid in table.stats else []
+    raylets = {pid: _gcs_of(table, pid) for pid in table.stats if _comm(table, pid) == "raylet"}
+    if options.gcs_address is not None:
+        raylets = {pid: gcs for pid, gcs in raylets.items() if gcs == options.gcs_address}
+    if not raylets:
+        raise NoClusterError("no raylet runs on this node" + (f" for the cluster at {options.gcs_address}" if options.gcs_address else ""))
+    addresses = sorted({gcs or "?" for gcs in raylets.values()})
+    if len(addresses) > 1:
+        raise SeveralClustersError(
+            f"{len(addresses)} Ray clusters run on this node: {', '.join(addresses)}",
+            hint=f"choose one: rayrl-debug snapshot --here --address {addresses[0]}",
+        )
+    return sorted(raylets)
+
+
+def _comm(table: _Table, pid: int) -> str:
+    return table.stats[pid].comm
+
+
+def _gcs_of(table: _Table, pid: int) -> str | None:
+    found = _GCS.search(" ".join(table.arguments(pid)))
+    return found[1] if found else None
+
+
+def _same_cluster(table: _Table, pid: int, options: CollectOptions) -> bool:
+    if options.raylet_pid is None and options.gcs_address is None:
+        return True
+    raylet = options.raylet_pid
+    address = options.gcs_address or (_gcs_of(table, raylet) if raylet in table.stats else None)  # type: ignore[arg-type]
+    port = (address or "").rpartition(":")[2]
+    return bool(port) and any(a == f"--gcs_server_port={port}" for a in table.arguments(pid))
+
+
+def _session(table: _Table, raylet: int) -> str | None:
+    for argument in table.arguments(raylet):
+        if argument.startswith(("--session_dir=", "--session-dir=")):
+            return argument.partition("=")[2]
+        if argument.startswith("--raylet_socket_name="):
+            return argument.partition("=")[2].partition("/sockets/")[0]
+    return None
+
+
+def _kind(table: _Table, pid: int, raylet: int) -> str:
+    title = " ".join(table.arguments(pid))
+    if AGENT_CLASS in title:
+        return "agent"
+    if _SYSTEM.search(title):
+        return "ray-system"
+    direct = table.stats[pid].ppid == raylet
+    if direct and (title.startswith("ray::") or "default_worker.py" in title):
+        return "ray-worker"
+    if direct and "setup_worker" in title:
+        return "ray-worker"
+    return "child"
+
+
+def _is_daemon(table: _Table, pid: int) -> bool:
+    title = " ".join(table.arguments(pid))
+    return _comm(table, pid) in ("raylet", "gcs_server") or bool(_SYSTEM.search(title)) or title.startswith("ray::")
+
+
+def _orphan_of(pid: int, raylets: set[int], proc: Path) -> bool:
+    environment = dict(read_environment(pid, proc) or ())
+    return environment.get("RAY_RAYLET_PID", "") in {str(r) for r in raylets}
+
+
+def _drivers(table: _Table, raylets: list[int], ours: set[int]) -> list[int]:
+    """Processes that have Ray loaded and are neither workers nor daemons: drivers, when no job table named them."""
+    sessions = {_session(table, r) for r in raylets}
+    found = []
+    for pid, stat in table.stats.items():
+        if pid in ours or stat.ppid in raylets or not stat.comm.startswith(("python", "pt_main", "ray")) or _is_daemon(table, pid):
+            continue
+        maps = read_text(table.proc / str(pid) / "maps", 8 << 20) or ""
+        if "/_raylet" in maps and _holds_session(pid, sessions, table.proc, maps):
+            found.append(pid)
+    return found
+
+
+def _holds_session(pid: int, sessions: set[str | None], proc: Path, maps: str) -> bool:
+    """Does a process log into one of the sessions? Its core worker keeps a log file of the session open."""
+    if any(s and s in maps for s in sessions):
+        return True
+    try:
+        links = [os.readlink(p) for p in (proc / str(pid) / "fd").iterdir()]
+    except OSError:
+        return False
+    return any(s and link.startswith(s) for s in sessions for link in links)
+
+
+def _rows(table: _Table, found: dict[int, str]) -> tuple[Found, ...]:
+    return tuple(
+        Found(pid=pid, kind=kind, stat=table.stats[pid], arguments=table.arguments(pid)) for pid, kind in sorted(found.items()) if pid in table.stats
+    )

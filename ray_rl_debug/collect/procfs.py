@@ -1,0 +1,163 @@
+"""Small readers of /proc; every one gives None when the kernel refuses or the process is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug.snapshot import Thread
+
+PROC = Path("/proc")
+
+
+class Stat(msgspec.Struct, frozen=True, kw_only=True):
+    """What we use of /proc/PID/stat."""
+
+    comm: str
+    state: str
+    ppid: int
+    ticks: int
+    """CPU time, user and system, in clock ticks."""
+    nice: int
+    threads: int
+    start_ticks: int
+    """Since boot; with the pid it names one process for ever."""
+    rss_pages: int
+
+
+def read_text(path: Path, limit: int = 1 << 20) -> str | None:
+    """A file's text, at most `limit` bytes; None when it cannot be read."""
+    data = read_bytes(path, limit)
+    return data.decode("utf-8", "replace") if data is not None else None
+
+
+def read_bytes(path: Path, limit: int = 1 << 20) -> bytes | None:
+    try:
+        with path.open("rb") as f:
+            return f.read(limit)
+    except (OSError, ValueError):
+        return None
+
+
+def list_pids(proc: Path = PROC) -> list[int]:
+    """All processes, by number."""
+    try:
+        return sorted(int(p.name) for p in proc.iterdir() if p.name.isdigit())
+    except OSError:
+        return []
+
+
+def read_stat(base: Path) -> Stat | None:
+    """The stat of a process or thread folder."""
+    text = read_text(base / "stat")
+    if not text or ")" not in text:
+        return None
+    comm = text[text.index("(") + 1 : text.rindex(")")]
+    rest = text[text.rindex(")") + 2 :].split()
+    try:
+        return Stat(
+            comm=comm,
+            state=rest[0],
+            ppid=int(rest[1]),
+            ticks=int(rest[11]) + int(rest[12]),
+            nice=int(rest[16]),
+            threads=int(rest[17]),
+            start_ticks=int(rest[19]),
+            rss_pages=int(rest[21]),
+        )
+    except (IndexError, ValueError):
+        return None
+
+
+def read_status(pid: int, proc: Path = PROC) -> dict[str, str]:
+    """Fields of /proc/PID/status; empty when unreadable."""
+    text = read_text(proc / str(pid) / "status") or ""
+    return {k: v.strip() for k, _, v in (line.partition(":") for line in text.splitlines()) if v}
+
+
+def read_arguments(pid: int, proc: Path = PROC) -> list[str]:
+    """The command line as written by the program now."""
+    data = read_bytes(proc / str(pid) / "cmdline", 1 << 16) or b""
+    return [a.decode("utf-8", "replace") for a in data.rstrip(b"\0").split(b"\0")] if data.strip(b"\0") else []
+
+
+def read_environment(pid: int, proc: Path = PROC) -> list[tuple[str, str]] | None:
+    """The environment as the process was started; None when refused."""
+    data = read_bytes(proc / str(pid) / "environ", 1 << 18)
+    if data is None:
+        return None
+    pairs = (v.decode("utf-8", "replace").partition("=") for v in data.split(b"\0") if b"=" in v)
+    return [(k, v) for k, _, v in pairs]
+
+
+class ThreadClock(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread at one moment."""
+
+    comm: str
+    state: str
+    cpu_ns: int | None
+    slices: int | None
+    ticks: int
+
+
+def read_threads(pid: int, proc: Path = PROC, *, limit: int = 2000) -> dict[int, ThreadClock]:
+    """CPU clocks of all threads, by thread id."""
+    base = proc / str(pid) / "task"
+    found = {}
+    try:
+        tids = sorted(int(p.name) for p in base.iterdir() if p.name.isdigit())[:limit]
+    except OSError:
+        return {}
+    for tid in tids:
+        stat = read_stat(base / str(tid))
+        if stat is None:
+            continue
+        sched = (read_text(base / str(tid) / "schedstat") or "").split()
+        found[tid] = ThreadClock(
+            comm=stat.comm,
+            state=stat.state,
+            cpu_ns=int(sched[0]) if len(sched) >= 3 else None,
+            slices=int(sched[2]) if len(sched) >= 3 else None,
+            ticks=stat.ticks,
+        )
+    return found
+
+
+def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, ThreadClock], tick_s: float, proc: Path = PROC) -> tuple[Thread, ...]:
+    """Threads over a window: their clocks' difference, with the wait channel and system call they end in."""
+    threads = []
+    for tid, now in after.items():
+        then = before.get(tid)
+        base = proc / str(pid) / "task" / str(tid)
+        wchan = (read_text(base / "wchan") or "").strip()
+        number, first = _syscall(read_text(base / "syscall"))
+        cpu = slices = None
+        if then is not None:
+            exact = now.cpu_ns is not None and then.cpu_ns is not None
+            cpu = (now.cpu_ns - then.cpu_ns) / 1e9 if exact else (now.ticks - then.ticks) * tick_s  # type: ignore[operator]
+            slices = now.slices - then.slices if now.slices is not None and then.slices is not None else None
+        threads.append(
+            Thread(
+                tid=tid,
+                comm=now.comm,
+                state=now.state,
+                wchan=wchan if wchan not in ("", "0") else None,
+                syscall=number,
+                syscall_arg0=first,
+                cpu_s=round(cpu, 4) if cpu is not None else None,
+                run_slices=slices,
+            )
+        )
+    return tuple(threads)
+
+
+def _syscall(text: str | None) -> tuple[int | None, int | None]:
+    words = (text or "").split()
+    if len(words) < 2 or not words[0].lstrip("-").isdigit() or int(words[0]) < 0:
+        return None, None
+    try:
+        first = int(words[1], 16)
+    except ValueError:
+        return int(words[0]), None
+    return int(words[0]), first if first < 1 << 31 else None

@@ -1,0 +1,113 @@
+"""TCP sockets of a process, from its own network namespace, and Unix sockets by inode."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import struct
+from pathlib import Path
+
+from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.snapshot import Socket
+
+_STATES = {
+    1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT", 7: "CLOSE", 8: "CLOSE_WAIT",
+    9: "LAST_ACK", 10: "LISTEN", 11: "CLOSING", 12: "NEW_SYN_RECV",
+}  # fmt: skip
+MAX_SOCKETS = 512
+"""Kept per process; a server with more is told by its first ones."""
+
+
+class SocketReader:
+    """Reads each network namespace's tables once."""
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+        self._tables: dict[str, dict[int, Socket]] = {}
+
+    def read(self, pid: int) -> tuple[Socket, ...] | None:
+        """Sockets that `pid` holds; None when its descriptors may not be read."""
+        held = _held(pid, self._proc)
+        if held is None:
+            return None
+        if not held:
+            return ()
+        try:
+            namespace = os.readlink(self._proc / str(pid) / "ns" / "net")
+        except OSError:
+            return None
+        if namespace not in self._tables:
+            self._tables[namespace] = _tables(self._proc / str(pid) / "net")
+        table = self._tables[namespace]
+        found = []
+        for fd, inode in held[:MAX_SOCKETS]:
+            row = table.get(inode)
+            if row is not None:
+                found.append(_with_descriptor(row, fd))
+        return tuple(found)
+
+
+def _with_descriptor(row: Socket, fd: int) -> Socket:
+    import msgspec
+
+    return msgspec.structs.replace(row, fd=fd)
+
+
+def _held(pid: int, proc: Path) -> list[tuple[int, int]] | None:
+    folder = proc / str(pid) / "fd"
+    found = []
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return None
+    for name in names:
+        try:
+            target = os.readlink(folder / name)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            found.append((int(name), int(target[8:-1])))
+    return sorted(found)
+
+
+def _tables(net: Path) -> dict[int, Socket]:
+    table: dict[int, Socket] = {}
+    for family in ("tcp", "tcp6"):
+        for line in (read_text(net / family, 64 << 20) or "").splitlines()[1:]:
+            words = line.split()
+            if len(words) < 10:
+                continue
+            try:
+                sent, received = (int(x, 16) for x in words[4].split(":"))
+                state = _STATES.get(int(words[3], 16), words[3])
+                inode = int(words[9])
+                table[inode] = Socket(
+                    family=family,
+                    state=state,
+                    local=_address(words[1]),
+                    remote=_address(words[2]) if state != "LISTEN" else None,
+                    inode=inode,
+                    tx_queue_bytes=sent,
+                    rx_queue_bytes=received,
+                    retransmits=int(words[6], 16),
+                )
+            except ValueError:
+                continue
+    for line in (read_text(net / "unix", 64 << 20) or "").splitlines()[1:]:
+        words = line.split()
+        if len(words) >= 7 and words[6].isdigit():
+            state = {"01": "LISTEN", "02": "SYN_SENT", "03": "ESTABLISHED"}.get(words[5], words[5])
+            if words[3] == "00010000":
+                state = "LISTEN"
+            table[int(words[6])] = Socket(family="unix", state=state, local=words[7] if len(words) > 7 else "", inode=int(words[6]))
+    return table
+
+
+def _address(text: str) -> str:
+    host, _, port = text.partition(":")
+    raw = bytes.fromhex(host)
+    if len(raw) == 4:
+        return f"{ipaddress.IPv4Address(raw[::-1])}:{int(port, 16)}"
+    words = b"".join(struct.pack(">I", w) for w in struct.unpack("<4I", raw))
+    address = ipaddress.IPv6Address(words)
+    return f"{address.ipv4_mapped or f'[{address}]'}:{int(port, 16)}"

@@ -1,0 +1,40 @@
+"""gRPC channels with Ray's own TLS and token interceptors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_MESSAGE_BYTES = 512 << 20
+"""50,000 task events are 27 MB; gRPC's default limit is 4 MB."""
+
+
+def open_channel(address: str) -> Any:
+    """A channel to a GCS, raylet or core worker at ``host:port``.
+
+    Raises:
+        ImportError: grpcio is not installed (plain ``ray`` does not bring it, ``ray[default]`` does).
+    """
+    try:
+        from ray._private.grpc_utils import init_grpc_channel  # Ray 2.52 and later
+    except ImportError:
+        from ray._private.utils import init_grpc_channel
+    from ray._private import ray_constants
+
+    options = [*ray_constants.GLOBAL_GRPC_OPTIONS, ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.enable_http_proxy", 0)]
+    return init_grpc_channel(address, options)
+
+
+def describe_failure(error: Exception) -> str:
+    """One line for a failed call: gRPC's status and the first line of its details, never a trace."""
+    code = getattr(error, "code", None)
+    details = getattr(error, "details", None)
+    if callable(code) and callable(details):
+        first = str(details() or "").split("\n", 1)[0]
+        return f"{getattr(code(), 'name', code())}: {first[:160]}"
+    return f"{type(error).__name__}: {str(error).split(chr(10), 1)[0][:160]}"
+
+
+def is_refused(error: Exception) -> bool:
+    """Did the cluster refuse our authentication?"""
+    code = getattr(error, "code", None)
+    return callable(code) and getattr(code(), "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED")

@@ -1,0 +1,77 @@
+"""Live statistics of every Ray worker: answered by its C++ thread in milliseconds, even while its Python is stuck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import msgspec
+
+from ray_rl_debug import gaps
+from ray_rl_debug.ray_state.channel import describe_failure, open_channel
+from ray_rl_debug.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
+
+CONCURRENCY = 32
+
+
+def read_core_workers(state: RayState, *, deadline_s: float = 2.0) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
+    """Statistics of every live worker and driver; one that does not answer within `deadline_s` is a gap (and a suspect)."""
+    alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0")]
+    with ThreadPoolExecutor(min(CONCURRENCY, max(1, len(alive)))) as pool:
+        results = list(pool.map(lambda w: _read(w, deadline_s), alive))
+    workers = tuple(r for r in results if isinstance(r, CoreWorker))
+    return workers, tuple(r for r in results if isinstance(r, Gap))
+
+
+def finish_core_workers(before: Iterable[CoreWorker], after: Iterable[CoreWorker]) -> tuple[CoreWorker, ...]:
+    """The later statistics, each with the count of executed tasks at the start of the window."""
+    earlier = {w.worker_id: w.executed_tasks for w in before}
+    return tuple(msgspec.structs.replace(w, executed_tasks_before=earlier.get(w.worker_id)) for w in after)
+
+
+def _read(worker: RayWorker, deadline_s: float) -> CoreWorker | Gap:
+    from ray.core.generated import core_worker_pb2 as pb
+    from ray.core.generated import core_worker_pb2_grpc as stubs
+
+    channel = None
+    try:
+        channel = open_channel(worker.ip or "")
+        request = pb.GetCoreWorkerStatsRequest(intended_worker_id=bytes.fromhex(worker.worker_id), include_memory_info=True, include_task_info=True)
+        reply = stubs.CoreWorkerServiceStub(channel).GetCoreWorkerStats(request, timeout=deadline_s)
+    except Exception as e:  # noqa: BLE001 a silent worker is a fact of its own
+        where = f"pid {worker.pid}"
+        return Gap(id=gaps.WORKER_SILENT, where=where, what="live statistics of a Ray worker", reason=describe_failure(e))
+    finally:
+        if channel is not None:
+            channel.close()
+    return _convert(worker, reply)
+
+
+def _convert(worker: RayWorker, reply: Any) -> CoreWorker:
+    from ray.core.generated import common_pb2
+
+    stats = reply.core_worker_stats
+    statuses = {r.object_id[:24]: common_pb2.TaskStatus.Name(r.task_status) for r in stats.object_refs}
+    return CoreWorker(
+        pid=stats.pid or worker.pid,
+        worker_id=worker.worker_id,
+        node_id=worker.node_id,
+        job_id=stats.job_id.hex() or worker.job_id,
+        actor_id=(stats.actor_id.hex().strip("f") and stats.actor_id.hex()) or None,
+        kind=worker.kind,
+        running_task_ids=tuple(t.hex() for t in reply.running_task_ids),
+        queue_length=stats.task_queue_length,
+        pending_tasks=stats.num_pending_tasks,
+        executed_tasks=stats.num_executed_tasks,
+        owned=tuple(
+            OwnedTask(
+                task_id=e.task_id.hex(),
+                name=e.name,
+                status=statuses.get(e.task_id),
+                actor_id=e.actor_id.hex() or None,
+                parent_task_id=e.parent_task_id.hex() or None,
+            )
+            for e in reply.owned_task_info_entries
+        ),
+    )

@@ -1,0 +1,255 @@
+"""Nodes, jobs, actors, workers, placement groups and tasks from the GCS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ray_rl_debug import gaps
+from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError
+from ray_rl_debug.ray_state.channel import describe_failure, is_refused, open_channel
+from ray_rl_debug.ray_state.tasks import read_tasks
+from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
+
+OUR_NAMESPACE = "rayrl_debug"
+"""Our agents and our own driver live here; they are left out of what we store."""
+
+
+def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float = 10.0) -> tuple[RayState, tuple[Gap, ...]]:
+    """Ray's tables at one moment; a table that does not come is a gap.
+
+    Args:
+        address: GCS ``host:port``.
+        job_id: Hex id of the job whose tasks are wanted; None for all.
+        deadline_s: For each call.
+
+    Raises:
+        ClusterUnreachableError: the GCS does not answer at all.
+        AuthenticationRefusedError: it answers, but not to us.
+    """
+    from ray.core.generated import gcs_service_pb2 as pb
+    from ray.core.generated import gcs_service_pb2_grpc as stubs
+
+    channel = open_channel(address)
+    try:
+        nodes = stubs.NodeInfoGcsServiceStub(channel).GetAllNodeInfo(pb.GetAllNodeInfoRequest(), timeout=deadline_s).node_info_list
+    except Exception as e:
+        if is_refused(e):
+            raise AuthenticationRefusedError(f"the Ray cluster at {address} refused us: {describe_failure(e)}") from e
+        raise ClusterUnreachableError(f"the Ray cluster at {address} does not answer ({describe_failure(e)})") from e
+
+    found: list[Gap] = []
+
+    def call(what: str, fetch: Callable[[], Any]) -> Any:
+        try:
+            return fetch()
+        except Exception as e:  # noqa: BLE001 every table is worth having alone
+            found.append(Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=describe_failure(e)))
+            return None
+
+    with ThreadPoolExecutor(6) as pool:
+        jobs_request = _fill(pb.GetAllJobInfoRequest(), skip_submission_job_info_field=False, skip_is_running_tasks_field=True)
+        jobs_ = pool.submit(call, "jobs", lambda: stubs.JobInfoGcsServiceStub(channel).GetAllJobInfo(jobs_request, timeout=deadline_s).job_info_list)
+        actors_ = pool.submit(
+            call,
+            "actors",
+            lambda: stubs.ActorInfoGcsServiceStub(channel).GetAllActorInfo(pb.GetAllActorInfoRequest(), timeout=deadline_s).actor_table_data,
+        )
+        workers_ = pool.submit(
+            call,
+            "workers",
+            lambda: stubs.WorkerInfoGcsServiceStub(channel).GetAllWorkerInfo(pb.GetAllWorkerInfoRequest(), timeout=deadline_s).worker_table_data,
+        )
+        groups_ = pool.submit(
+            call,
+            "placement groups",
+            lambda: (
+                stubs.PlacementGroupInfoGcsServiceStub(channel)
+                .GetAllPlacementGroup(pb.GetAllPlacementGroupRequest(), timeout=deadline_s)
+                .placement_group_table_data
+            ),
+        )
+        tasks_ = pool.submit(call, "tasks", lambda: read_tasks(channel, job_id, deadline_s))
+        available_ = pool.submit(call, "available resources", lambda: _available(channel, deadline_s))
+
+    ours = {j.job_id.hex() for j in jobs_.result() or () if _namespace(j) == OUR_NAMESPACE}
+    no_tasks: tuple[tuple[RayTask, ...], tuple[TaskHistory, ...], int] = ((), (), 0)
+    tasks, history, dropped = tasks_.result() or no_tasks
+    available = available_.result() or {}
+    state = RayState(
+        address=address,
+        version=_ray_version(),
+        nodes=tuple(_node(n, available.get(n.node_id.hex())) for n in nodes),
+        jobs=tuple(_job(j) for j in jobs_.result() or () if j.job_id.hex() not in ours),
+        actors=tuple(_actor(a) for a in actors_.result() or () if a.job_id.hex() not in ours and a.ray_namespace != OUR_NAMESPACE),
+        workers=tuple(_worker(w) for w in workers_.result() or () if w.job_id.hex() not in ours),
+        tasks=tuple(t for t in tasks if t.job_id not in ours),
+        tasks_dropped=dropped,
+        history=history,
+        placement_groups=tuple(_group(g) for g in groups_.result() or ()),
+    )
+    return state, tuple(found)
+
+
+def _fill(message: Any, **fields: Any) -> Any:
+    """Set the fields that this version of the message has."""
+    for name, value in fields.items():
+        if name in message.DESCRIPTOR.fields_by_name:
+            setattr(message, name, value)
+    return message
+
+
+def _ray_version() -> str:
+    import ray
+
+    return str(ray.__version__)
+
+
+def _available(channel: Any, deadline_s: float) -> dict[str, dict[str, float]]:
+    from ray.core.generated import gcs_service_pb2 as pb
+    from ray.core.generated import gcs_service_pb2_grpc as stubs
+
+    reply = stubs.NodeResourceInfoGcsServiceStub(channel).GetAllAvailableResources(pb.GetAllAvailableResourcesRequest(), timeout=deadline_s)
+    return {r.node_id.hex(): _public(r.resources_available) for r in reply.resources_list}
+
+
+def _public(resources: Any) -> dict[str, float]:
+    """Resources people ask for; not the ``node:...`` and ``..._group_...`` ones Ray makes itself."""
+    return {k: round(v, 4) for k, v in resources.items() if not k.startswith("node:") and "_group_" not in k}
+
+
+def _enum_name(message: Any, field: str) -> str:
+    value = getattr(message, field)
+    return str(message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[value].name)
+
+
+def _node(n: Any, available: dict[str, float] | None) -> RayNode:
+    death = n.death_info.reason_message if "death_info" in n.DESCRIPTOR.fields_by_name and n.HasField("death_info") else ""
+    return RayNode(
+        node_id=n.node_id.hex(),
+        ip=n.node_manager_address,
+        host=n.node_manager_hostname,
+        alive=_enum_name(n, "state") == "ALIVE",
+        resources=_public(n.resources_total),
+        available=available,
+        death=death.split("\n", 1)[0][:200] or None,
+        port=n.node_manager_port,
+        is_head=n.is_head_node if "is_head_node" in n.DESCRIPTOR.fields_by_name else None,
+    )
+
+
+def _namespace(j: Any) -> str | None:
+    return j.config.ray_namespace or None
+
+
+def _job(j: Any) -> RayJob:
+    return RayJob(
+        job_id=j.job_id.hex(),
+        driver_pid=j.driver_pid or None,
+        driver_ip=j.driver_ip_address or None,
+        alive=not j.is_dead,
+        entrypoint=_program(j.entrypoint),
+        namespace=_namespace(j),
+        submission_id=dict(j.config.metadata).get("job_submission_id"),
+        start_time_s=j.start_time / 1000 if j.start_time else None,
+        end_time_s=j.end_time / 1000 if j.end_time else None,
+    )
+
+
+def _program(entrypoint: str) -> str | None:
+    """Program, script and option names of a command line; values may be secrets and are left out."""
+    kept: list[str] = []
+    for i, word in enumerate(entrypoint.split()):
+        if i < 2 or (kept and kept[-1] == "-m"):
+            kept.append(word)
+        elif word.startswith("-"):
+            kept.append(word.split("=", 1)[0])
+        elif kept[-1] != "…":
+            kept.append("…")
+    return " ".join(kept)[:300] or None
+
+
+_DEATHS = {
+    "creation_task_failure_context": "creation-failed",
+    "runtime_env_failed_context": "creation-failed",
+    "actor_died_error_context": "exited",
+    "actor_unschedulable_context": "unschedulable",
+    "oom_context": "oom",
+}
+
+
+def _death(a: Any) -> tuple[str | None, str | None]:
+    """One line and a kind of why an actor died."""
+    which = a.death_cause.WhichOneof("context") if a.HasField("death_cause") else None
+    if which is None:
+        return None, None
+    context = getattr(a.death_cause, which)
+    text = str(getattr(context, "error_message", "") or getattr(context, "formatted_exception_string", "") or "")
+    kind = _DEATHS.get(which, "unknown")
+    low = text.lower()
+    if which == "actor_died_error_context":
+        if "out of scope" in low or "out of all scope" in low or "all references" in low:
+            kind = "out-of-scope"
+        elif "node" in low and ("died" in low or "dead" in low) and "worker" not in low[:60]:
+            kind = "node-died"
+        elif "ray.kill" in low or "exit_actor" in low or "intended" in low:
+            kind = "exited"
+        else:
+            kind = "killed"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return (" ".join(lines)[:300] or kind), kind
+
+
+def _actor(a: Any) -> RayActor:
+    text, kind = _death(a)
+    return RayActor(
+        actor_id=a.actor_id.hex(),
+        job_id=a.job_id.hex(),
+        class_name=a.class_name,
+        state=_enum_name(a, "state"),
+        name=a.name or None,
+        namespace=a.ray_namespace or None,
+        pid=a.pid or None,
+        node_id=(a.node_id if "node_id" in a.DESCRIPTOR.fields_by_name and a.node_id else a.address.node_id).hex() or None
+        if "node_id" in a.address.DESCRIPTOR.fields_by_name
+        else a.address.raylet_id.hex() or None,
+        worker_id=a.address.worker_id.hex() or None,
+        address=f"{a.address.ip_address}:{a.address.port}" if a.address.port else None,
+        owner_worker_id=a.owner_address.worker_id.hex() or None,
+        restarts=int(a.num_restarts),
+        death=text,
+        death_kind=kind,
+        resources=_public(a.required_resources),
+        start_time_s=a.start_time / 1000 if a.start_time else None,
+        end_time_s=a.end_time / 1000 if a.end_time else None,
+    )
+
+
+def _worker(w: Any) -> RayWorker:
+    address = w.worker_address
+    node = address.node_id if "node_id" in address.DESCRIPTOR.fields_by_name else address.raylet_id
+    return RayWorker(
+        worker_id=address.worker_id.hex(),
+        pid=w.pid,
+        kind=_enum_name(w, "worker_type"),
+        alive=w.is_alive,
+        node_id=node.hex() or None,
+        ip=f"{address.ip_address}:{address.port}",
+        job_id=w.job_id.hex() or None if "job_id" in w.DESCRIPTOR.fields_by_name else None,
+        exit=(w.exit_detail or "").split("\n", 1)[0][:200] or None if not w.is_alive else None,
+    )
+
+
+def _group(g: Any) -> RayPlacementGroup:
+    stats = g.stats if g.HasField("stats") else None
+    return RayPlacementGroup(
+        placement_group_id=g.placement_group_id.hex(),
+        state=_enum_name(g, "state"),
+        name=g.name or None,
+        job_id=g.creator_job_id.hex() or None,
+        bundles=tuple(_public(b.unit_resources) for b in g.bundles),
+        bundle_nodes=tuple(b.node_id.hex() or None for b in g.bundles),
+        strategy=_enum_name(g, "strategy"),
+        scheduling=_enum_name(stats, "scheduling_state") if stats is not None else None,
+    )

@@ -1,0 +1,89 @@
+"""Unfinished tasks with their state times, and how long finished ones of the same name took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray_rl_debug.snapshot import RayTask, TaskHistory
+
+MAX_TASKS = 10_000
+"""Unfinished tasks kept; more is a queue, and its length says enough."""
+
+MAX_HISTORY = 5_000
+"""Finished tasks looked at for what is usual (0.1 s for the GCS)."""
+
+
+def read_tasks(channel: Any, job_id: str | None, deadline_s: float) -> tuple[tuple[RayTask, ...], tuple[TaskHistory, ...], int]:
+    """Unfinished tasks, history of finished ones by name, and how many unfinished ones were left out."""
+    from ray.core.generated import common_pb2, gcs_service_pb2_grpc
+    from ray.core.generated import gcs_service_pb2 as pb
+
+    stub = gcs_service_pb2_grpc.TaskInfoGcsServiceStub(channel)
+    not_equal = pb.FilterPredicate.NOT_EQUAL
+    equal = pb.FilterPredicate.EQUAL
+
+    def request(limit: int, states: tuple[tuple[str, int], ...]) -> Any:
+        message = pb.GetTaskEventsRequest(limit=limit)
+        for name, predicate in states:
+            wanted = message.filters.state_filters.add()
+            wanted.state = name
+            wanted.predicate = predicate
+        if job_id:
+            job = message.filters.job_filters.add()
+            job.job_id = bytes.fromhex(job_id)
+            job.predicate = equal
+        return message
+
+    open_states = (("FINISHED", not_equal), ("FAILED", not_equal))
+    unfinished = stub.GetTaskEvents(request(MAX_TASKS, open_states), timeout=deadline_s)
+    finished = stub.GetTaskEvents(request(MAX_HISTORY, (("FINISHED", equal),)), timeout=deadline_s)
+    statuses = common_pb2.TaskStatus
+    tasks = [_task(e, statuses) for e in unfinished.events_by_task if e.HasField("task_info")]
+    return tuple(tasks), _history(finished.events_by_task, statuses), int(getattr(unfinished, "num_truncated", 0))
+
+
+def _times(event: Any, statuses: Any) -> dict[str, float]:
+    times = {}
+    for number, nanoseconds in event.state_updates.state_ts_ns.items():
+        try:
+            times[statuses.Name(number)] = nanoseconds / 1e9
+        except ValueError:
+            continue  # a state newer than our stubs
+    return times
+
+
+def _task(event: Any, statuses: Any) -> RayTask:
+    info, updates = event.task_info, event.state_updates
+    times = _times(event, statuses)
+    kind = info.DESCRIPTOR.fields_by_name["type"].enum_type.values_by_number[info.type].name
+    return RayTask(
+        task_id=event.task_id.hex(),
+        name=info.name or info.func_or_class_name,
+        state=max(times, key=lambda s: (times[s], statuses.Value(s))) if times else "NIL",
+        job_id=event.job_id.hex() or None,
+        kind=kind,
+        parent_task_id=info.parent_task_id.hex() or None,
+        actor_id=info.actor_id.hex() or None,
+        node_id=updates.node_id.hex() or None,
+        pid=updates.worker_pid or None,
+        worker_id=updates.worker_id.hex() or None,
+        attempt=event.attempt_number,
+        state_times_s=times,
+        resources={k: round(v, 4) for k, v in info.required_resources.items()},
+        placement_group_id=info.placement_group_id.hex() or None,
+    )
+
+
+def _history(events: Any, statuses: Any) -> tuple[TaskHistory, ...]:
+    longest: dict[str, tuple[int, float, float]] = {}
+    for event in events:
+        if not event.HasField("task_info"):
+            continue
+        times = _times(event, statuses)
+        started, ended = times.get("RUNNING"), times.get("FINISHED")
+        if started is None or ended is None:
+            continue
+        name = event.task_info.name or event.task_info.func_or_class_name
+        count, most, last = longest.get(name, (0, 0.0, 0.0))
+        longest[name] = (count + 1, max(most, ended - started), max(last, ended))
+    return tuple(TaskHistory(name=n, count=c, longest_s=round(m, 4), last_end_time_s=e) for n, (c, m, e) in sorted(longest.items()))
