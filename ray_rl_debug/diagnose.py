@@ -69,7 +69,7 @@ def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]
         options = [(order, i, f) for i, (order, f) in enumerate(found) if f.explains & set(root.nodes)]
         if not options:
             continue
-        order, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
+        _, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
         if index not in taken:
             taken.add(index)
             chosen.append((_rank(best.finding.certainty), -len(root.waiters), _complete(scene, best, root)))

@@ -1,0 +1,37 @@
+"""Ray's token authentication (on by default since 2.59): use the user's own token where Ray itself documents it, never print it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from pathlib import Path
+
+
+def find_token(env: MutableMapping[str, str], home: Path | None = None) -> str | None:
+    """Where the user's token lies, in Ray's own order; None when there is none. The token itself is not read."""
+    if env.get("RAY_AUTH_TOKEN"):
+        return "RAY_AUTH_TOKEN"
+    if env.get("RAY_AUTH_TOKEN_PATH"):
+        return env["RAY_AUTH_TOKEN_PATH"]
+    default = (home or Path.home()) / ".ray" / "auth_token"
+    return "~/.ray/auth_token" if default.is_file() else None
+
+
+def switch_to_token(env: MutableMapping[str, str] = os.environ) -> str | None:
+    """Turn token authentication on in this process, after a cluster refused us with ``RAY_AUTH_MODE`` unset.
+
+    Returns:
+        One sentence for the user; None when the mode was set by the user or no token is there.
+    """
+    if env.get("RAY_AUTH_MODE"):
+        return None
+    place = find_token(env)
+    if place is None:
+        return None
+    try:
+        from ray._raylet import Config
+    except ImportError:
+        return None
+    env["RAY_AUTH_MODE"] = "token"
+    Config.initialize("")  # Ray caches its settings in C++ at import; this is how Ray itself refreshes them
+    return f"the cluster asks for a token: using the one of {place}"
