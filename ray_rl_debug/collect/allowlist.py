@@ -15,6 +15,9 @@ _SECRET = re.compile(r"token|key|secret|passw|credential|auth|cookie|session", r
 _PLAIN = re.compile(r"^[\w./:,@+=\[\]-]{0,200}$")
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{33,}")
 
+_OPTION_NAME = re.compile(r"^--[a-z][a-z_.-]{0,40}$")
+"""A long name in plain letters. A short option may have its value glued to it (``-pSECRET``), so only one letter of it is shown."""
+
 _OPTIONS = frozenset(
     "--role --worker-index --rank --port --experiment-name --trial-name --tp-size --dp-size --nnodes --node-rank"
     " --nproc-per-node --nproc_per_node".split()
@@ -41,21 +44,33 @@ def allowed_arguments(arguments: Sequence[str]) -> str:
         return ""
     if words[0].startswith(("ray::", "VLLM::", "sglang::")):
         return " ".join(words)[:200]
-    kept = [words[0]]
+    program, _, more = words[0].partition(" ")  # a program that writes one long title may have put its arguments into it
+    kept = [program, "…"] if more else [program]
     wants_value = False
     for i, word in enumerate(words[1:], 1):
         if wants_value:
-            kept.append(word if _PLAIN.match(word) and not _BLOB.search(word) else "…")
+            kept.append(_shown_value(word))
             wants_value = False
         elif word == "-m" or word in _OPTIONS:
             kept.append(word)
             wants_value = True
         elif word.startswith("-"):
             name, equals, value = word.partition("=")
-            shown = f"={value}" if equals and name in _OPTIONS else ("=…" if equals else "")
-            kept.append(name + shown)
+            kept.append(_shown_option(name, value if equals else None))
         elif word.endswith(".py") or (i == 1 and "/" in word):
             kept.append(word)
         elif kept[-1] != "…":
             kept.append("…")
     return " ".join(kept)[:400]
+
+
+def _shown_option(name: str, value: str | None) -> str:
+    if not name.startswith("--") or not _OPTION_NAME.match(name):
+        return name[:2] + ("…" if len(name) > 2 or value is not None else "")
+    if value is None:
+        return name
+    return f"{name}={_shown_value(value) if name in _OPTIONS else '…'}"
+
+
+def _shown_value(value: str) -> str:
+    return value if _PLAIN.match(value) and not _BLOB.search(value) else "…"

@@ -14,6 +14,7 @@ from ray_rl_debug.errors import NoClusterError, SeveralClustersError
 
 AGENT_CLASS = "RayRlDebugAgent"
 _SYSTEM = re.compile(r"^ray::(DashboardAgent|RuntimeEnvAgent)|ray/(dashboard|autoscaler/_private/monitor|_private/(log_monitor|runtime_env/agent))")
+_TOOLS = frozenset({"py-spy", "pystack"})
 _GCS = re.compile(r"--gcs-address=(\S+)")
 
 
@@ -72,7 +73,7 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
         SeveralClustersError: raylets of several clusters run here and none was chosen.
     """
     table = _Table(proc)
-    ours = {os.getpid(), *table.descendants(os.getpid())} if proc == PROC else set()
+    ours = _ours(table) if proc == PROC else set()
     if options.pids:
         return _named(table, options.pids, ours)
     raylets = _raylets(table, options)
@@ -98,12 +99,21 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
                 if pid not in found and not _is_daemon(table, pid):
                     found[pid] = "child"
     for pid in list(table.stats):
-        if pid not in found and (_comm(table, pid) == "gcs_server") and _same_cluster(table, pid, options):
+        if pid not in found and (_comm(table, pid) == "gcs_server") and _same_cluster(table, pid, options, raylets):
             found[pid] = "gcs"
     for pid in ours & set(found):
         found[pid] = "agent"
     session = _session(table, raylets[0]) if raylets else None
     return Discovery(found=_rows(table, found), raylet_pid=raylets[0] if single else None, session_dir=session)
+
+
+def _ours(table: _Table) -> set[int]:
+    """We and the programs we start. Other children of ours are not: a driver that calls us may have started Ray itself, or the job."""
+    return {os.getpid(), *(pid for pid in table.descendants(os.getpid()) if _is_our_tool(table.arguments(pid)))}
+
+
+def _is_our_tool(arguments: tuple[str, ...]) -> bool:
+    return os.path.basename(arguments[0] if arguments else "") in _TOOLS or any(a.startswith("ray_rl_debug.") for a in arguments[1:4])
 
 
 def find_raylets(proc: Path = PROC) -> dict[int, str | None]:
@@ -151,11 +161,14 @@ def _gcs_of(table: _Table, pid: int) -> str | None:
     return found[1] if found else None
 
 
-def _same_cluster(table: _Table, pid: int, options: CollectOptions) -> bool:
+def _same_cluster(table: _Table, pid: int, options: CollectOptions, raylets: list[int]) -> bool:
     if options.raylet_pid is None and options.gcs_address is None:
         return True
+    # ray.init starts it with --gcs_server_port=0: the port it chose is not in its arguments, the session's folder is
+    if any(s and any(s in a for a in table.arguments(pid)) for s in (_session(table, r) for r in raylets)):
+        return True
     raylet = options.raylet_pid
-    address = options.gcs_address or (_gcs_of(table, raylet) if raylet in table.stats else None)  # type: ignore[arg-type]
+    address = options.gcs_address or (_gcs_of(table, raylet) if raylet in table.stats else None)
     port = (address or "").rpartition(":")[2]
     return bool(port) and any(a == f"--gcs_server_port={port}" for a in table.arguments(pid))
 

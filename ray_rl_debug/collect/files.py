@@ -35,6 +35,8 @@ class FileReader:
         for name in names:
             try:
                 path = os.readlink(folder / name)
+            except PermissionError:
+                return None  # the folder may be listed by its owner even where ptrace access is refused
             except OSError:
                 continue
             if _BORING.match(path) or len(found) >= MAX_FILES:

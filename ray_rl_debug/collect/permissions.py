@@ -38,6 +38,8 @@ def remedy(doors: Doors) -> str | None:
     setting = doors.setting or ""
     if "other user" in setting:
         return "run rayrl-debug as the user who runs the job, or with sudo"
+    if "namespace" in setting:
+        return "run rayrl-debug outside of this user namespace (not under unshare -U or a rootless container)"
     if doors.place == "kubernetes":
         return "add to the pod's container: securityContext: {capabilities: {add: [SYS_PTRACE]}}"
     if doors.place == "docker":
@@ -46,8 +48,6 @@ def remedy(doors: Doors) -> str | None:
         return "start with: apptainer exec --add-caps CAP_SYS_PTRACE ..., or set kernel.yama.ptrace_scope=0 on the host"
     if "ptrace_scope" in setting:
         return "sudo sysctl kernel.yama.ptrace_scope=0, or prepare the job: worker_process_setup_hook=ray_rl_debug.prepare.open_doors"
-    if "namespace" in setting:
-        return "run rayrl-debug outside of this user namespace (not under unshare -U or a rootless container)"
     return "run rayrl-debug with sudo, or give it CAP_SYS_PTRACE"
 
 

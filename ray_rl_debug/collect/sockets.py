@@ -63,6 +63,8 @@ def _held(pid: int, proc: Path) -> list[tuple[int, int]] | None:
     for name in names:
         try:
             target = os.readlink(folder / name)
+        except PermissionError:
+            return None  # the folder may be listed by its owner even where ptrace access is refused
         except OSError:
             continue
         if target.startswith("socket:["):
