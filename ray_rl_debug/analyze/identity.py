@@ -72,9 +72,10 @@ def identify(node: Node, process: Process, parent: Process | None, actors: Mappi
         rank, size = None, None
     role = role or _role_of(method, class_name, process.title)
     world = None
+    job_id = (actor.job_id if actor else None) or process.job_id
     if rank is not None:
         meeting = env.get("WG_PREFIX") or ":".join(x for x in (env.get("MASTER_ADDR"), env.get("MASTER_PORT")) if x)
-        world = f"{process.job_id or env.get('RAY_JOB_ID') or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
+        world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
     return Identity(
         key=f"{node.name}/{process.pid}",
         node=node.name,
@@ -89,7 +90,7 @@ def identify(node: Node, process: Process, parent: Process | None, actors: Mappi
         world=world,
         rank=rank,
         world_size=size,
-        job_id=process.job_id or (actor.job_id if actor else None),
+        job_id=job_id,
         rank_source=source if rank is not None else None,
     )
 

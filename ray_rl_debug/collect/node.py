@@ -184,7 +184,7 @@ def _process(
         written_bytes=io["wchar"] - one.io["wchar"] if "wchar" in io and "wchar" in one.io else None,
         context_switches=switches - one.switches if switches is not None and one.switches is not None else None,
         cwd=_link(proc / str(pid) / "cwd"),
-        job_id=environment.get("RAY_JOB_ID"),
+        job_id=_job(environment.get("RAY_JOB_ID")),
         raylet_pid=int(environment["RAY_RAYLET_PID"]) if environment.get("RAY_RAYLET_PID", "").isdigit() else None,
         env=allowed_environment(environment.items()),
         env_now=allowed_environment(now) if now is not None else None,
@@ -202,6 +202,11 @@ def _arguments(found: Found, pid: int, proc: Path) -> tuple[str, ...]:
     from ray_rl_debug.collect.procfs import read_arguments
 
     return tuple(read_arguments(pid, proc)) or found.arguments
+
+
+def _job(text: str | None) -> str | None:
+    """Ray starts spare workers before any job; their variable is all ones."""
+    return text if text and text.strip("fF") else None
 
 
 def _start_time(ticks: int, proc: Path) -> float | None:

@@ -31,7 +31,7 @@ Examples:
 @click.option("--job", "job_id", metavar="ID", help="Only this Ray job.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for the whole capture.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
-@click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between samples.")
+@click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
 @click.option("--native", is_flag=True, help="Also C++ frames: slower, stops each process a little longer.")
 @rendering
 def snapshot(
