@@ -29,9 +29,11 @@ def switch_to_token(env: MutableMapping[str, str] = os.environ) -> str | None:
     if place is None:
         return None
     try:
-        from ray._raylet import Config
-    except ImportError:
+        from ray import _raylet
+
+        refresh = _raylet.Config.initialize
+    except (ImportError, AttributeError):
         return None
     env["RAY_AUTH_MODE"] = "token"
-    Config.initialize("")  # Ray caches its settings in C++ at import; this is how Ray itself refreshes them
+    refresh("")  # Ray caches its settings in C++ at import; this is how Ray itself refreshes them
     return f"the cluster asks for a token: using the one of {place}"

@@ -104,6 +104,9 @@ _CALL_KIND = {
 }  # fmt: skip
 
 
+_LOOP_RUNNERS = frozenset({"_run_once", "run_forever", "run_until_complete"})
+
+
 def short_name(function: str) -> str:
     """``Worker.get_objects`` → ``get_objects``; ``f.<locals>.g`` → ``g``."""
     return function.rsplit(".", 1)[-1]
@@ -141,16 +144,22 @@ _STDLIB_FILES = frozenset(
 )
 
 
-def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread: Thread | None = None) -> Place:
+def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread: Thread | None = None, *, runs_loop: bool = False) -> Place:
     """The place of one stack (innermost first); the kernel's view of the thread settles what C calls hide.
 
-    Pure: the same stack and thread always give the same place.
+    Args:
+        frames: The stack.
+        sample: The thread as sampled, for torch's locals and activity.
+        thread: The thread as the kernel sees it.
+        runs_loop: The thread is known to run an event loop (uvloop leaves no frame of its own).
     """
     names = [short_name(f.function) for f in frames]
     own = next((i for i, f in enumerate(frames) if not is_library(f)), None)
     path = tuple((f.function, f.file, f.line) for f in frames if not is_library(f))
     inner = range(own if own is not None else len(frames))
-    on_loop = any(n in ("_run_once", "run_forever", "run_until_complete") and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
+    on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
+    if "sync_to_async" in {part for f in frames for part in f.function.split(".")}:
+        on_loop = False  # Ray runs a synchronous method of an async actor there: nobody else's loop is blocked by mistake
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)

@@ -13,6 +13,9 @@ import msgspec
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind, Place, place_of, short_name
 from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
+LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
+"""Names of threads that run an event loop: Ray's async actors."""
+
 _EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
 
@@ -43,13 +46,14 @@ def stack_frames(node: Node, stack: int) -> tuple[Frame, ...]:
 def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
     """All threads of one sample, most telling first."""
     kernel = {t.tid: t for t in process.threads}
+    loops = {t.tid for t in process.async_tasks or () if t.tid is not None}
     seen = []
     for thread in sample.threads:
         frames = stack_frames(node, thread.stack)
         if not frames:
             continue
         of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
-        place = place_of(frames, thread, of_kernel)
+        place = place_of(frames, thread, of_kernel, runs_loop=thread.tid in loops or (thread.name or "").startswith(LOOP_THREADS))
         seen.append(
             SeenThread(
                 name=thread.name,

@@ -77,8 +77,19 @@ def ray_edges(view: View) -> Iterator[Edge]:
         if found and complete:
             continue
         guess = Certainty.LIKELY if not one.process.object_refs or not complete else Certainty.POSSIBLE
-        for owned in one.core.owned if one.core else ():
-            yield from _edges_of_task(view, index, one, owned.task_id, "ray.get", guess)
+        guessed = [e for owned in (one.core.owned if one.core else ()) for e in _edges_of_task(view, index, one, owned.task_id, "ray.get", guess)]
+        yield from guessed
+        if waits and not found and not guessed:
+            yield from _edges_to_groups(index, one)
+
+
+def _edges_to_groups(index: RayIndex, one: Seen) -> Iterator[Edge]:
+    """A wait for ``placement_group.ready()``: in Ray 2.60 no task stands behind it, only the group's own state tells."""
+    for group in index.groups.values():
+        if group.state in ("PENDING", "RESCHEDULING") and group.job_id in (one.identity.job_id, None):
+            state = f"{group.state}, {group.scheduling}" if group.scheduling else group.state
+            evidence = f"waits in ray.get; placement group {group.name or group.placement_group_id[:12]} of its job is {state}"
+            yield Edge(source=one.key, target=f"pg:{group.placement_group_id}", why="ray.get", evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: str, certainty: Certainty) -> Iterator[Edge]:

@@ -59,6 +59,8 @@ def _socket_owners(view: View) -> dict[tuple[tuple[str, str], tuple[str, str] | 
 
 def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: dict) -> Iterator[Edge]:  # type: ignore[type-arg]
     kernel = thread.kernel
+    if kernel_call(kernel) == "accept":
+        return  # a server that waits for somebody to call
     if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) in ("recv", "send", "read", "connect", "write"):
         yield from _descriptor_edge(view, one, kernel.syscall_arg0, owners, Certainty.PROVEN, "blocked in this socket")
         return
@@ -78,7 +80,7 @@ def _descriptor_edge(view: View, one: Seen, fd: int, owners: dict, certainty: Ce
 
 
 def _edge_to_peer(one: Seen, socket: Socket, owners: dict, certainty: Certainty, reason: str) -> Iterator[Edge]:  # type: ignore[type-arg]
-    if socket.remote is None:
+    if socket.remote is None or _is_served(one, socket):
         return
     node = one.node.name
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
@@ -94,6 +96,12 @@ def _edge_to_peer(one: Seen, socket: Socket, owners: dict, certainty: Certainty,
     key, process = ends[0]
     if process.kind not in _RAY_PROCESSES:
         yield Edge(source=one.key, target=key, why="socket", evidence=text, certainty=certainty)
+
+
+def _is_served(one: Seen, socket: Socket) -> bool:
+    """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
+    port = socket.local.rpartition(":")[2]
+    return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
 
 
 def _is_rays(view: View, one: Seen, socket: Socket, owners: dict) -> bool:  # type: ignore[type-arg]

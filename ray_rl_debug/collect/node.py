@@ -29,6 +29,8 @@ from ray_rl_debug.snapshot import AsyncTask, Doors, Gap, Node, Process
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
 DEEP = SAMPLED | {"other"}
+DUMP_DEADLINE_S = 4.0
+"""For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
@@ -56,7 +58,7 @@ def collect_node(options: CollectOptions, *, progress: Callable[[str], None] | N
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
     before = {f.pid: _look(f, proc) for f in discovery.found if f.kind != "agent"}
-    sampler = StackSampler(options, find_pyspy(options.pyspy), proc=proc)
+    sampler = StackSampler(msgspec.structs.replace(options, timeout_s=min(DUMP_DEADLINE_S, options.timeout_s)), find_pyspy(options.pyspy), proc=proc)
     for number in range(max(1, options.samples)):
         _sleep_until(clock + number * options.interval_s)
         say(f"sample {number + 1} of {options.samples}")

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from ray_rl_debug.commands.options import exit_code, progress, rendering, save, show_report
-from ray_rl_debug.report import Report
+from ray_rl_debug.commands.options import progress, rendering, save, show_report
+from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK
 
 
 @click.command(epilog="\b\nExamples:\n  rayrl-debug demo\n  rayrl-debug demo -o demo        keep the snapshot and the report")
-@click.option("--scenario", metavar="NAME", default=None, help="Which hang to stage; the default is a straggler in a collective.")
 @rendering
-def demo(scenario: str | None, format_: str, as_json: bool, output: object, verbose: bool, quiet: bool, no_color: bool) -> int:
-    """Start a small Ray cluster here, hang a real job on purpose, and report on it."""
-    from pathlib import Path
+def demo(format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
+    """Start a small Ray cluster here, hang a real job on purpose, and report on it.
 
+    Exit code 0 when the report names the true culprit, 1 when it does not.
+    """
     from ray_rl_debug.demo import run_demo
 
-    result = run_demo(scenario=scenario, progress=progress(quiet))
-    report, snapshot = result if isinstance(result, tuple) else (result, None)
-    assert isinstance(report, Report)
-    if isinstance(output, Path):
+    show = progress(quiet)
+    report, snapshot, right = run_demo(progress=show)
+    if output is not None:
         save(output, report, snapshot)
     show_report(report, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
-    return exit_code(report)
+    show("the report names the true culprit" if right else "the report does NOT name the true culprit")
+    return EXIT_OK if right else EXIT_FINDINGS

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge, Root
-from ray_rl_debug.analyze.places import Kind, kernel_call
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_system import waiting_thread
@@ -44,6 +44,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         node = root.nodes[0]
         handed = [e for e in scene.graph.into([node]) if e.why in _HANDOVER and e.source in scene.view.seen]
         sink = scene.view.seen.get(node)
+        if sink is not None and sink.kind in THREAD_WAITS:
+            handed = [e for e in handed if e.why != "waitpid"]  # a child with a lock of its own to blame
         if handed and (sink is None or sink.motion is not Motion.MOVING):
             client = scene.view.seen[handed[0].source]
             who = [client.who(), scene.who(node)]

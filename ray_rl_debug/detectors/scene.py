@@ -120,6 +120,9 @@ USUAL_FACTOR = 3.0
 OVERDUE_FLOOR_S = 5.0
 """and at least this long: calls of milliseconds vary by more than any factor."""
 
+FROZEN_FLOOR_S = 2.5
+"""The same for a call that stands at one line without a clock all the while."""
+
 
 def judge(scene: Scene, one: Seen) -> Judgement:
     """Hung, perhaps hung, or moving.
@@ -133,7 +136,8 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     asleep = one.place is not None and one.place.timed
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {usual:.1f} s"
-        if age > max(USUAL_FACTOR * usual, OVERDUE_FLOOR_S):
+        floor = FROZEN_FLOOR_S if one.motion is Motion.FROZEN and not asleep else OVERDUE_FLOOR_S
+        if age > max(USUAL_FACTOR * usual, floor):
             return Judgement(certainty=Certainty.LIKELY, reason=text)
         if age <= 1.5 * usual:
             return Judgement(certainty=None, reason=f"{text}: not overdue")
