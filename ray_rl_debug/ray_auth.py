@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 
 def find_token(env: MutableMapping[str, str], home: Path | None = None) -> str | None:
@@ -29,9 +31,7 @@ def switch_to_token(env: MutableMapping[str, str] = os.environ) -> str | None:
     if place is None:
         return None
     try:
-        from ray import _raylet
-
-        refresh = _raylet.Config.initialize
+        refresh: Any = importlib.import_module("ray._raylet").Config.initialize  # compiled, without types
     except (ImportError, AttributeError):
         return None
     env["RAY_AUTH_MODE"] = "token"

@@ -14,7 +14,6 @@ import msgspec
 
 from ray_rl_debug import __version__, gaps
 from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_environment
-from ray_rl_debug.collect.async_reader import read_tasks
 from ray_rl_debug.collect.discover import Discovery, Found, discover
 from ray_rl_debug.collect.environ import read_environment_now
 from ray_rl_debug.collect.files import FileReader, read_locks
@@ -25,7 +24,7 @@ from ray_rl_debug.collect.procfs import PROC, ThreadClock, finish_threads, read_
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
-from ray_rl_debug.snapshot import AsyncTask, Doors, Gap, Node, Process
+from ray_rl_debug.snapshot import Doors, Gap, Node, Process
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
 DEEP = SAMPLED | {"other"}
@@ -68,21 +67,20 @@ def collect_node(options: CollectOptions, *, progress: Callable[[str], None] | N
     doors = find_doors([p for p, b in before.items() if b.found.kind in SAMPLED], proc)
     name = options.node_name or socket.gethostname()
     sockets, files = SocketReader(proc), FileReader(proc)
-    async_tasks, async_gaps = _async_tasks(discovery, stacks, options, proc)
     processes, gone = [], 0
     for one in before.values():
-        process = _process(one, stacks, sockets, files, async_tasks, doors, proc)
+        process = _process(one, stacks, sockets, files, doors, proc)
         if process is None:
             gone += 1
         else:
             processes.append(process)
     gpus, gpu_gaps = collect_gpus()
-    found_gaps = [_named(g, name, remedy(doors)) for g in (*stacks.gaps, *async_gaps, *gpu_gaps)]
+    found_gaps = [_named(g, name, remedy(doors)) for g in (*stacks.gaps, *gpu_gaps)]
     found_gaps += _door_gaps(name, doors, len(processes))
     if gone:
         reason = "they ended during the window"
         found_gaps.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{gone} processes", reason=reason))
-    node = Node(
+    return Node(
         name=name,
         node_id=options.node_id,
         started_time_s=started,
@@ -104,7 +102,6 @@ def collect_node(options: CollectOptions, *, progress: Callable[[str], None] | N
         gaps=tuple(found_gaps),
         took_s=round(time.monotonic() - clock, 3),
     )
-    return _with_logs(node, discovery, options)
 
 
 def _sleep_until(moment: float) -> None:
@@ -150,7 +147,6 @@ def _process(
     stacks: Stacks,
     sockets: SocketReader,
     files: FileReader,
-    tasks: Mapping[int, tuple[AsyncTask, ...] | None],
     doors: Doors,
     proc: Path,
 ) -> Process | None:
@@ -196,7 +192,6 @@ def _process(
         sockets=sockets.read(pid),
         files=files.read(pid) if one.found.kind in DEEP else None,
         object_refs=stacks.object_refs.get(pid, ()),
-        async_tasks=tasks.get(pid),
     )
 
 
@@ -233,24 +228,6 @@ def _ray_version() -> dict[str, str]:
     return {"ray": str(ray.__version__)} if ray is not None and hasattr(ray, "__version__") else {}
 
 
-def _async_tasks(
-    discovery: Discovery, stacks: Stacks, options: CollectOptions, proc: Path
-) -> tuple[dict[int, tuple[AsyncTask, ...] | None], list[Gap]]:
-    found: dict[int, tuple[AsyncTask, ...] | None] = {}
-    reasons: dict[tuple[str, str], int] = {}
-    if not options.async_tasks:
-        return found, []
-    deadline = time.monotonic() + options.timeout_s / 3
-    for one in discovery.found:
-        if one.kind not in SAMPLED or one.pid not in stacks.python:
-            continue
-        tasks, gap = read_tasks(one.pid, max(0.1, deadline - time.monotonic()), proc)
-        found[one.pid] = tasks
-        if gap is not None:
-            reasons[(gap.id, gap.reason)] = reasons.get((gap.id, gap.reason), 0) + 1
-    return found, [Gap(id=i, where="", what=f"asyncio tasks of {n} processes", reason=r) for (i, r), n in reasons.items()]
-
-
 def _named(gap: Gap, name: str, cure: str | None) -> Gap:
     closed = gap.id in (gaps.STACKS_REFUSED, gaps.MEMORY_REFUSED)
     return msgspec.structs.replace(gap, where=f"{name}{gap.where}", remedy=gap.remedy or (cure if closed else None))
@@ -266,16 +243,3 @@ def _door_gaps(name: str, doors: Doors, count: int) -> list[Gap]:
         if is_open is False:
             found.append(Gap(id=gap_id, where=name, what=f"{what} of {count} processes", reason=doors.setting or "refused", remedy=cure))
     return found
-
-
-def _with_logs(node: Node, discovery: Discovery, options: CollectOptions) -> Node:
-    if not options.logs or discovery.session_dir is None:
-        return node
-    try:
-        from ray_rl_debug.collect.logs import collect_log_lines
-    except ImportError:
-        return node
-    lines, log_gaps = collect_log_lines(node.processes, Path(discovery.session_dir))
-    processes = tuple(msgspec.structs.replace(p, log_lines=lines[p.pid]) if p.pid in lines else p for p in node.processes)
-    named = tuple(_named(g, node.name, None) if not g.where.startswith(node.name) else g for g in log_gaps)
-    return msgspec.structs.replace(node, processes=processes, log_lines=lines.get(None, ()), gaps=(*node.gaps, *named))
