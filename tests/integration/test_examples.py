@@ -70,6 +70,7 @@ def test_the_table_and_the_programs_say_the_same() -> None:
     assert programs == {row.scenario: (row.state, row.who, row.cause) for row in TABLE}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.scenario)
 def test_report_of(row: Row, start: Start) -> None:
     _, announced = start(row.scenario)
