@@ -1,0 +1,87 @@
+"""Find known errors in lines and in large blocks of a log.
+
+A block is first searched for the plain texts of all signatures, which runs at memory speed; only the lines around a hit meet a regular expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.signatures import EFFECTS, Signature, load
+
+MAX_LINE_CHARS = 4000
+"""Longer lines are cut to this much around the plain text: a progress bar or a printed tensor may be one line of megabytes."""
+
+_COLOUR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a block that matched."""
+
+    signature: Signature
+    line: int
+    """Counted from 0 at the start of the block."""
+    text: str
+    at: int = 0
+    """Where in the text the pattern matched."""
+
+
+class Matcher:
+    """Matches lines against signatures; the most severe signature of a line wins, then the lowest id."""
+
+    def __init__(self, signatures: Iterable[Signature] | None = None) -> None:
+        chosen = load() if signatures is None else tuple(signatures)
+        ordered = sorted(chosen, key=lambda s: (EFFECTS.index(s.effect), len(s.id), s.id))
+        self._signatures = tuple((s, re.compile(s.pattern), tuple(text.encode() for text in s.literals)) for s in ordered)
+        self._literals = tuple(dict.fromkeys(text for _, _, literals in self._signatures for text in literals))
+
+    def match_line(self, line: str | bytes) -> Signature | None:
+        """The signature of one line, with or without colours and Ray's ``(Actor pid=1)`` prefix."""
+        hits = [hit.signature for hit in self.match_block(line.encode("utf-8", "replace") if isinstance(line, str) else line)]
+        return min(hits, key=lambda s: (EFFECTS.index(s.effect), len(s.id), s.id), default=None)
+
+    def match_block(self, block: bytes) -> Iterator[Hit]:
+        """Matching lines of a block of whole lines, in their order."""
+        if b"\x1b" in block:
+            block = _COLOUR.sub(b"", block)
+        spans: dict[tuple[int, int], None] = {}
+        for literal in self._literals:
+            at = block.find(literal)
+            while at != -1:
+                start, end = _line_around(block, at)
+                spans[_bounded(start, end, at)] = None
+                at = block.find(literal, end)
+        line, counted = 0, 0
+        for start, end in sorted(spans):
+            found = self._find(block[start:end])
+            if found is not None:
+                line += block.count(b"\n", counted, start)
+                counted = start
+                yield Hit(signature=found[0], line=line, text=block[start:end].decode("utf-8", "replace"), at=found[1])
+
+    def _find(self, raw: bytes) -> tuple[Signature, int] | None:
+        text = None
+        for signature, pattern, literals in self._signatures:
+            if any(literal in raw for literal in literals):
+                text = raw.decode("utf-8", "replace") if text is None else text
+                if match := pattern.search(text):
+                    return signature, match.start()
+        return None
+
+
+def _line_around(block: bytes, at: int) -> tuple[int, int]:
+    start = block.rfind(b"\n", 0, at) + 1
+    end = block.find(b"\n", at)
+    end = len(block) if end == -1 else end
+    # Progress bars end their lines with a carriage return only.
+    cut = block.find(b"\r", at, end)
+    return max(start, block.rfind(b"\r", start, at) + 1), end if cut == -1 else cut
+
+
+def _bounded(start: int, end: int, at: int) -> tuple[int, int]:
+    if end - start <= MAX_LINE_CHARS:
+        return start, end
+    return max(start, at - MAX_LINE_CHARS // 2), min(end, at + MAX_LINE_CHARS // 2)
