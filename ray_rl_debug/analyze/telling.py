@@ -69,19 +69,24 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
-    """The thread that a waiting main thread waits for, when the process has exactly one candidate or names it (`join` shows its object)."""
+    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works."""
     if telling.place.kind not in THREAD_WAITS:
         return None
-    named = [
-        other
-        for other in others
-        for local in telling.sample.locals
-        if other is not telling and other.name and local.name == "self" and f"({other.name}," in local.value.replace("Thread(", "(")
-    ]
-    if named:
-        return named[0]
+    joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}
+    for other in others:
+        own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
+        if other is not telling and joined & own:
+            return other
     working = [t for t in others if t is not telling and t.score > 0 and t.place.path]
     return working[0] if len(working) == 1 else None
+
+
+_JOINS = frozenset({"join", "_wait_for_tstate_lock"})
+_STARTS = frozenset({"_bootstrap", "_bootstrap_inner", "run"})
+
+
+def _function(thread: SeenThread, frame: int) -> str:
+    return short_name(thread.frames[frame].function) if 0 <= frame < len(thread.frames) else ""
 
 
 def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
