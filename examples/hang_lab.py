@@ -69,8 +69,8 @@ def run(scenario: Scenario, hold_s: float) -> NoReturn:
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
         keeper = (scenario, folder, cluster.address, announce, hold_s)
         threading.Thread(target=_announce_and_hold, args=keeper, name="lab", daemon=True).start()
-        awaited = scenario.start(Stage(folder))
-        _drive(awaited)
+        stage = Stage(folder)  # kept: an actor ends with the last handle on it
+        _drive(scenario.start(stage))
     except KeyboardInterrupt:
         _end(folder, 130)
     except Exception:
