@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ray_rl_debug import gaps
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Scene, judge
-from ray_rl_debug.report import Certainty, Finding, State, Verdict
+from ray_rl_debug.report import Cause, Certainty, Finding, State, Verdict
 from ray_rl_debug.snapshot import Gap
 
 _BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT, gaps.STACKS_FAILED})
@@ -20,6 +20,8 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
     if sure:
         best = sure[0]
         more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
+        if best.cause is Cause.ZERO_STEPS:
+            return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
         silent = [g.where for g in all_gaps if g.id == gaps.NODE_SILENT]
         unseen = f"; not seen: {', '.join(silent[:3])}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")

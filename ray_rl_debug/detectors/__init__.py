@@ -11,6 +11,7 @@ from ray_rl_debug.detectors import (
     collective_mismatch,
     collective_stalled,
     dataloader_stuck,
+    engine_paused,
     event_loop_blocked,
     gil_held,
     init_deadlock,
@@ -27,6 +28,7 @@ from ray_rl_debug.detectors import (
     staleness_gate,
     straggler,
     weight_sync_mismatch,
+    zero_steps,
 )
 
 DETECTORS: tuple[ModuleType, ...] = (
@@ -45,6 +47,7 @@ DETECTORS: tuple[ModuleType, ...] = (
     blocked_io,
     ray_get_cycle,
     weight_sync_mismatch,
+    engine_paused,
     asyncio_stuck,
     lock_deadlock,
     ray_queued_call,
@@ -52,4 +55,5 @@ DETECTORS: tuple[ModuleType, ...] = (
     collective_mismatch,
     collective_stalled,
     straggler,
+    zero_steps,
 )

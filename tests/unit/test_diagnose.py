@@ -311,3 +311,45 @@ def test_a_forked_child_is_no_rank() -> None:
     child = process(stacks, 102, "ray::Trainer.update_policy", "get@queue.py:5 _loop@app/x.py:5", rank=0, size=2, kind="child", ppid=100)
     worlds = diagnose(snapshot(stacks.node([parent, other, child]))).worlds
     assert [(w.ranks, w.missing) for w in worlds] == [((0, 1), ())]
+
+
+def paused_engine() -> Snapshot:
+    stacks = Stacks()
+    chain = (
+        AwaitFrame(function="Engine.generate", file="app/engine.py", line=30),
+        AwaitFrame(function="Engine.wait_for_resume", file="app/engine.py", line=22),
+    )
+    tasks = tuple(
+        AsyncTask(address=i, name=f"Task-{i}", chain=chain, awaited=Awaited(kind="event", detail="Event unset", address=1)) for i in range(4)
+    )
+    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
+    found = [
+        process(stacks, 100, "ray::InferenceEngine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", loop)], async_tasks=tasks),
+        process(stacks, 102, "ray::Runner.fit", f"{RAY_GET} Runner.fit@app/r.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)]),
+    ]
+    owned = OwnedTask(task_id=task_id(1), name="InferenceEngine.generate", actor_id=f"{1:032x}")
+    cores = [core(100, running=[1], actor_number=1), core(102, running=[9], actor_number=3, owned=[owned])]
+    return snapshot(stacks.node(found), ray_state(actors=[actor(1, "InferenceEngine", 100), actor(3, "Runner", 102)], cores=cores))
+
+
+def test_a_paused_engine_is_told_from_a_stuck_one() -> None:
+    report = diagnose(paused_engine())
+    assert (report.verdict.state, report.findings[0].cause) == (State.HANG, Cause.ENGINE_PAUSED)
+    assert diagnose(leaked_semaphore()).findings[0].cause is Cause.ASYNCIO_STUCK
+
+
+def ended(*finished: str) -> Report:
+    stacks = Stacks()
+    found = [process(stacks, 100 + i, "ray::Trainer", IDLE, rank=i, size=2) for i in range(2)]
+    found.append(process(stacks, 103, "ray::Runner", IDLE))
+    history = [TaskHistory(name=name, count=1, longest_s=0.5) for name in finished]
+    return diagnose(snapshot(stacks.node(found), ray_state(actors=[actor(3, "Runner", 103)], history=history)))
+
+
+def test_a_job_without_a_single_step_is_finished_and_said_so() -> None:
+    report = ended("Trainer.init_model", "Runner.fit")
+    assert (report.verdict.state, report.findings[0].cause) == (State.FINISHED, Cause.ZERO_STEPS)
+
+
+def test_a_job_that_did_steps_is_only_idle() -> None:
+    assert ended("Trainer.init_model", "Trainer.update_policy", "Runner.fit").findings == ()
