@@ -316,6 +316,12 @@ class FlightRecord(Fact, frozen=True, kw_only=True):
     """Group name to member ranks."""
     group_descriptions: dict[str, str] = {}
     entries: tuple[CollectiveEntry, ...] = ()
+    taken_time_s: float | None = None
+    """When the recorder was read, or its file written."""
+    first_record: int | None = None
+    """Number of the oldest entry that is left: 0 when nothing was overwritten."""
+    enqueued: dict[str, int] = {}
+    """Group name to the number of the last collective enqueued, also where its entry is lost."""
 
 
 class RasRank(Fact, frozen=True, kw_only=True):
@@ -378,7 +384,10 @@ class Node(Fact, frozen=True, kw_only=True):
     memory_total_bytes: int | None = None
     memory_available_bytes: int | None = None
     oom_kills: int | None = None
-    """Events of our cgroup's ``oom_kill`` counter (all time)."""
+    """Events of the ``oom_kill`` counter (all time) of the control group of the raylet, or of the first named process."""
+    cgroup_memory_limit_bytes: int | None = None
+    """The tightest limit of the same group and its visible parents; None when there is none."""
+    cgroup_memory_used_bytes: int | None = None
     versions: dict[str, str] = {}
     doors: Doors | None = None
     frames: tuple[Frame, ...] = ()
