@@ -21,6 +21,9 @@ WORKER_SILENT = "RRD916"
 NO_RAY_TABLES_IN_FILE = "RRD917"
 RANK_UNKNOWN = "RRD918"
 COLLECTOR_FAILED = "RRD919"
+AGENT_SILENT = "RRD920"
+DRIVER_UNKNOWN = "RRD921"
+INTERRUPTED = "RRD922"
 
 NAMES: dict[str, str] = {
     NODE_SILENT: "node did not answer",
@@ -42,4 +45,7 @@ NAMES: dict[str, str] = {
     NO_RAY_TABLES_IN_FILE: "no Ray tables in what was given",
     RANK_UNKNOWN: "rank or world could not be learned",
     COLLECTOR_FAILED: "one of our collectors failed",
+    AGENT_SILENT: "no agent on a node, it was looked at from elsewhere",
+    DRIVER_UNKNOWN: "the driver could not be found",
+    INTERRUPTED: "capture was interrupted",
 }

@@ -14,6 +14,7 @@ from ray_rl_debug.errors import NoClusterError, SeveralClustersError
 
 AGENT_CLASS = "RayRlDebugAgent"
 _SYSTEM = re.compile(r"^ray::(DashboardAgent|RuntimeEnvAgent)|ray/(dashboard|autoscaler/_private/monitor|_private/(log_monitor|runtime_env/agent))")
+_RAYLET = frozenset({"raylet"})
 _TOOLS = frozenset({"py-spy", "pystack"})
 _GCS = re.compile(r"--gcs-address=(\S+)")
 
@@ -33,6 +34,10 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[Found, ...]
     raylet_pid: int | None
     session_dir: str | None
+    node_ip: str | None = None
+    """What the raylet was told to be its address."""
+    hidden: int = 0
+    """Python processes that may be drivers and do not let us look, where drivers had to be looked for."""
 
 
 class _Table:
@@ -55,12 +60,13 @@ class _Table:
             self._arguments[pid] = tuple(read_arguments(pid, self.proc))
         return self._arguments[pid]
 
-    def descendants(self, pid: int) -> list[int]:
-        todo, found = list(self.children.get(pid, [])), []
+    def descendants(self, pid: int, *, but: frozenset[str] = frozenset()) -> list[int]:
+        """All descendants; those whose program is in `but` are left out with what they started."""
+        todo, found = list(self.children.get(pid, [])), set()
         while todo:
             one = todo.pop()
-            if one not in found:
-                found.append(one)
+            if one not in found and self.stats[one].comm not in but:
+                found.add(one)
                 todo += self.children.get(one, [])
         return sorted(found)
 
@@ -73,15 +79,19 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
         SeveralClustersError: raylets of several clusters run here and none was chosen.
     """
     table = _Table(proc)
-    ours = _ours(table) if proc == PROC else set()
+    ours = (_ours(table) if proc == PROC else set()) | set(options.skip_pids)
     if options.pids:
         return _named(table, options.pids, ours)
     raylets = _raylets(table, options)
     found: dict[int, str] = {}
     for raylet in raylets:
         found[raylet] = "raylet"
+        left_out = _with_descendants(table, set(options.skip_pids) & set(table.children.get(raylet, ())))
         for pid in table.descendants(raylet):
-            found.setdefault(pid, _kind(table, pid, raylet))
+            if pid not in left_out:
+                found.setdefault(pid, _kind(table, pid, raylet))
+        for pid in _with_descendants(table, {p for p, kind in found.items() if kind == "agent"}):
+            found[pid] = "agent"
     chosen = set(raylets)
     single = len(raylets) == 1
     for pid in table.stats:
@@ -92,19 +102,34 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
             continue
         if table.stats[pid].ppid == 1 and _orphan_of(pid, chosen, proc):
             found[pid] = "child"
-    for driver in options.driver_pids or _drivers(table, raylets, ours):
+    drivers, hidden = (options.driver_pids, 0) if options.driver_pids is not None else _drivers(table, raylets, ours)
+    for driver in drivers:
         if driver in table.stats and driver not in ours:
             found[driver] = "driver" if found.get(driver) != "ray-worker" else "ray-worker"
-            for pid in table.descendants(driver):
-                if pid not in found and not _is_daemon(table, pid):
+            for pid in table.descendants(driver, but=_RAYLET):
+                if pid not in found and pid not in ours and not _is_daemon(table, pid):
                     found[pid] = "child"
     for pid in list(table.stats):
         if pid not in found and (_comm(table, pid) == "gcs_server") and _same_cluster(table, pid, options, raylets):
             found[pid] = "gcs"
     for pid in ours & set(found):
         found[pid] = "agent"
-    session = _session(table, raylets[0]) if raylets else None
-    return Discovery(found=_rows(table, found), raylet_pid=raylets[0] if single else None, session_dir=session)
+    first = raylets[0] if raylets else None
+    return Discovery(
+        found=_rows(table, found),
+        raylet_pid=first if single else None,
+        session_dir=_session(table, first) if first is not None else None,
+        node_ip=_argument(table, first, "--node_ip_address=") if first is not None else None,
+        hidden=hidden,
+    )
+
+
+def _with_descendants(table: _Table, pids: set[int]) -> set[int]:
+    return pids.union(*(table.descendants(p) for p in pids))
+
+
+def _argument(table: _Table, pid: int, option: str) -> str | None:
+    return next((a[len(option) :] for a in table.arguments(pid) if a.startswith(option)), None)
 
 
 def _ours(table: _Table) -> set[int]:
@@ -120,6 +145,13 @@ def find_raylets(proc: Path = PROC) -> dict[int, str | None]:
     """All raylets on this machine with the GCS address of their cluster."""
     table = _Table(proc)
     return {pid: _gcs_of(table, pid) for pid in table.stats if _comm(table, pid) == "raylet"}
+
+
+def find_raylets_by_node(proc: Path = PROC) -> dict[str, int]:
+    """Pids of the raylets on this machine by Ray's node id in hex."""
+    table = _Table(proc)
+    raylets = ((_argument(table, pid, "--node_id="), pid) for pid in table.stats if _comm(table, pid) == "raylet")
+    return {node_id: pid for node_id, pid in raylets if node_id}
 
 
 def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
@@ -206,17 +238,22 @@ def _orphan_of(pid: int, raylets: set[int], proc: Path) -> bool:
     return environment.get("RAY_RAYLET_PID", "") in {str(r) for r in raylets}
 
 
-def _drivers(table: _Table, raylets: list[int], ours: set[int]) -> list[int]:
-    """Processes that have Ray loaded and are neither workers nor daemons: drivers, when no job table named them."""
+def _drivers(table: _Table, raylets: list[int], ours: set[int]) -> tuple[list[int], int]:
+    """Processes that have Ray loaded and are neither workers nor daemons: drivers, when no job table named them.
+
+    Also how many other Python processes of the raylets' users could not be looked at.
+    """
     sessions = {_session(table, r) for r in raylets}
-    found = []
+    found, hidden = [], 0
     for pid, stat in table.stats.items():
         if pid in ours or stat.ppid in raylets or not stat.comm.startswith(("python", "pt_main", "ray")) or _is_daemon(table, pid):
             continue
-        maps = read_text(table.proc / str(pid) / "maps", 8 << 20) or ""
-        if "/_raylet" in maps and _holds_session(pid, sessions, table.proc, maps):
+        maps = read_text(table.proc / str(pid) / "maps", 8 << 20)
+        if maps is None:
+            hidden += 1
+        elif "/_raylet" in maps and _holds_session(pid, sessions, table.proc, maps):
             found.append(pid)
-    return found
+    return found, hidden
 
 
 def _holds_session(pid: int, sessions: set[str | None], proc: Path, maps: str) -> bool:

@@ -6,106 +6,129 @@ import os
 import platform
 import socket
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from ray_rl_debug import __version__, gaps
-from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_environment
-from ray_rl_debug.collect.discover import Discovery, Found, discover
-from ray_rl_debug.collect.environ import read_environment_now
-from ray_rl_debug.collect.files import FileReader, read_locks
+from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
+from ray_rl_debug.collect.discover import Discovery, discover
+from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.collect.gpus import collect_gpus
+from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.permissions import find_doors, remedy
-from ray_rl_debug.collect.procfs import PROC, ThreadClock, finish_threads, read_environment, read_stat, read_status, read_text, read_threads
+from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
+from ray_rl_debug.collect.procfs import PROC, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
-from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
-from ray_rl_debug.snapshot import Doors, Gap, Node, Process
+from ray_rl_debug.snapshot import Doors, Gap, LogLine, Node, Process
 
-SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
-DEEP = SAMPLED | {"other"}
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
-TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+SIDE_DEADLINE_S = 6.0
+"""For GPUs and logs, which are read beside the samples and have shorter deadlines of their own."""
+
+NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, python={}, gaps=())
+NO_DOORS = Doors()
+
+T = TypeVar("T")
+Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
 
 
-class _Before(msgspec.Struct, frozen=True, kw_only=True):
-    """A process at the start of the window."""
-
-    found: Found
-    threads: Mapping[int, ThreadClock]
-    ticks: int
-    io: dict[str, int]
-    switches: int | None
-    at: float
-
-
-def collect_node(options: CollectOptions, *, progress: Callable[[str], None] | None = None, proc: Path = PROC) -> Node:
+def collect_node(
+    options: CollectOptions,
+    *,
+    progress: Callable[[str], None] | None = None,
+    stop: threading.Event | None = None,
+    proc: Path = PROC,
+) -> Node:
     """The facts of this machine as `options` ask for them.
 
-    Takes the sampling window plus well under a second; every wait inside is bounded.
+    Takes the sampling window plus well under a second; every wait inside is bounded. A collector that fails is a gap.
+    Setting `stop` ends the window early: what was gathered until then is returned.
 
     Raises:
         NoClusterError, SeveralClustersError: as `discover`.
     """
-    say = progress or (lambda _: None)
+    say, ended = progress or (lambda _: None), stop or threading.Event()
     started, clock = time.time(), time.monotonic()
+    deadline = clock + options.window_s + options.timeout_s
+    guard = Guard()
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
-    before = {f.pid: _look(f, proc) for f in discovery.found if f.kind != "agent"}
-    sampler = StackSampler(msgspec.structs.replace(options, timeout_s=min(DUMP_DEADLINE_S, options.timeout_s)), find_pyspy(options.pyspy), proc=proc)
-    for number in range(max(1, options.samples)):
-        _sleep_until(clock + number * options.interval_s)
-        say(f"sample {number + 1} of {options.samples}")
-        sampler.sample(_targets(discovery, proc, number), time.monotonic() - clock)
+    side = ThreadPoolExecutor(2, thread_name_prefix="side")
+    gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
+    logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
+    side.shutdown(wait=False)
+    before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
+    stacks, taken = _sample(discovery, options, clock, deadline, guard, say, ended, proc)
     window = time.monotonic() - clock
-    stacks = sampler.finish()
-    doors = find_doors([p for p, b in before.items() if b.found.kind in SAMPLED], proc)
+    doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
+    log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
-    sockets, files = SocketReader(proc), FileReader(proc)
-    processes, gone = [], 0
-    for one in before.values():
-        process = _process(one, stacks, sockets, files, doors, proc)
-        if process is None:
-            gone += 1
-        else:
-            processes.append(process)
-    gpus, gpu_gaps = collect_gpus()
-    found_gaps = [_named(g, name, remedy(doors)) for g in (*stacks.gaps, *gpu_gaps)]
-    found_gaps += _door_gaps(name, doors, len(processes))
-    if gone:
-        reason = "they ended during the window"
-        found_gaps.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{gone} processes", reason=reason))
+    processes, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
+    gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
+    memory = guard.call("the control group", lambda: _cgroup_memory(discovery, proc), CgroupMemory())
+    cure = remedy(doors)
+    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *log_gaps)]
+    found_gaps += [*_door_gaps(name, doors, len(processes)), *_driver_gap(name, discovery, cure), *missing]
+    if taken < options.samples:
+        what, why = f"{options.samples - taken} of {options.samples} samples", "interrupted" if ended.is_set() else "no time was left"
+        found_gaps.append(Gap(id=gaps.INTERRUPTED if ended.is_set() else gaps.WINDOW_SHORT, where=name, what=what, reason=why))
+    nothing: dict[str, object] = {}
+    machine = guard.call("facts of the machine", lambda: _machine(proc), nothing)
     return Node(
         name=name,
         node_id=options.node_id,
+        ip=options.node_ip or discovery.node_ip or guard.call("this machine's address", _own_ip, None),
         started_time_s=started,
         window_s=round(window, 3),
-        boot_id=(read_text(proc / "sys/kernel/random/boot_id", 64) or "").strip() or None,
-        pid_namespace=_link(proc / "self/ns/pid"),
-        cpu_count=os.cpu_count(),
-        cpus_allowed=len(os.sched_getaffinity(0)),
-        load1=os.getloadavg()[0],
-        memory_total_bytes=_meminfo(proc, "MemTotal"),
-        memory_available_bytes=_meminfo(proc, "MemAvailable"),
+        oom_kills=memory.oom_kills,
+        cgroup_memory_limit_bytes=memory.limit_bytes,
+        cgroup_memory_used_bytes=memory.used_bytes,
         versions={"python": platform.python_version(), "rayrl-debug": __version__, "kernel": platform.release(), **_ray_version()},
         doors=doors,
         frames=stacks.frames,
         stacks=stacks.stacks,
-        processes=tuple(processes),
-        locks=read_locks(proc),
+        processes=processes,
+        locks=guard.call("file locks", lambda: read_locks(proc), ()),
         gpus=gpus,
-        gaps=tuple(found_gaps),
+        log_lines=log_lines.get(None, ()),
+        gaps=(*found_gaps, *guard.gaps(name)),
         took_s=round(time.monotonic() - clock, 3),
+        **machine,  # type: ignore[arg-type]
     )
 
 
-def _sleep_until(moment: float) -> None:
-    time.sleep(max(0.0, moment - time.monotonic()))
+def _sample(
+    discovery: Discovery,
+    options: CollectOptions,
+    clock: float,
+    deadline: float,
+    guard: Guard,
+    say: Callable[[str], None],
+    ended: threading.Event,
+    proc: Path,
+) -> tuple[Stacks, int]:
+    """The stacks of all samples, and how many samples were taken before the time was up."""
+    dump_s = min(DUMP_DEADLINE_S, max(0.5, options.timeout_s / 4))
+    sampler = StackSampler(msgspec.structs.replace(options, timeout_s=dump_s), find_pyspy(options.pyspy), proc=proc)
+    taken = 0
+    for number in range(max(1, options.samples)):
+        if ended.wait(max(0.0, clock + number * options.interval_s - time.monotonic())) or (number and time.monotonic() > deadline - dump_s):
+            break
+        say(f"sample {number + 1} of {options.samples}")
+        guard.call("stacks", lambda n=number: sampler.sample(_targets(discovery, proc, n), time.monotonic() - clock), None)
+        taken += 1
+    return guard.call("stacks", sampler.finish, NO_STACKS), taken
 
 
 def _targets(discovery: Discovery, proc: Path, number: int) -> list[Target]:
@@ -120,95 +143,53 @@ def _targets(discovery: Discovery, proc: Path, number: int) -> list[Target]:
     return targets
 
 
-def _look(found: Found, proc: Path) -> _Before:
-    stat = read_stat(proc / str(found.pid)) or found.stat
-    return _Before(
-        found=found,
-        threads=read_threads(found.pid, proc),
-        ticks=stat.ticks,
-        io=_io(found.pid, proc),
-        switches=_switches(read_status(found.pid, proc)),
-        at=time.monotonic(),
-    )
+def _read_processes(before: Sequence[Before], reader: Reader, name: str, deadline: float) -> tuple[tuple[Process, ...], list[Gap]]:
+    processes, gone, quick = [], 0, 0
+    for one in before:
+        late = time.monotonic() > deadline
+        quick += late
+        process = reader.read(one, quick=late)
+        if process is None:
+            gone += 1
+        else:
+            processes.append(process)
+    missing = []
+    if gone:
+        missing.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{gone} processes", reason="they ended during the window"))
+    if quick:
+        missing.append(Gap(id=gaps.TRUNCATED, where=name, what=f"sockets and files of {quick} processes", reason="no time was left"))
+    return tuple(processes), missing
 
 
-def _io(pid: int, proc: Path) -> dict[str, int]:
-    rows = (line.partition(": ") for line in (read_text(proc / str(pid) / "io", 4096) or "").splitlines())
-    return {k: int(v) for k, _, v in rows if v.isdigit()}
+def _read_logs(discovery: Discovery, options: CollectOptions) -> Logs:
+    if not options.logs or discovery.session_dir is None:
+        return {}, ()
+    wanted = [Process(pid=f.pid, title="") for f in discovery.found if f.kind in SAMPLED]
+    return collect_log_lines(wanted, Path(discovery.session_dir))
 
 
-def _switches(status: Mapping[str, str]) -> int | None:
-    values = [status.get(k, "") for k in ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")]
-    return sum(map(int, values)) if all(v.isdigit() for v in values) else None
+def _result(future: Future[T], otherwise: T) -> T:
+    try:
+        return future.result(SIDE_DEADLINE_S)
+    except FutureTimeoutError:  # the built-in one from Python 3.11 on
+        return otherwise
 
 
-def _process(
-    one: _Before,
-    stacks: Stacks,
-    sockets: SocketReader,
-    files: FileReader,
-    doors: Doors,
-    proc: Path,
-) -> Process | None:
-    pid = one.found.pid
-    stat = read_stat(proc / str(pid))
-    if stat is None or stat.start_ticks != one.found.stat.start_ticks:
-        return None
-    status = read_status(pid, proc)
-    after = read_threads(pid, proc)
-    window = time.monotonic() - one.at
-    io = _io(pid, proc)
-    started_with = read_environment(pid, proc) if doors.environ is not False else None
-    environment = dict(started_with or ())
-    now = read_environment_now(pid, proc) if doors.memory is not False and one.found.kind in DEEP else None
-    switches = _switches(status)
-    uid = status.get("Uid", "").split()
-    return Process(
-        pid=pid,
-        ppid=stat.ppid,
-        title=allowed_arguments(_arguments(one.found, pid, proc)) or stat.comm,
-        comm=stat.comm,
-        kind=one.found.kind,
-        uid=int(uid[0]) if uid else None,
-        start_time_s=_start_time(stat.start_ticks, proc),
-        state=stat.state,
-        tracer_pid=int(status["TracerPid"]) if status.get("TracerPid", "0").isdigit() and status.get("TracerPid", "0") != "0" else None,
-        nice=stat.nice,
-        thread_count=stat.threads,
-        rss_bytes=stat.rss_pages * os.sysconf("SC_PAGE_SIZE"),
-        cpu_s=round((stat.ticks - one.ticks) * TICK_S, 3),
-        window_s=round(window, 3),
-        read_bytes=io["rchar"] - one.io["rchar"] if "rchar" in io and "rchar" in one.io else None,
-        written_bytes=io["wchar"] - one.io["wchar"] if "wchar" in io and "wchar" in one.io else None,
-        context_switches=switches - one.switches if switches is not None and one.switches is not None else None,
-        cwd=_link(proc / str(pid) / "cwd"),
-        job_id=_job(environment.get("RAY_JOB_ID")),
-        raylet_pid=int(environment["RAY_RAYLET_PID"]) if environment.get("RAY_RAYLET_PID", "").isdigit() else None,
-        env=allowed_environment(environment.items()),
-        env_now=allowed_environment(now) if now is not None else None,
-        python=stacks.python.get(pid),
-        threads=finish_threads(pid, dict(one.threads), after, TICK_S, proc),
-        samples=stacks.samples.get(pid, ()),
-        sockets=sockets.read(pid),
-        files=files.read(pid) if one.found.kind in DEEP else None,
-        object_refs=stacks.object_refs.get(pid, ()),
-    )
+def _cgroup_memory(discovery: Discovery, proc: Path) -> CgroupMemory:
+    pid = discovery.raylet_pid or next((f.pid for f in discovery.found), None)
+    return read_cgroup_memory(pid, proc) if pid is not None else CgroupMemory()
 
 
-def _arguments(found: Found, pid: int, proc: Path) -> tuple[str, ...]:
-    from ray_rl_debug.collect.procfs import read_arguments
-
-    return tuple(read_arguments(pid, proc)) or found.arguments
-
-
-def _job(text: str | None) -> str | None:
-    """Ray starts spare workers before any job; their variable is all ones."""
-    return text if text and text.strip("fF") else None
-
-
-def _start_time(ticks: int, proc: Path) -> float | None:
-    boot = next((line.split()[1] for line in (read_text(proc / "stat", 1 << 20) or "").splitlines() if line.startswith("btime")), None)
-    return round(float(boot) + ticks * TICK_S, 2) if boot else None
+def _machine(proc: Path) -> dict[str, object]:
+    return {
+        "boot_id": (read_text(proc / "sys/kernel/random/boot_id", 64) or "").strip() or None,
+        "pid_namespace": os.readlink(proc / "self/ns/pid") if (proc / "self/ns/pid").is_symlink() else None,
+        "cpu_count": os.cpu_count(),
+        "cpus_allowed": len(os.sched_getaffinity(0)),
+        "load1": os.getloadavg()[0],
+        "memory_total_bytes": _meminfo(proc, "MemTotal"),
+        "memory_available_bytes": _meminfo(proc, "MemAvailable"),
+    }
 
 
 def _meminfo(proc: Path, key: str) -> int | None:
@@ -216,11 +197,14 @@ def _meminfo(proc: Path, key: str) -> int | None:
     return int(row.split()[1]) * 1024 if row else None
 
 
-def _link(path: Path) -> str | None:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return None
+def _own_ip() -> str | None:
+    """The address this machine sends from. Nothing is sent: connecting a datagram socket only looks up the route."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(("192.0.2.1", 9))
+            return str(s.getsockname()[0])
+        except OSError:
+            return None
 
 
 def _ray_version() -> dict[str, str]:
@@ -243,3 +227,11 @@ def _door_gaps(name: str, doors: Doors, count: int) -> list[Gap]:
         if is_open is False:
             found.append(Gap(id=gap_id, where=name, what=f"{what} of {count} processes", reason=doors.setting or "refused", remedy=cure))
     return found
+
+
+def _driver_gap(name: str, discovery: Discovery, cure: str | None) -> list[Gap]:
+    if not discovery.hidden or any(f.kind == "driver" for f in discovery.found):
+        return []
+    reason = f"{discovery.hidden} Python processes here may be it, and do not let us look; nobody named it"
+    remedy_ = cure or "name it: rayrl-debug snapshot --pid PID"
+    return [Gap(id=gaps.DRIVER_UNKNOWN, where=name, what="the driver of the job", reason=reason, remedy=remedy_)]

@@ -17,12 +17,15 @@ class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Named processes: they and their descendants only; Ray is not needed."""
     raylet_pid: int | None = None
     """Only the processes of this raylet (several raylets may share a host)."""
-    driver_pids: tuple[int, ...] = ()
-    """Drivers on this node, from Ray's job table."""
+    driver_pids: tuple[int, ...] | None = None
+    """Drivers on this node, from Ray's job table; None looks for them."""
+    skip_pids: tuple[int, ...] = ()
+    """Processes left out: our own, and workers of other jobs with all that they started."""
     gcs_address: str | None = None
     """Only raylets of the cluster with this GCS."""
     node_id: str | None = None
     node_name: str | None = None
+    node_ip: str | None = None
     job_id: str | None = None
     timeout_s: float = 30.0
     """Beyond the sampling window."""

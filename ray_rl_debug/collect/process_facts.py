@@ -1,0 +1,174 @@
+"""What the kernel tells of one process over the window: read at its start, read again at its end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_environment
+from ray_rl_debug.collect.cgroups import read_cgroup
+from ray_rl_debug.collect.discover import Found
+from ray_rl_debug.collect.environ import read_environment_now
+from ray_rl_debug.collect.files import FileReader
+from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.collect.procfs import (
+    PROC,
+    Stat,
+    ThreadClock,
+    finish_threads,
+    read_arguments,
+    read_environment,
+    read_stat,
+    read_status,
+    read_text,
+    read_threads,
+)
+from ray_rl_debug.collect.sockets import SocketReader
+from ray_rl_debug.collect.stacks import Stacks
+from ray_rl_debug.snapshot import Doors, LogLine, Process
+
+SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
+DEEP = SAMPLED | {"other"}
+TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+
+
+class Before(msgspec.Struct, frozen=True, kw_only=True):
+    """A process at the start of the window."""
+
+    found: Found
+    threads: Mapping[int, ThreadClock]
+    ticks: int
+    io: dict[str, int]
+    switches: int | None
+    at: float
+
+
+def look(found: Found, proc: Path = PROC) -> Before:
+    """The first look at a process."""
+    stat = read_stat(proc / str(found.pid)) or found.stat
+    threads = read_threads(found.pid, proc)
+    return Before(
+        found=found,
+        threads=threads,
+        ticks=stat.ticks,
+        io=_io(found.pid, proc),
+        switches=_switches(found.pid, threads, proc),
+        at=time.monotonic(),
+    )
+
+
+class Reader:
+    """The second look at processes of one node, with what the samplers saw."""
+
+    def __init__(self, doors: Doors, stacks: Stacks, logs: Mapping[int | None, tuple[LogLine, ...]], guard: Guard, proc: Path = PROC) -> None:
+        self._doors = doors
+        self._stacks = stacks
+        self._logs = logs
+        self._guard = guard
+        self._proc = proc
+        self._sockets = SocketReader(proc)
+        self._files = FileReader(proc)
+        self._boot_time_s = _boot_time(proc)
+
+    def read(self, one: Before, *, quick: bool = False) -> Process | None:
+        """All facts of a process; None when it ended. `quick` leaves out sockets, files and the environment of now."""
+        pid, proc, call = one.found.pid, self._proc, self._guard.call
+        stat = read_stat(proc / str(pid))
+        if stat is None or stat.start_ticks != one.found.stat.start_ticks:
+            return None
+        facts = call("most facts", lambda: self._process(one, stat), None, pid=pid)
+        if facts is None:
+            return Process(pid=pid, ppid=stat.ppid, title=stat.comm, comm=stat.comm, kind=one.found.kind, state=stat.state)
+        if quick:
+            return facts
+        deep = one.found.kind in DEEP
+        now = (
+            call("the environment now", lambda: read_environment_now(pid, proc), None, pid=pid) if deep and self._doors.memory is not False else None
+        )
+        return msgspec.structs.replace(
+            facts,
+            env_now=allowed_environment(now) if now is not None else None,
+            sockets=call("sockets", lambda: self._sockets.read(pid), None, pid=pid),
+            files=call("open files", lambda: self._files.read(pid), None, pid=pid) if deep else None,
+        )
+
+    def _process(self, one: Before, stat: Stat) -> Process:
+        pid, proc, stacks = one.found.pid, self._proc, self._stacks
+        status = read_status(pid, proc)
+        after = read_threads(pid, proc)
+        window = time.monotonic() - one.at
+        io = _io(pid, proc)
+        environment = dict((read_environment(pid, proc) if self._doors.environ is not False else None) or ())
+        switches = _switches(pid, after, proc)
+        uid = status.get("Uid", "").split()
+        tracer = status.get("TracerPid", "0")
+        return Process(
+            pid=pid,
+            ppid=stat.ppid,
+            title=allowed_arguments(tuple(read_arguments(pid, proc)) or one.found.arguments) or stat.comm,
+            comm=stat.comm,
+            kind=one.found.kind,
+            uid=int(uid[0]) if uid else None,
+            start_time_s=round(self._boot_time_s + stat.start_ticks * TICK_S, 2) if self._boot_time_s is not None else None,
+            state=stat.state,
+            tracer_pid=int(tracer) if tracer.isdigit() and tracer != "0" else None,
+            nice=stat.nice,
+            thread_count=stat.threads,
+            rss_bytes=stat.rss_pages * os.sysconf("SC_PAGE_SIZE"),
+            cpu_s=round((stat.ticks - one.ticks) * TICK_S, 3),
+            window_s=round(window, 3),
+            read_bytes=io["rchar"] - one.io["rchar"] if "rchar" in io and "rchar" in one.io else None,
+            written_bytes=io["wchar"] - one.io["wchar"] if "wchar" in io and "wchar" in one.io else None,
+            context_switches=max(0, switches - one.switches) if switches is not None and one.switches is not None else None,
+            cgroup=read_cgroup(pid, proc),
+            cwd=_link(proc / str(pid) / "cwd"),
+            job_id=_job(environment.get("RAY_JOB_ID")),
+            raylet_pid=int(environment["RAY_RAYLET_PID"]) if environment.get("RAY_RAYLET_PID", "").isdigit() else None,
+            env=allowed_environment(environment.items()),
+            python=stacks.python.get(pid),
+            threads=self._guard.call("threads", lambda: finish_threads(pid, dict(one.threads), after, TICK_S, proc), (), pid=pid),
+            samples=stacks.samples.get(pid, ()),
+            object_refs=stacks.object_refs.get(pid, ()),
+            log_lines=self._logs.get(pid, ()),
+        )
+
+
+def _io(pid: int, proc: Path) -> dict[str, int]:
+    rows = (line.partition(": ") for line in (read_text(proc / str(pid) / "io", 4096) or "").splitlines())
+    return {k: int(v) for k, _, v in rows if v.isdigit()}
+
+
+def _switches(pid: int, threads: Mapping[int, ThreadClock], proc: Path) -> int | None:
+    """Switches to all threads. The scheduler's own count of runs, read with the clocks anyway, else the sum of all status files."""
+    slices = [t.slices for t in threads.values()]
+    if slices and None not in slices:
+        return sum(s for s in slices if s is not None)
+    total = 0
+    for tid in threads:
+        rows = (line.split() for line in (read_text(proc / str(pid) / "task" / str(tid) / "status") or "").splitlines() if "ctxt_switches" in line)
+        counts = [int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()]
+        if len(counts) != 2:
+            return None
+        total += sum(counts)
+    return total if threads else None
+
+
+def _job(text: str | None) -> str | None:
+    """Ray starts spare workers before any job; their variable is all ones."""
+    return text if text and text.strip("fF") else None
+
+
+def _boot_time(proc: Path) -> float | None:
+    boot = next((line.split()[1] for line in (read_text(proc / "stat", 1 << 20) or "").splitlines() if line.startswith("btime")), None)
+    return float(boot) if boot else None
+
+
+def _link(path: Path) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
