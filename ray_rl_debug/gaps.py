@@ -24,6 +24,7 @@ COLLECTOR_FAILED = "RRD919"
 AGENT_SILENT = "RRD920"
 DRIVER_UNKNOWN = "RRD921"
 INTERRUPTED = "RRD922"
+RAS_UNREAD = "RRD923"
 
 NAMES: dict[str, str] = {
     NODE_SILENT: "node did not answer",
@@ -48,4 +49,5 @@ NAMES: dict[str, str] = {
     AGENT_SILENT: "no agent on a node, it was looked at from elsewhere",
     DRIVER_UNKNOWN: "the driver could not be found",
     INTERRUPTED: "capture was interrupted",
+    RAS_UNREAD: "NCCL's own counts could not be read",
 }
