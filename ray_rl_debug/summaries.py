@@ -68,7 +68,7 @@ def world_summaries(worlds: Sequence[SeenWorld]) -> tuple[World, ...]:
         World(
             name=w.name,
             size=w.size,
-            ranks=tuple(m.identity.rank for m in w.members if m.identity.rank is not None),
+            ranks=tuple(sorted(w.ranks.values())),
             missing=w.missing,
             source=w.source,
         )

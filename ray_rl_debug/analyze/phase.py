@@ -73,7 +73,8 @@ EXACT: dict[str, str] = {
 }
 
 _WORDS: tuple[tuple[str, str], ...] = (
-    (r"(^|_)(weight_sync|sync_weights?|(update|broadcast|push|pull|load|transfer)_(model_)?weights|refit)", "weight_sync"),
+    (r"(^|_)(weight_sync|sync_weights?|refit)", "weight_sync"),
+    (r"(^|_)(update|broadcast|push|pull|load|transfer|receive|recv|send|fetch)_(model_|new_)?weights", "weight_sync"),
     (r"(^|_)(checkpoint|ckpt|save_model|save_state|write_shard|dump_state)", "checkpoint"),
     (r"(^|_)(validat|evaluat|eval($|_)|test_epoch)", "validation"),
     (r"(^|_)(reward|rewards|score|scores|scorer|judge|verify|verifier|grade)($|_)", "reward"),

@@ -154,8 +154,9 @@ def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread
         runs_loop: The thread is known to run an event loop (uvloop leaves no frame of its own).
     """
     names = [short_name(f.function) for f in frames]
-    own = next((i for i, f in enumerate(frames) if not is_library(f)), None)
-    path = tuple((f.function, f.file, f.line) for f in frames if not is_library(f))
+    program_text = len(frames) == 1 and frames[0].file == "<string>"  # python -c; elsewhere it starts a library's helper process
+    own = 0 if program_text else next((i for i, f in enumerate(frames) if not is_library(f)), None)
+    path = tuple((f.function, f.file, f.line) for f in frames if program_text or not is_library(f))
     inner = range(own if own is not None else len(frames))
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
     if "sync_to_async" in {part for f in frames for part in f.function.split(".")}:

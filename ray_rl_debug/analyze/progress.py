@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, Kind, Place
 from ray_rl_debug.snapshot import CoreWorker, Process, Thread
 
 BUSY_FRACTION = 0.15
@@ -59,7 +59,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
-    if first.kind in WAITS_FOR_RANKS and _awake(process, thread):
+    # a rendezvous polls its store by nature: being awake there tells nothing
+    if first.kind in (Kind.COLLECTIVE, Kind.P2P) and _awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: collectives complete"
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
 

@@ -6,6 +6,7 @@ import msgspec
 
 from ray_rl_debug.analyze.graph import Edge, Graph, solve
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_async import async_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
@@ -25,4 +26,5 @@ def find_waits(view: View) -> Waits:
     worlds = find_worlds(view)
     edges: list[Edge] = [*ray_edges(view), *rank_edges(view, worlds), *system_edges(view)]
     edges += poll_edges(view, edges)
+    edges += async_edges(view, edges)
     return Waits(graph=solve(edges), worlds=worlds)

@@ -65,6 +65,9 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 
 def _may_produce(other: Seen, poller: Seen) -> bool:
+    own, its = poller.identity, other.identity
+    if own.class_name and (own.class_name, own.method) == (its.class_name, its.method):
+        return False  # a sibling in the same call is a fellow, not a producer
     if other.identity.job_id != poller.identity.job_id and other.node is not poller.node:
         return False
     if other.kind in WAITS_FOR_RANKS or other.is_stopped:

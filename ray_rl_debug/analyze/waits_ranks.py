@@ -101,9 +101,10 @@ def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence
     place = one.place
     op = place.op if place else "recv"
     if place is not None and place.peer is not None:
-        peer = next((m for m in world.members if m.identity.rank == place.peer), None)
+        peer = next((m for m in world.members if world.ranks.get(m.key) == place.peer), None)
         if peer is not None:
-            yield Edge(source=one.key, target=peer.key, why=op, evidence=f"{op} names rank {place.peer}: {peer.at()}", certainty=Certainty.PROVEN)
+            sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
+            yield Edge(source=one.key, target=peer.key, why=op, evidence=f"{op} names rank {place.peer}: {peer.at()}", certainty=sure)
         return
     for other in absent or [p for p in in_p2p if p is not one]:
         yield Edge(source=one.key, target=other.key, why=op, evidence=f"its peer is not known; {other.at()}", certainty=Certainty.POSSIBLE)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, kernel_call
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import Process, Socket
-
-_RAY_PROCESSES = frozenset({"raylet", "gcs", "ray-system", "agent"})
-_LOOPBACK = ("127.", "::1", "0.0.0.0", "::ffff:127.")
+from ray_rl_debug.snapshot import Socket
 
 
 def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
-    owners = _socket_owners(view)
+    owners = socket_owners(view)
     for one in view:
         thread = waiting_thread(one)
         kind = thread.place.kind if thread else None
@@ -37,27 +34,7 @@ def waiting_thread(one: Seen) -> SeenThread | None:
     return one.followed or one.telling
 
 
-def endpoint_key(node: str, address: str) -> tuple[str, str]:
-    """An endpoint's identity: loopback addresses belong to their node."""
-    host, _, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]").removeprefix("::ffff:")
-    return (f"{node}|lo" if host.startswith(_LOOPBACK) else host, port)
-
-
-def _socket_owners(view: View) -> dict[tuple[tuple[str, str], tuple[str, str] | None], list[tuple[str, Process]]]:
-    owners: dict[tuple[tuple[str, str], tuple[str, str] | None], list[tuple[str, Process]]] = defaultdict(list)
-    for node in view.snapshot.nodes:
-        for process in node.processes:
-            for socket in process.sockets or ():
-                if not socket.family.startswith("tcp"):
-                    continue
-                local = endpoint_key(node.name, socket.local)
-                remote = endpoint_key(node.name, socket.remote) if socket.remote and socket.state != "LISTEN" else None
-                owners[(local, remote)].append((f"{node.name}/{process.pid}", process))
-    return owners
-
-
-def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: dict) -> Iterator[Edge]:  # type: ignore[type-arg]
+def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> Iterator[Edge]:
     kernel = thread.kernel
     if kernel_call(kernel) == "accept":
         return  # a server that waits for somebody to call
@@ -67,19 +44,19 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: dict) -> It
     candidates = [
         s
         for s in one.process.sockets or ()
-        if s.family.startswith("tcp") and s.state in ("ESTABLISHED", "SYN_SENT", "CLOSE_WAIT") and not _is_rays(view, one, s, owners)
+        if s.family.startswith("tcp") and s.state in ("ESTABLISHED", "SYN_SENT", "CLOSE_WAIT") and not is_rays(view, one, s, owners)
     ]
     if len(candidates) == 1:
         yield from _edge_to_peer(one, candidates[0], owners, Certainty.LIKELY, "its only connection")
 
 
-def _descriptor_edge(view: View, one: Seen, fd: int, owners: dict, certainty: Certainty, reason: str) -> Iterator[Edge]:  # type: ignore[type-arg]
+def _descriptor_edge(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
     socket = next((s for s in one.process.sockets or () if s.fd == fd and s.state != "LISTEN"), None)
     if socket is not None:
         yield from _edge_to_peer(one, socket, owners, certainty, reason)
 
 
-def _edge_to_peer(one: Seen, socket: Socket, owners: dict, certainty: Certainty, reason: str) -> Iterator[Edge]:  # type: ignore[type-arg]
+def _edge_to_peer(one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
     if socket.remote is None or _is_served(one, socket):
         return
     node = one.node.name
@@ -94,7 +71,7 @@ def _edge_to_peer(one: Seen, socket: Socket, owners: dict, certainty: Certainty,
             yield Edge(source=one.key, target=f"ext:{socket.remote}", why="socket", evidence=text, certainty=certainty)
         return
     key, process = ends[0]
-    if process.kind not in _RAY_PROCESSES:
+    if process.kind not in RAY_PROCESSES:
         yield Edge(source=one.key, target=key, why="socket", evidence=text, certainty=certainty)
 
 
@@ -102,14 +79,6 @@ def _is_served(one: Seen, socket: Socket) -> bool:
     """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
     port = socket.local.rpartition(":")[2]
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
-
-
-def _is_rays(view: View, one: Seen, socket: Socket, owners: dict) -> bool:  # type: ignore[type-arg]
-    node = one.node.name
-    ends = owners.get((endpoint_key(node, socket.remote or ""), endpoint_key(node, socket.local)), [])
-    ray_ports = {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
-    ports = {socket.local.rpartition(":")[2], (socket.remote or "").rpartition(":")[2]}
-    return any(p.kind in _RAY_PROCESSES for _, p in ends) or bool(ports & ray_ports)
 
 
 def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:

@@ -1,15 +1,19 @@
 """Worlds: sets of ranks that do collectives together, with who is there and who is missing.
 
 A world comes from what its ranks say (``WORLD_SIZE``, ``RANK``, meeting point). Where ranks cannot be learned, live actors of one class and job
-that run the same method form one; then its size is unknown and nobody can be called missing.
+that run the same method form one; then its size is unknown and nobody can be called missing. Such actors are the missing ranks of another world
+when they hold TCP connections to its ranks.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.connections import connected_peers
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.snapshot import RayActor
 
@@ -27,6 +31,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     dead: tuple[RayActor, ...] = ()
     """Dead actors of the same class and job that can be the missing ranks."""
     source: str = "environment"
+    ranks: Mapping[str, int] = {}
+    """Rank by process key, also where only actor names (``trainer_3``) tell it."""
 
 
 def find_worlds(view: View) -> tuple[World, ...]:
@@ -37,7 +43,8 @@ def find_worlds(view: View) -> tuple[World, ...]:
             ranked[one.identity.world].append(one)
     worlds = [_ranked_world(view, key, members) for key, members in ranked.items()]
     worlds = _merge_late(worlds)
-    worlds += _worlds_by_class(view, {m.key for w in worlds for m in w.members})
+    worlds = _join_connected(view, worlds, _worlds_by_class(view, {m.key for w in worlds for m in w.members}))
+    worlds = [msgspec.structs.replace(w, ranks=_ranks_of(w)) for w in worlds]
     return tuple(sorted(worlds, key=lambda w: (-len(w.members), w.key)))
 
 
@@ -60,28 +67,58 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
 
 
 def _merge_late(worlds: list[World]) -> list[World]:
-    """Ranks of one world that disagree only in what they know of the meeting point (some set it late) belong together."""
+    """Ranks of one world that disagree only in what they know of the meeting point (some set it late), or in their class, belong together."""
     merged: list[World] = []
     for world in worlds:
-        job, role, _, size = world.key.split("|")
-        twin = next(
-            (
-                i
-                for i, w in enumerate(merged)
-                if [w.key.split("|")[j] for j in (0, 1, 3)] == [job, role, size]
-                and not {m.identity.rank for m in w.members} & {m.identity.rank for m in world.members}
-                and (w.key.split("|")[2] == "" or world.key.split("|")[2] == "")
-            ),
-            None,
-        )
+        twin = next((i for i, w in enumerate(merged) if _is_same(w, world)), None)
         if twin is None:
             merged.append(world)
             continue
-        old = merged[twin]
-        members = tuple(sorted((*old.members, *world.members), key=lambda s: s.identity.rank or 0))
-        present = {m.identity.rank for m in members}
-        merged[twin] = msgspec.structs.replace(old, members=members, missing=tuple(r for r in range(old.size or 0) if r not in present))
+        merged[twin] = _with_members(merged[twin], world.members)
     return merged
+
+
+def _is_same(one: World, other: World) -> bool:
+    job, role, meeting, size = one.key.split("|")
+    other_job, other_role, other_meeting, other_size = other.key.split("|")
+    if (job, size) != (other_job, other_size) or {m.identity.rank for m in one.members} & {m.identity.rank for m in other.members}:
+        return False
+    if meeting and meeting == other_meeting:
+        return True
+    return role == other_role and not (meeting and other_meeting)
+
+
+def _with_members(world: World, more: Sequence[Seen]) -> World:
+    members = tuple(sorted((*world.members, *more), key=lambda s: (s.identity.rank is None, s.identity.rank or 0, s.key)))
+    unknown = sum(m.identity.rank is None for m in members)
+    present = {m.identity.rank for m in members}
+    missing = tuple(r for r in range(world.size or 0) if r not in present)
+    return msgspec.structs.replace(world, members=members, missing=missing if len(missing) > unknown else ())
+
+
+def _join_connected(view: View, ranked: list[World], unranked: list[World]) -> list[World]:
+    """Give worlds with missing ranks the unranked actors that are connected to them, where no more come than are missing."""
+    left = list(unranked)
+    for i, world in enumerate(ranked):
+        for group in list(left):
+            if not world.missing or len(group.members) > len(world.missing) or group.key.split("|")[0] != world.key.split("|")[0]:
+                continue
+            present = {m.key for m in world.members}
+            if all(connected_peers(view, member) & present for member in group.members):
+                world = ranked[i] = _with_members(world, group.members)
+                left.remove(group)
+    return ranked + left
+
+
+def _ranks_of(world: World) -> dict[str, int]:
+    """What is known, and for the rest the number at the end of the actor's name, where these numbers fill the gaps."""
+    known = {m.key: m.identity.rank for m in world.members if m.identity.rank is not None}
+    named = {m.key: _NUMBER.search(m.identity.actor or "") for m in world.members if m.key not in known}
+    numbers = {key: int(found[1]) for key, found in named.items() if found is not None}
+    free = set(range(world.size or len(world.members))) - set(known.values())
+    if len(numbers) == len(named) and len(set(numbers.values())) == len(numbers) and set(numbers.values()) <= free:
+        return known | numbers
+    return known
 
 
 def _worlds_by_class(view: View, known: set[str]) -> list[World]:
@@ -106,6 +143,8 @@ def _worlds_by_class(view: View, known: set[str]) -> list[World]:
         )
     return found
 
+
+_NUMBER = re.compile(r"[_\-:/](\d{1,6})$")
 
 _RANK_KINDS = frozenset({"COLLECTIVE", "P2P", "RENDEZVOUS", "NEW_GROUP", "DESTROY"})
 

@@ -73,6 +73,8 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
 
 def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str]) -> Iterator[Found]:
     verdict = judge(scene, client)
+    if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
+        verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)

@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug import gaps
 from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence
-from ray_rl_debug.report import Cause, Certainty, Finding
+from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
 ID = "RRD106"
 NAME = "start-up deadlock"
@@ -75,14 +77,30 @@ def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reas
 
 def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
     who = scene.who(node)
+    nobody_comes = node.startswith("rank:") and _nobody_is_starting(scene, ranks[0].identity.job_id)
     return make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE,
+        Certainty.LIKELY if nobody_comes else Certainty.POSSIBLE,
         f"{who.label} was not seen; {len(ranks)} ranks wait for it in {ranks[0].at()}",
         who=[who],
-        evidence=waiter_evidence(ranks),
+        evidence=[*waiter_evidence(ranks), *(_NOBODY_COMES if nobody_comes else ())],
         remedy=["check that this rank was started: WORLD_SIZE, the scheduler's queue, the node's log"],
         phase="init",
     )
+
+
+_NOBODY_COMES = (Evidence(kind="task", where="Ray's tables", text="no actor or placement group of the job is pending; the drivers only wait"),)
+
+
+def _nobody_is_starting(scene: Scene, job_id: str | None) -> bool:
+    """All was seen, nothing of the job is being started, and those who could start more wait for what is there."""
+    ray = scene.view.ray
+    if ray is None or any(g.id in (gaps.NODE_SILENT, gaps.RAY_TABLES) for g in scene.view.snapshot.gaps):
+        return False
+    starting = any(a.job_id == job_id and a.state not in ("ALIVE", "DEAD") for a in ray.actors)
+    pending = any(g.state not in ("CREATED", "REMOVED") for g in ray.placement_groups)
+    drivers = [s for s in scene.view if s.process.kind == "driver" and s.identity.job_id in (job_id, None)]
+    waiting = all(d.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and d.motion is Motion.FROZEN for d in drivers)
+    return bool(drivers) and waiting and not starting and not pending

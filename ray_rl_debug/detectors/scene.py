@@ -87,7 +87,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         running = set(one.core.running_task_ids)
         starts = [t.state_times_s.get("RUNNING") for t in self.view.ray.tasks if t.task_id in running]
         known = [s for s in starts if s is not None]
-        return max(0.0, self.view.snapshot.taken_time_s - min(known)) if known else None
+        # both times are of the clock of the process's own node
+        window_end_s = one.node.started_time_s + one.node.window_s
+        return max(0.0, window_end_s - min(known)) if known else None
 
     def usual_s(self, one: Seen) -> float | None:
         """The longest finished call of the same name in this run; None when none has finished."""
@@ -123,6 +125,13 @@ OVERDUE_FLOOR_S = 5.0
 FROZEN_FLOOR_S = 2.5
 """The same for a call that stands at one line without a clock all the while."""
 
+FAR_OVERDUE = 30.0
+"""Calls that take this many times the longest need no more than the floor of frozen ones."""
+
+
+LONG_WINDOW_S = 15.0
+"""A sleeper that is found at one line all through such a window does not only pause."""
+
 
 def judge(scene: Scene, one: Seen) -> Judgement:
     """Hung, perhaps hung, or moving.
@@ -136,13 +145,15 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     asleep = one.place is not None and one.place.timed
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {usual:.1f} s"
-        floor = FROZEN_FLOOR_S if one.motion is Motion.FROZEN and not asleep else OVERDUE_FLOOR_S
+        stands = one.motion is Motion.FROZEN and not asleep
+        floor = FROZEN_FLOOR_S if stands or (age > FAR_OVERDUE * usual and not asleep) else OVERDUE_FLOOR_S
         if age > max(USUAL_FACTOR * usual, floor):
             return Judgement(certainty=Certainty.LIKELY, reason=text)
         if age <= 1.5 * usual:
             return Judgement(certainty=None, reason=f"{text}: not overdue")
         return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}: too early to tell")
-    if one.motion is Motion.FROZEN and not asleep:
+    window_s = one.process.window_s or 0.0
+    if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
 

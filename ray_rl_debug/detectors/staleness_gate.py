@@ -16,9 +16,10 @@ Not this when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import Kind, is_library
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty
@@ -30,6 +31,8 @@ CAUSE = Cause.STALENESS_GATE
 
 
 _GATES = frozenset({"_get_next_task_for_submission", "_rollout_loop", "active_submit_and_wait", "wait_results", "prepare_batch", "_commit_loop"})
+_GATE_WORDS = re.compile(r"staleness|capacity|off_?policy|(^|_|\.)admi(t|ssion)")
+"""What such a control is called elsewhere; read in the qualified name: ``StalenessControl.wait_for_capacity``."""
 _GATE_FILES = ("workflow_executor", "staleness_manager", "staleness", "rollout_controller")
 _EPISODES = ("episode", "arun", "_run_workflow", "_execute_workflow", "run_agent", "agent_loop")
 
@@ -45,7 +48,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         episodes = [t for t in tasks or () if any(any(w in f.function.lower() for w in _EPISODES) for f in t.chain)]
         if episodes or any(_episode_thread(t.frames) for t in one.threads):
             continue
-        known = tasks is not None
+        known = tasks is not None or not any(_is_loop(t.frames) for t in one.threads)
         finding = make_finding(
             ID,
             NAME,
@@ -70,7 +73,13 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 def _is_gate(function: str, file: str) -> bool:
     name = function.rsplit(".", 1)[-1]
+    if _GATE_WORDS.search(function.lower()) and not is_library(Frame(function=function, file=file)):
+        return True
     return any(part in file for part in _GATE_FILES) and (name in _GATES or name in ("wait", "get_capacity"))
+
+
+def _is_loop(frames: tuple[Frame, ...]) -> bool:
+    return any("asyncio" in f.file or f.function == "run_async_task" for f in frames)
 
 
 def _episode_thread(frames: tuple[Frame, ...]) -> bool:

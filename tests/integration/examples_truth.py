@@ -28,7 +28,7 @@ TABLE = tuple(
     mismatch_skipped_all_reduce        hang    trainer_2                                                   collective-mismatch
     mismatch_early_return              hang    trainer_3                                                   collective-mismatch
     pipeline_receive_ring              hang    trainer_0|trainer_1|trainer_2                               p2p-mismatch
-    init_one_rank_waits_outside        hang    trainer_2                                                   init-deadlock
+    init_one_rank_waits_outside        hang|unknown    trainer_2                                                   init-deadlock
     init_rank_never_started            hang    label:3                                                     init-deadlock
     rank_killed_while_loading          hang    trainer_1|label:policy_trainer_1|label:/1                   rank-died
     cleanup_pool_never_empty           hang    trainer_2                                                   cleanup-deadlock

@@ -92,7 +92,7 @@ def said(report: dict[str, Any], announced: dict[str, Any], row: Row) -> Row:
     """What the report says in the table's words: the row itself where it is right."""
     state = report["verdict"]["state"]
     roots = [f for f in report["findings"] if f["root"]]
-    if row.state != "hang":
+    if row.who == "-":
         roots = [f for f in roots if f["certainty"] != "possible"]
     names = {pid: name for name, pid in announced["pids"].items()}
     accused = [(names.get(w["pid"], ""), w["label"]) for w in roots[0]["who"]] if roots else []

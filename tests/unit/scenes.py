@@ -56,7 +56,7 @@ class Stacks:
         return Node(
             name="node1",
             node_id=NODE_ID,
-            started_time_s=100.0,
+            started_time_s=198.0,
             window_s=2.0,
             frames=tuple(Frame(function=f, file=file, line=line) for f, file, line in self.frames),
             stacks=tuple(self.stacks),

@@ -1,0 +1,56 @@
+"""TCP connections between collected processes: who owns the other end, on whatever node."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.snapshot import Process, Socket
+
+Endpoint = tuple[str, str]
+Owners = dict[tuple[Endpoint, Endpoint | None], list[tuple[str, Process]]]
+"""Processes by (local, remote) endpoint of their sockets; remote is None for a listener."""
+
+RAY_PROCESSES = frozenset({"raylet", "gcs", "ray-system", "agent"})
+_LOOPBACK = ("127.", "::1", "0.0.0.0", "::ffff:127.")
+
+
+def endpoint_key(node: str, address: str) -> Endpoint:
+    """An endpoint's identity: loopback addresses belong to their node."""
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]").removeprefix("::ffff:")
+    return (f"{node}|lo" if host.startswith(_LOOPBACK) else host, port)
+
+
+def socket_owners(view: View) -> Owners:
+    """Every TCP socket of the snapshot by its two ends."""
+    owners: Owners = defaultdict(list)
+    for node in view.snapshot.nodes:
+        for process in node.processes:
+            for socket in process.sockets or ():
+                if not socket.family.startswith("tcp"):
+                    continue
+                local = endpoint_key(node.name, socket.local)
+                remote = endpoint_key(node.name, socket.remote) if socket.remote and socket.state != "LISTEN" else None
+                owners[(local, remote)].append((f"{node.name}/{process.pid}", process))
+    return owners
+
+
+def is_rays(view: View, one: Seen, socket: Socket, owners: Owners) -> bool:
+    node = one.node.name
+    ends = owners.get((endpoint_key(node, socket.remote or ""), endpoint_key(node, socket.local)), [])
+    ray_ports = {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
+    ports = {socket.local.rpartition(":")[2], (socket.remote or "").rpartition(":")[2]}
+    return any(p.kind in RAY_PROCESSES for _, p in ends) or bool(ports & ray_ports)
+
+
+def connected_peers(view: View, one: Seen) -> set[str]:
+    """Keys of the processes that hold the other ends of `one`'s connections, Ray's own left out."""
+    owners = socket_owners(view)
+    node = one.node.name
+    found: set[str] = set()
+    for socket in one.process.sockets or ():
+        if not socket.family.startswith("tcp") or socket.state != "ESTABLISHED" or socket.remote is None or is_rays(view, one, socket, owners):
+            continue
+        found.update(k for k, _ in owners.get((endpoint_key(node, socket.remote), endpoint_key(node, socket.local)), []))
+    return found

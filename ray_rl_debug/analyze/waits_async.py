@@ -1,0 +1,53 @@
+"""Edges of processes that wait inside their own memory (a queue, an event, a future) for what a dead actor should have put there.
+
+Nothing records who would have completed a future. What can be known: the call waits, no other process owes it anything, and an actor of the
+same job died by itself after the call had begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.report import Certainty
+from ray_rl_debug.snapshot import RayActor
+
+HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
+"""What other parties complete; a semaphore or lock is released by a coroutine of the process itself."""
+
+
+def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """Edges to dead actors; `known` are the edges found so far."""
+    sources = {e.source for e in known}
+    for one in view:
+        if one.key in sources or not _awaits(one):
+            continue
+        began_s = _call_began_s(view, one)
+        for actor in view.ray.actors if view.ray else ():
+            if began_s is None or not _died_since(actor, began_s) or actor.job_id != one.identity.job_id:
+                continue
+            evidence = (
+                f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died meanwhile: {actor.death or 'unknown why'}"
+            )
+            yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="awaits", evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _awaits(one: Seen) -> bool:
+    if not one.is_idle or one.is_stopped or one.motion is Motion.MOVING or not (one.core and one.core.running_task_ids):
+        return False
+    tasks = one.process.async_tasks
+    return tasks is None or any(t.awaited is not None and t.awaited.kind in HANDED_OVER for t in tasks)
+
+
+def _call_began_s(view: View, one: Seen) -> float | None:
+    running = set(one.core.running_task_ids) if one.core else set()
+    starts = [t.state_times_s.get("RUNNING") for t in view.ray.tasks if t.task_id in running] if view.ray else []
+    known = [s for s in starts if s is not None]
+    return min(known) if known else None
+
+
+def _died_since(actor: RayActor, moment_s: float) -> bool:
+    by_itself = actor.state == "DEAD" and actor.death_kind not in ("out-of-scope", "exited")
+    return by_itself and actor.end_time_s is not None and actor.end_time_s >= moment_s
