@@ -1,0 +1,177 @@
+"""``rayrl-debug slurm``: job scripts rendered, and existing ones linted."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, OutputError, UnreadableFileError
+
+FRAMEWORKS = ("ray", "verl", "verl-single", "areal-ray", "areal-slurm", "attach")
+
+GROUP_EPILOG = """\b
+Examples:
+  rayrl-debug slurm render verl --nodes 4 --gpus-per-node 8 -o job.sbatch
+  rayrl-debug slurm lint old.sbatch
+  rayrl-debug slurm render attach -o attach.sh && bash attach.sh JOBID
+"""
+
+RENDER_EPILOG = """\b
+Examples:
+  rayrl-debug slurm render ray --nodes 2 --gpus-per-node h100:8 -o job.sbatch -- python train.py
+  rayrl-debug slurm render verl --nodes 4 --container apptainer --image verl.sif --check -o job.sbatch
+  rayrl-debug slurm render verl-single --cpus-per-node 32 --gpus-per-node 4 --shared --mem 256G
+  rayrl-debug slurm render attach
+"""
+
+LINT_EPILOG = """\b
+Examples:
+  rayrl-debug slurm lint job.sbatch
+  rayrl-debug slurm lint *.sbatch --format sarif -o lint.sarif
+
+\b
+Exit codes: 0 nothing wrong, 1 faults found, 2 wrong usage, 3 a file cannot be read.
+"""
+
+
+@click.group(name="slurm", epilog=GROUP_EPILOG)
+def slurm_group() -> None:
+    """Job scripts for Slurm that start Ray reliably; faults in existing ones."""
+
+
+_SLURM_OPTIONS = (
+    click.option("--nodes", type=click.IntRange(min=1), help="Nodes of the job.  [default: 2; 1 for verl-single and areal-slurm]"),
+    click.option("--cpus-per-node", type=click.IntRange(min=1), help="Asked of Slurm; without it, what an exclusive node has."),
+    click.option("--gpus-per-node", metavar="[TYPE:]N", help="Asked of Slurm; 0 for a job without GPUs.  [default: 8]"),
+    click.option("--gpu-flag", type=click.Choice(["gpus-per-node", "gres"]), default="gpus-per-node", show_default=True, help="How sites take it."),
+    click.option("--mem", default="0", show_default=True, help="Per node; 0 is all of it."),
+    click.option("--exclusive/--shared", default=True, show_default=True, help="Whole nodes, or beside other jobs."),
+    click.option("--time", default="24:00:00", show_default=True, help="Time limit."),
+    click.option("--partition", help="Partition."),
+    click.option("--account", help="Account."),
+    click.option("--qos", help="Quality of service."),
+    click.option("--constraint", help="Node features."),
+    click.option("--reservation", help="Reservation."),
+    click.option("--job-name", help="Name of the job.  [default: the framework]"),
+    click.option("--output-dir", default="$SLURM_SUBMIT_DIR/logs", show_default=True, help="Where jobs keep their logs; seen by all nodes."),
+    click.option(
+        "--signal-lead", "signal_lead_s", type=click.IntRange(min=10), default=120, show_default=True, help="Seconds before the time limit."
+    ),
+    click.option("--requeue", type=click.IntRange(min=0), default=0, show_default=True, help="How often to requeue before the time limit."),
+)
+_RAY_OPTIONS = (
+    click.option("--cmd", help="The program, as one string; or after --."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of all steps; repeatable."),
+    click.option("--setup", metavar="FILE", help="A file to source: modules, virtual environment."),
+    click.option("--container", type=click.Choice(["none", "apptainer", "pyxis"]), default="none", show_default=True, help="Where programs run."),
+    click.option("--image", help="The image, for --container."),
+    click.option("--bind", help="More folders inside the image, with commas."),
+    click.option("--container-args", default="", help="More options of the container runtime, as one string."),
+    click.option("--iface", help="Network interface of the head."),
+    click.option("--cidr", help="Network of the head, as 10.0.0.0/16."),
+    click.option("--port-base", default="auto", show_default=True, help="First of a block of 100 ports; auto: from the job's number."),
+    click.option("--temp-dir", help="Local folder, at most 44 bytes.  [default: /tmp/rrJOBID]"),
+    click.option("--ready-timeout", "ready_timeout_s", type=click.IntRange(min=5), default=300, show_default=True, help="Seconds for all nodes."),
+    click.option("--min-nodes", type=click.IntRange(min=1), help="Start with so many.  [default: all]"),
+    click.option("--register-timeout", "register_timeout_s", type=click.IntRange(min=1), default=300, show_default=True, help="Seconds per worker."),
+    click.option("--object-store-mb", type=click.IntRange(min=100), help="Size of each object store.  [default: Ray's choice]"),
+    click.option("--auth", type=click.Choice(["token", "disabled", "auto"]), default="token", show_default=True, help="Ray's authentication."),
+    click.option("--watch/--no-watch", default=True, show_default=True, help="Run rayrl-debug watch beside the job."),
+    click.option("--watch-args", default="", help="More options of watch, as one string."),
+    click.option("--doctor", type=click.Choice(["warn", "fail", "off"]), default="warn", show_default=True, help="rayrl-debug doctor before start."),
+    click.option("--debug-level", type=click.Choice(["off", "light", "full"]), default="light", show_default=True, help="Evidence variables."),
+)
+
+
+def _with(options: tuple[object, ...]):  # type: ignore[no-untyped-def]
+    def add(f):  # type: ignore[no-untyped-def]
+        for option in reversed(options):
+            f = option(f)  # type: ignore[operator]
+        return f
+
+    return add
+
+
+@slurm_group.command(epilog=RENDER_EPILOG)
+@click.argument("framework", type=click.Choice(FRAMEWORKS))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@_with(_SLURM_OPTIONS)
+@_with(_RAY_OPTIONS)
+@click.option("--check", is_flag=True, help="Also run bash -n and, where there is Slurm, sbatch --test-only.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
+def render(framework: str, arguments: tuple[str, ...], check: bool, output: Path | None, **given: object) -> int:
+    """Write a job script: one plain bash file that needs nothing of ours to run.
+
+    ARGUMENTS after -- are the program that the job runs.
+    """
+    from ray_rl_debug.slurm.check import check_script
+    from ray_rl_debug.slurm.render import render as render_job
+
+    text = render_job(_job(framework, arguments, given))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as e:
+            raise OutputError(f"cannot write {output}: {e.strerror}", hint="choose another file with --output") from e
+        run_it = "bash" if framework == "attach" else "sbatch"
+        click.echo(f"wrote {output}; next: {run_it} {shlex.quote(str(output))}{' JOBID' if framework == 'attach' else ''}", err=True)
+    if not check:
+        return EXIT_OK
+    good, said = check_script(text)
+    for line in said:
+        click.echo(line, err=True)
+    return EXIT_OK if good else EXIT_FINDINGS
+
+
+def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]):  # type: ignore[no-untyped-def]
+    from ray_rl_debug.errors import UsageError
+    from ray_rl_debug.slurm.job import Job
+
+    port_base = str(given.pop("port_base"))
+    if port_base != "auto" and not port_base.isdigit():
+        raise UsageError(f"--port-base {port_base!r}: write auto or a number")
+    command = str(given.pop("cmd") or "")
+    if command and arguments:
+        raise UsageError("the program was given twice, by --cmd and after --")
+    try:
+        words = {name: tuple(shlex.split(str(given.pop(name)))) for name in ("container_args", "watch_args")}
+        program = arguments or tuple(shlex.split(command))
+    except ValueError as e:
+        raise UsageError(f"quotes do not match: {e}") from e
+    nodes = given.pop("nodes") or (1 if framework in ("verl-single", "areal-slurm") else 2)
+    plain = {**given, **words, "framework": framework, "nodes": nodes, "command": program}
+    return Job(**plain, port_base=int(port_base) if port_base != "auto" else None)  # type: ignore[arg-type]
+
+
+@slurm_group.command(epilog=LINT_EPILOG)
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--format", "format_", type=click.Choice(["terminal", "json", "sarif"]), default="terminal", show_default=True, help="How faults are shown."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
+def lint(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None) -> int:
+    """Find what makes Ray fail under Slurm in existing job scripts: line, reason, repair."""
+    from ray_rl_debug.slurm.lint import lint_script
+    from ray_rl_debug.slurm.lint_formats import as_document, as_sarif, as_text
+
+    faults = []
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as e:
+            raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give a job script, as sbatch takes it") from e
+        faults += lint_script(text, str(path))
+    shown = {"json": as_document, "sarif": as_sarif}.get("json" if as_json else format_, as_text)(faults, [str(f) for f in files])
+    if output is None:
+        click.echo(shown)
+    else:
+        try:
+            output.write_text(shown + "\n", encoding="utf-8")
+        except OSError as e:
+            raise OutputError(f"cannot write {output}: {e.strerror}", hint="choose another file with --output") from e
+    return EXIT_FINDINGS if faults else EXIT_OK

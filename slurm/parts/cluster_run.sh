@@ -1,0 +1,20 @@
+
+# ---- the driver; its exit code is the job's -----------------------------------------------------------------------
+is_alone() { grep -qsm 1 "Started a local Ray instance" "$LOG_DIR/driver.log"; }
+say "runs: ${CMD[*]}"
+node_step "$HEAD" --quiet bash -c "$FUNCTIONS; run_driver" > >(tee "$LOG_DIR/driver.log") 2>&1 &
+DRIVER=$!
+while kill -0 "$DRIVER" 2>/dev/null; do
+  if find_ended; then
+    show_log "$ENDED"
+    unset "STEP[$ENDED]"
+    ((${#STEP[@]} >= MIN_NODES)) || die 8 "Ray ended on $ENDED while the driver ran"
+  fi
+  ! is_alone || die 10 "the driver started a Ray of its own instead of using $ADDRESS: remove address=\"local\" or init(num_cpus=...) from it"
+  pause 1
+done
+wait "$DRIVER"
+CODE=$?
+DRIVER=
+! is_alone || die 10 "the driver started a Ray of its own instead of using $ADDRESS"
+exit "$CODE"

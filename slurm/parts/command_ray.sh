@@ -1,0 +1,3 @@
+
+(($# == 0)) || CMD=("$@")
+((${#CMD[@]})) || die 2 "no command: sbatch $0 python train.py, or fill in CMD"

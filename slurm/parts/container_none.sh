@@ -1,0 +1,2 @@
+
+IN=() # programs run directly on the node

@@ -1,0 +1,1 @@
+trap 'say "the time limit is near"' USR1

@@ -1,0 +1,3 @@
+
+unset RAY_AUTH_TOKEN RAY_AUTH_TOKEN_PATH
+export RAY_AUTH_MODE=disabled

@@ -1,0 +1,1 @@
+"""A real Slurm of two nodes on this machine, for tests."""
