@@ -173,7 +173,7 @@ class Awaited(Fact, frozen=True, kw_only=True):
 
     kind: str
     """``future``, ``lock``, ``semaphore``, ``event``, ``condition``, ``queue``, ``sleep``, ``gather``, ``task``, ``socket``, ``objectref``,
-    ``executor``, ``running`` (executing now) or ``unknown``."""
+    ``executor``, ``running`` (executing now), ``ready`` (waits only for its turn on the loop) or ``unknown``."""
     detail: str | None = None
     """Type name and state, e.g. ``Semaphore value=0`` or ``Queue.get empty``."""
     address: int | None = None
@@ -185,6 +185,8 @@ class Awaited(Fact, frozen=True, kw_only=True):
     """Permits of a semaphore, items of a queue."""
     fd: int | None = None
     delay_s: float | None = None
+    holders: tuple[int, ...] = ()
+    """Addresses of the tasks that are inside ``async with`` of this lock or semaphore. Who took it by a bare ``acquire()`` is not known."""
 
 
 class AsyncTask(Fact, frozen=True, kw_only=True):

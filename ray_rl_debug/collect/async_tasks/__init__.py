@@ -1,0 +1,10 @@
+"""Asyncio tasks of other processes, read from outside through their memory.
+
+From the edge in: `memory` (bounded reads), `elf` (symbols of a loaded image), `layout` (offsets per CPython version), `objects` (types, strings,
+containers), `runtime` (version check, interpreters, threads), `lines`, `chains` (coroutines), `awaited` and `descriptors` (what is waited for),
+`tasks` (asyncio's registries), `reader` (one process).
+"""
+
+from ray_rl_debug.collect.async_tasks.reader import read_async_tasks
+
+__all__ = ["read_async_tasks"]
