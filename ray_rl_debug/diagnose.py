@@ -25,7 +25,7 @@ def diagnose(snapshot: Snapshot) -> Report:
     """The report on a snapshot. The same snapshot always gives the same report."""
     view = build_view(snapshot)
     waits = find_waits(view)
-    scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds)
+    scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined)
     found, raised = _ask(scene)
     findings = _choose(scene, found)
     all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))

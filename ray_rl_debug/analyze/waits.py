@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge, Graph, solve
+from ray_rl_debug.analyze.joined import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import async_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
@@ -19,12 +20,15 @@ class Waits(msgspec.Struct, frozen=True, kw_only=True):
 
     graph: Graph
     worlds: tuple[World, ...]
+    joined: Joined = Joined()
+    """What Flight Recorder and NCCL RAS say of the ranks."""
 
 
 def find_waits(view: View) -> Waits:
     """All edges of a view and their solution; pure."""
     worlds = find_worlds(view)
-    edges: list[Edge] = [*ray_edges(view), *rank_edges(view, worlds), *system_edges(view)]
+    joined = find_joined(view)
+    edges: list[Edge] = [*ray_edges(view), *joined_edges(view, joined, list(rank_edges(view, worlds))), *system_edges(view)]
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
-    return Waits(graph=solve(edges), worlds=worlds)
+    return Waits(graph=solve(edges), worlds=worlds, joined=joined)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
+from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
@@ -21,6 +22,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     view: View
     graph: Graph
     worlds: tuple[World, ...]
+    joined: Joined = Joined()
 
     def process_roots(self) -> Iterator[tuple[Root, Seen]]:
         """Roots that are one collected process."""
@@ -141,6 +143,8 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     """
     if one.motion is Motion.MOVING:
         return Judgement(certainty=None, reason=one.motion_reason)
+    if one.key in scene.joined.advanced:
+        return Judgement(certainty=None, reason="its collectives went on during the window")
     age, usual = scene.age_s(one), scene.usual_s(one)
     asleep = one.place is not None and one.place.timed
     if age is not None and usual is not None:

@@ -1,0 +1,36 @@
+"""What counters say of the ranks, beside their stacks: Flight Recorder dumps and NCCL RAS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_flight import FlightWorld, covered, find_flight, flight_edges
+from ray_rl_debug.analyze.waits_ras import RasWorld, find_ras, ras_edges
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True):
+    """Counters of all worlds."""
+
+    flight: tuple[FlightWorld, ...] = ()
+    ras: tuple[RasWorld, ...] = ()
+    advanced: frozenset[str] = frozenset()
+    """Processes whose collectives went on during the window: whatever their stacks show, they do not hang."""
+
+
+def find_joined(view: View) -> Joined:
+    """The counters of a view; pure."""
+    flight, ras = find_flight(view), find_ras(view)
+    advanced = {key for w in flight if w.result.moving and (w.is_live or not view.has_stacks) for key in w.members.values()}
+    advanced |= {key for w in ras if w.result.kind == "moving" for key in w.members.values()}
+    return Joined(flight=flight, ras=ras, advanced=frozenset(advanced))
+
+
+def joined_edges(view: View, joined: Joined, by_stacks: Sequence[Edge]) -> list[Edge]:
+    """Edges between ranks: by dumps where there are some, by stacks for the rest, by RAS beside them."""
+    exact = {key for world in joined.flight for key in covered(world, view)}
+    kept = [e for e in by_stacks if e.source not in exact]
+    return [*flight_edges(view, joined.flight), *ras_edges(view, joined.ras), *kept]

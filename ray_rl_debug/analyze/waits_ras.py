@@ -1,0 +1,85 @@
+"""Edges from NCCL RAS: ranks that launched more wait for those that launched less, and everybody for ranks that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.ras import RasResult, judge_communicators
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.report import Certainty
+from ray_rl_debug.snapshot import RasCommunicator, RasRank
+
+LONG_S = 20.0
+"""Counts that stand for this long belong to a hang or to a very slow rank; over a shorter time to any rank at work."""
+
+
+class RasWorld(msgspec.Struct, frozen=True, kw_only=True):
+    """One communicator with its ranks' processes."""
+
+    result: RasResult
+    members: Mapping[int, str]
+    """Rank of the communicator to process, or ``pid:NODE/PID`` for one that was not collected."""
+    window_s: float
+
+    @property
+    def name(self) -> str:
+        one = self.result.communicator
+        return f"NCCL communicator {one.hash.split('/')[0]} of {one.size} ranks"
+
+    @property
+    def certainty(self) -> Certainty:
+        if self.result.kind == "lost":
+            return Certainty.LIKELY if any(r.status == "dead" for r in self.result.communicator.missing) else Certainty.POSSIBLE
+        return Certainty.LIKELY if self.result.polls > 1 and self.window_s >= LONG_S else Certainty.POSSIBLE
+
+
+def find_ras(view: View) -> tuple[RasWorld, ...]:
+    """All communicators; every process of a job sees the same ones, so each is taken from the node that knows most of it."""
+    best: dict[str, tuple[tuple[int, int], RasWorld]] = {}
+    for node in view.snapshot.nodes:
+        if not node.communicators:
+            continue
+        for result in judge_communicators(node.communicators):
+            one = result.communicator
+            rank = (len(one.ranks), result.polls)
+            if one.hash not in best or best[one.hash][0] < rank:
+                best[one.hash] = (rank, RasWorld(result=result, members=_members(view, one, node.name), window_s=node.window_s))
+    return tuple(world for _, (_, world) in sorted(best.items()))
+
+
+def _members(view: View, one: RasCommunicator, node: str) -> dict[int, str]:
+    return {r.rank: key for r in (*one.ranks, *one.missing) if (key := _process(view, r, node)) is not None}
+
+
+def _process(view: View, rank: RasRank, node: str) -> str | None:
+    """By address or name of the node and pid; by pid alone where only one node has it."""
+    if rank.pid is None:
+        return None
+    holders = [s for s in view if s.process.pid == rank.pid]
+    named = [s for s in holders if rank.host in (s.node.ip, s.node.name)]
+    if len(named) == 1 or (not named and len(holders) == 1):
+        return (named or holders)[0].key
+    return f"pid:{rank.host or node}/{rank.pid}"
+
+
+def ras_edges(view: View, worlds: Sequence[RasWorld]) -> Iterator[Edge]:
+    """Who waits for whom, by the counts."""
+    for world in worlds:
+        result = world.result
+        if not result.is_trouble:
+            continue
+        culprits = result.lost if result.kind == "lost" else result.behind
+        for waiter in result.ahead:
+            source = world.members.get(waiter)
+            one = view.seen.get(source) if source is not None else None
+            if waiter in culprits or one is None or one.is_stopped or one.motion is Motion.MOVING:
+                continue
+            for target in culprits:
+                aim = world.members.get(target)
+                if aim is not None:
+                    evidence = f"rank {target} of {world.name} {result.text(target)}"
+                    yield Edge(source=one.key, target=aim, why=result.op or "NCCL", evidence=evidence, certainty=Certainty.LIKELY)
