@@ -52,6 +52,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
+    for _, one in scene.lonely("named"):
+        if _is_io(one) and not one.is_stopped:
+            yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
 
 
 def _is_io(one: Seen) -> bool:

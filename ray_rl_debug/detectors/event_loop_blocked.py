@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.telling import SeenThread
+from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause
 
@@ -29,9 +31,9 @@ CAUSE = Cause.EVENT_LOOP_BLOCKED
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots whose event loop's thread is inside a synchronous call."""
-    for root, one in scene.process_roots():
-        thread = one.telling
-        if thread is None or not thread.place.on_loop or not thread.place.path or one.is_stopped:
+    for root, one in (*scene.process_roots(), *scene.lonely("driver")):
+        thread = blocked_loop_thread(one)
+        if thread is None or one.is_stopped:
             continue
         yield from _found(scene, one, frozenset(root.nodes))
     for edge in scene.graph.edges:  # the blocked call may wait for somebody: the loop is blocked all the same
@@ -42,10 +44,26 @@ def detect(scene: Scene) -> Iterator[Found]:
                 yield from _found(scene, blocked, frozenset([blocked.key, *root.nodes]))
 
 
+def blocked_loop_thread(one: Seen) -> SeenThread | None:
+    """The thread that runs an event loop and is inside a call of the program's own that does not await.
+
+    It need not be the telling thread: AReaL's trainer waits on its main thread for an executor whose loop has a thread of its own.
+    """
+    if one.telling is not None and one.telling.place.on_loop and one.telling.place.path:
+        return one.telling
+    if one.kind not in THREAD_WAITS:
+        return None
+    return next((t for t in one.threads if t.place.on_loop and t.place.path and t.place.kind in _SYNCHRONOUS), None)
+
+
+_SYNCHRONOUS = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD, Kind.RAY_GET, Kind.LOCK, Kind.EVENT, Kind.FUTURE, Kind.JOIN, Kind.SLEEP})
+
+
 def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]:
     verdict = judge(scene, one)
     if verdict.certainty is None:
         return
+    thread = blocked_loop_thread(one) or one.telling
     waiting = len(one.process.async_tasks or ())
     others = f"; {waiting} coroutines of it cannot run" if waiting else ""
     finding = make_finding(
@@ -53,9 +71,9 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         NAME,
         CAUSE,
         verdict.certainty,
-        f"the event loop of {one.where()} is blocked: it {one.at()}{others}",
+        f"the event loop of {one.where()} is blocked: it {describe_place(thread.place) if thread else one.at()}{others}",
         who=[one.who()],
-        evidence=[stack_evidence(one), proc_evidence(one, verdict.reason)],
+        evidence=[stack_evidence(one, thread=thread), proc_evidence(one, verdict.reason)],
         remedy=[
             "make the call asynchronous, or run it with loop.run_in_executor / asyncio.to_thread, with a time limit",
             "until then: restart this actor; every episode on its loop is lost",

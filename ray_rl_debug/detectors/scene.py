@@ -10,6 +10,7 @@ from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
@@ -25,10 +26,18 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     joined: Joined = Joined()
 
     def process_roots(self) -> Iterator[tuple[Root, Seen]]:
-        """Roots that are one collected process."""
+        """Roots that are one collected process; also processes named by the user, for which nobody else has to wait."""
         for root in self.graph.roots:
             if not root.is_cycle and root.nodes[0] in self.view.seen:
                 yield root, self.view.seen[root.nodes[0]]
+        yield from self.lonely("named")
+
+    def lonely(self, kind: str) -> Iterator[tuple[Root, Seen]]:
+        """Processes of a kind that do something and neither wait for another process nor are waited for."""
+        tied = {n for e in self.graph.edges for n in (e.source, e.target)}
+        for one in self.view:
+            if one.process.kind == kind and one.key not in tied and not one.is_idle:
+                yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=()), one
 
     def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
         """Roots that are cycles, with their members and the edges inside."""
@@ -167,9 +176,9 @@ def weaker(a: Certainty, b: Certainty) -> Certainty:
     return order[max(order.index(a), order.index(b))]
 
 
-def stack_evidence(one: Seen, depth: int = 4) -> Evidence:
-    """The telling thread's innermost frames as evidence; without stacks the running method."""
-    thread = one.followed or one.telling
+def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = None) -> Evidence:
+    """The innermost frames of `thread`, else of the telling one, as evidence; without stacks the running method."""
+    thread = thread or one.followed or one.telling
     if thread is None:
         return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
     own = thread.place.own or 0
