@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import threading
 from pathlib import Path
 
 PAGE_BYTES = 90_000
@@ -14,21 +16,24 @@ class RayRlDebugAgent:
 
     def __init__(self) -> None:
         self._result = b""
-        self._pyspy = b""
+        self._pyspy: dict[int, bytes] = {}
+        self._installed: str | None = None
+        self._stop = threading.Event()
 
-    def ready(self) -> int:
-        """The pid of this node's raylet, which is our parent."""
-        return os.getppid()
-
-    def has_pyspy(self) -> bool:
+    def ready(self) -> bool:
+        """Is py-spy here?"""
         from ray_rl_debug.collect.pyspy import find_pyspy
 
         return find_pyspy(None) is not None
 
-    def receive_pyspy(self, part: bytes, last: bool) -> str | None:
-        """Take the py-spy binary in parts; after the last one, unpack it where programs may run and tell the path."""
-        self._pyspy += part
-        return _install_pyspy(self._pyspy) if last else None
+    def receive_pyspy(self, number: int, part: bytes, count: int) -> str | None:
+        """Take the py-spy binary in parts; with the last one, unpack it where programs may run and tell the path."""
+        self._pyspy[number] = part
+        if len(self._pyspy) < count:
+            return None
+        parts, self._pyspy = self._pyspy, {}
+        self._installed = _install_pyspy(b"".join(parts[i] for i in range(count)))
+        return self._installed
 
     def collect(self, options: bytes) -> int:
         """Collect as `options` (JSON of CollectOptions) ask; the number of pages to fetch."""
@@ -38,10 +43,20 @@ class RayRlDebugAgent:
         from ray_rl_debug.collect.node import collect_node
         from ray_rl_debug.collect.options import CollectOptions
 
+        self._stop.clear()
         asked = msgspec.json.decode(options, type=CollectOptions)
         asked = msgspec.structs.replace(asked, raylet_pid=int(os.environ.get("RAY_RAYLET_PID") or os.getppid()))
-        self._result = codec.encode_compressed(collect_node(asked))
+        try:
+            self._result = codec.encode_compressed(collect_node(asked, stop=self._stop))
+        finally:
+            if self._installed is not None:
+                shutil.rmtree(Path(self._installed).parent, ignore_errors=True)
+                self._installed = None
         return (len(self._result) + PAGE_BYTES - 1) // PAGE_BYTES
+
+    def finish_early(self) -> None:
+        """End the window now; `collect` returns with what it has."""
+        self._stop.set()
 
     def page(self, number: int) -> bytes:
         return self._result[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]

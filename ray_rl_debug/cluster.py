@@ -1,30 +1,32 @@
-"""The door to a live Ray cluster: place an agent on every node, let all collect in the same window, gather what comes in time."""
+"""The facts of a whole Ray cluster: its tables, an agent on every node, and this machine's own look at nodes where no agent can go."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from ray_rl_debug import __version__, codec, gaps
-from ray_rl_debug.agent import PAGE_BYTES, RayRlDebugAgent
+from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.collect.procfs import read_status
+from ray_rl_debug.driver_handle import Driver
+from ray_rl_debug.driver_messages import Ended, Facts, Lost, Request, Said, Seat, Timed
 from ray_rl_debug.errors import AuthenticationRefusedError, RayRlDebugError
+from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
+from ray_rl_debug.local_looks import LocalLooks, has_room
 from ray_rl_debug.ray_address import find_address
 from ray_rl_debug.ray_auth import switch_to_token
-from ray_rl_debug.ray_state import finish_core_workers, read_core_workers, read_ray_state
+from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
 from ray_rl_debug.ray_state.tables import OUR_NAMESPACE
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, RayNode, RayState, Snapshot
 
-START_DEADLINE_S = 20.0
-"""For agents to start and say their raylet's pid; slow machines need 5 s, a stopped raylet never answers."""
+STOPPED_PATIENCE_S = 10.0
+"""After Ctrl-C: for nodes to hand over what they have."""
+PROBE_EVERY_S = 2.0
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,189 +34,232 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     address: str | None = None
     job_id: str | None = None
+    """Hex id or submission id."""
     collect: CollectOptions = CollectOptions()
     timeout_s: float = 60.0
-    """For each node, beyond the sampling window."""
+    """For everything beyond the sampling window."""
     keep_agents: bool = False
+    """Leave them for the next snapshot, which then begins at once."""
 
 
-def take_snapshot(options: ClusterOptions, *, progress: Callable[[str], None] = lambda _: None) -> Snapshot:
-    """The facts of a whole cluster; nodes that do not answer in time are gaps, the rest is complete.
+def take_snapshot(
+    options: ClusterOptions,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> Snapshot:
+    """The facts of a whole cluster within `timeout_s` beyond the sampling window; nodes that do not answer in time are gaps, the rest is complete.
+
+    Setting `stop` ends the capture early with what there is; its `options` then have ``interrupted``.
 
     Raises:
         NoClusterError, SeveralClustersError, ClusterUnreachableError, AuthenticationRefusedError, UsageError
     """
-    started = time.monotonic()
-    address = find_address(options.address, os.environ)
-    state, found = _read_tables(address, options, progress)
-    before, _ = read_core_workers(state)
-    timing = {"tables_s": round(time.monotonic() - started, 3)}
-    alive = [n for n in state.nodes if n.alive]
-    progress(f"{len(alive)} nodes, {sum(1 for w in state.workers if w.alive)} Ray workers")
-    gathered = _Gathered(state, options)
-    taken = time.time()
-    try:
-        with _connected(address, progress):
-            gathered.run(alive, progress, timing)
-    except RayRlDebugError:
-        raise
-    except Exception as e:  # noqa: BLE001 without agents this node can still be looked at
-        found = (*found, Gap(id=gaps.NODE_SILENT, where="cluster", what="agents on the nodes", reason=f"{type(e).__name__}: {str(e)[:200]}"))
-    if not gathered.nodes:
-        gathered.look_here(alive)
-    after_state, silent, after = _read_again(address, options, state, before)
-    timing["total_s"] = round(time.monotonic() - started, 3)
-    return Snapshot(
-        tool_version=__version__,
-        taken_time_s=taken + options.collect.window_s,
-        job_id=options.job_id,
-        nodes=tuple(_with_window_job(n, options.job_id) for n in gathered.nodes),
-        ray=msgspec.structs.replace(after_state, core_workers=after),
-        gaps=(*found, *gathered.gaps, *silent),
-        options={"samples": options.collect.samples, "interval_s": options.collect.interval_s, "native": options.collect.native},
-        timing=timing,
-    )
+    return _Capture(options, progress, stop or threading.Event()).run()
 
 
-def _read_tables(address: str, options: ClusterOptions, progress: Callable[[str], None]) -> tuple[RayState, tuple[Gap, ...]]:
-    try:
-        return read_ray_state(address, job_id=options.job_id)
-    except AuthenticationRefusedError:
-        said = switch_to_token()
-        if said is None:
-            raise
-        progress(said)
-        return read_ray_state(address, job_id=options.job_id)
+class _Capture:
+    """One capture, step by step."""
 
-
-def _read_again(
-    address: str, options: ClusterOptions, first: RayState, before: Sequence[CoreWorker]
-) -> tuple[RayState, tuple[Gap, ...], tuple[CoreWorker, ...]]:
-    """Tables and statistics at the end of the window; the first ones when the second read fails."""
-    try:
-        state, again = read_ray_state(address, job_id=options.job_id)
-    except RayRlDebugError as e:
-        return first, (Gap(id=gaps.RAY_TABLES, where="cluster", what="tables at the end of the window", reason=str(e)),), tuple(before)
-    after, silent = read_core_workers(state)
-    return state, (*again, *silent), finish_core_workers(before, after)
-
-
-class _Gathered:
-    """What came back from the nodes."""
-
-    def __init__(self, state: RayState, options: ClusterOptions) -> None:
-        self._state = state
+    def __init__(self, options: ClusterOptions, progress: Callable[[str], None], stop: threading.Event) -> None:
         self._options = options
-        self.nodes: list[Node] = []
-        self.gaps: list[Gap] = []
+        self._progress = progress
+        self._stop = stop
+        self._started = time.monotonic()
+        window = options.collect.window_s
+        self._deadline = self._started + window + options.timeout_s
+        self._gather_until = self._deadline - min(6.0, options.timeout_s / 4)
+        self._call_s = min(10.0, options.timeout_s / 4)
+        self._used_token = False
+        self._timing: dict[str, float] = {}
+        self._gaps: list[Gap] = []
+        self._nodes: dict[str, Node] = {}
+        self._lost: dict[str, str] = {}
+        self._looked: dict[str, str] = {}
+        """Nodes to be looked at from here, and why no agent was sent."""
 
-    def run(self, alive: Sequence[RayNode], progress: Callable[[str], None], timing: dict[str, float]) -> None:
-        """Start agents on all nodes, collect together, fetch pages."""
-        import ray
+    def run(self) -> Snapshot:
+        address = find_address(self._options.address, os.environ)
+        with Driver() as driver:  # starts while we read the tables
+            state = self._read_tables(address)
+            job = choose_job(self._options.job_id, state.jobs)
+            before, _ = read_core_workers(state, deadline_s=min(2.0, self._call_s))
+            self._timing["tables_s"] = time.monotonic() - self._started
+            alive = [n for n in state.nodes if n.alive]
+            self._names = _unique_names(alive)
+            self._progress(f"{len(alive)} nodes, {sum(1 for w in state.workers if w.alive)} Ray workers")
+            taken = time.time()
+            if not self._stop.is_set():
+                self._gather(driver, address, state, alive, job, before)
+            last, after = self._read_again(address, state, before)
+        self._tell_silent(alive)
+        self._timing["total_s"] = time.monotonic() - self._started
+        self._timing["outside_s"] = self._timing["total_s"] - self._options.collect.window_s
+        return self._assemble(taken, job, last, after)
 
-        began = time.monotonic()
-        agents = {n.node_id: self._start(n) for n in alive}
-        ready, late = _wait({k: a.ready.remote() for k, a in agents.items()}, START_DEADLINE_S)
-        timing["agents_s"] = round(time.monotonic() - began, 3)
-        names = _unique_names(alive)
+    def _read_tables(self, address: str) -> RayState:
+        try:
+            state, found = read_ray_state(address, deadline_s=self._call_s)
+        except AuthenticationRefusedError:
+            said = switch_to_token()
+            if said is None:
+                raise
+            self._used_token = True
+            self._progress(said)
+            state, found = read_ray_state(address, deadline_s=self._call_s)
+        self._gaps += found
+        return state
+
+    def _gather(self, driver: Driver, address: str, state: RayState, alive: Sequence[RayNode], job: str | None, before: Sequence[CoreWorker]) -> None:
+        here = find_raylets_by_node()
+        silent = {k: v for k, v in probe_raylets(alive, deadline_s=min(2.0, self._call_s)).items() if v is not None}
+        seats = []
+        others = pids_of_others(job, state, before)
         for node in alive:
-            if node.node_id in late:
-                self._silent(names[node.node_id], f"its agent did not start ({late[node.node_id]})")
-        paths = self._ship_pyspy({k: agents[k] for k in ready})
-        progress(f"collecting on {len(ready)} of {len(alive)} nodes")
-        refs = {}
-        for node in alive:
-            if node.node_id in ready:
-                asked = self._options_for(node, names[node.node_id], paths.get(node.node_id))
-                refs[node.node_id] = agents[node.node_id].collect.remote(msgspec.json.encode(asked))
-        deadline = time.monotonic() + self._options.collect.window_s + self._options.timeout_s
-        pages, failed = _wait(refs, deadline - time.monotonic(), each=lambda k: progress(f"{names[k]} answered"))
-        for node_id, why in failed.items():
-            self._silent(names[node_id], f"it did not finish in time ({why})")
-        for node_id, count in pages.items():
-            parts, lost = _wait({i: agents[node_id].page.remote(i) for i in range(count)}, max(5.0, deadline - time.monotonic()))
-            if lost:
-                self._silent(names[node_id], f"{len(lost)} of {count} pages did not come")
-                continue
-            self.nodes.append(codec.decode_node(b"".join(parts[i] for i in range(count))))
-        self.nodes.sort(key=lambda n: n.name)
-        if not self._options.keep_agents:
-            for agent in agents.values():
-                with contextlib.suppress(Exception):
-                    ray.kill(agent)
-
-    def look_here(self, alive: Sequence[RayNode]) -> None:
-        """This machine without an agent, when no agent came."""
-        from ray_rl_debug.collect.node import collect_node
-
-        asked = msgspec.structs.replace(self._options.collect, gcs_address=self._state.address)
-        with contextlib.suppress(RayRlDebugError):
-            self.nodes.append(collect_node(asked))
-
-    def _silent(self, name: str, reason: str) -> None:
-        self.gaps.append(
-            Gap(
-                id=gaps.NODE_SILENT,
-                where=name,
-                what="everything of this node",
-                reason=reason,
-                remedy=f"on {name}: rayrl-debug snapshot --here -o DIR, then: rayrl-debug report all the files together",
-            )
-        )
-
-    def _start(self, node: RayNode) -> Any:
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        actor_class: Any = ray.remote(RayRlDebugAgent)
-        return actor_class.options(
-            name=f"rayrl_debug_{node.node_id[:12]}",
-            namespace=OUR_NAMESPACE,
-            get_if_exists=True,
-            num_cpus=0,
-            max_concurrency=2,
-            lifetime="detached" if self._options.keep_agents else None,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node.node_id, soft=False),
-        ).remote()
-
-    def _options_for(self, node: RayNode, name: str, pyspy: str | None) -> CollectOptions:
-        drivers = tuple(j.driver_pid for j in self._state.jobs if j.alive and j.driver_pid and self._is_on(j.driver_ip, node))
-        return msgspec.structs.replace(
+            pid = here.get(node.node_id)
+            if node.node_id in silent:
+                self._looked[node.node_id] = f"its raylet is silent ({_state_of(pid) or silent[node.node_id]})"
+            elif not any(n.node_id in here for n in alive):
+                self._looked[node.node_id] = "this machine is no node of the cluster, and Ray lets drivers in on nodes only"
+            elif (crowded := has_room(pid)) is not None:
+                self._looked[node.node_id] = crowded
+            else:
+                seats.append(Seat(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ())))
+        head = next((n for n in sorted(alive, key=lambda n: not n.is_head) if n.node_id in here), None)
+        if head is not None and head.node_id in silent:
+            # Ray connects a driver to this raylet and waits for it without end.
+            self._looked.update({s.node_id: "our driver cannot connect: the raylet of this machine is silent" for s in seats})
+            seats = []
+        drivers = tuple((j.driver_ip, j.driver_pid) for j in state.jobs if j.alive and j.driver_pid and j.driver_ip and job in (None, j.job_id))
+        collect = msgspec.structs.replace(
             self._options.collect,
-            node_id=node.node_id,
-            node_name=name,
-            driver_pids=drivers,
-            gcs_address=self._state.address,
-            job_id=self._options.job_id,
-            pyspy=pyspy or self._options.collect.pyspy,
+            gcs_address=address,
+            job_id=job,
+            skip_pids=(os.getpid(), driver.pid),
+            timeout_s=max(1.0, self._gather_until - self._window_end() - 1.0),
         )
+        looks = LocalLooks(here, self._names, collect, drivers, others, self._stop)
+        looks.start([n for n in alive if n.node_id in self._looked and n.node_id in here], seated_ips={s.ip for s in seats})
+        if seats:
+            request = Request(
+                address=address,
+                namespace=OUR_NAMESPACE,
+                use_token=self._used_token,
+                seats=tuple(seats),
+                collect=collect,
+                drivers=drivers,
+                start_s=min(20.0, self._options.timeout_s / 3),
+                gather_s=max(1.0, self._gather_until - time.monotonic()),
+                keep_agents=self._options.keep_agents,
+            )
+            self._listen(driver, request, [n for n in alive if any(s.node_id == n.node_id for s in seats)])
+        self._nodes.update(looks.finish(self._gather_until))
+        self._look_late([n for n in alive if n.node_id not in self._nodes and n.node_id in here], looks)
+        self._timing["gather_s"] = time.monotonic() - self._started - self._timing["tables_s"]
 
-    def _is_on(self, ip: str | None, node: RayNode) -> bool:
-        """Is a driver on this node? Of several raylets on one host (a test cluster) the first one has it."""
-        same_host = [n for n in self._state.nodes if n.alive and n.ip == ip]
-        return bool(same_host) and same_host[0].node_id == node.node_id
+    def _window_end(self) -> float:
+        return time.monotonic() + self._options.collect.window_s
 
-    def _ship_pyspy(self, agents: dict[str, Any]) -> dict[str, str]:
-        """Give the py-spy binary to nodes that have none; the path on each such node."""
-        has, _ = _wait({k: a.has_pyspy.remote() for k, a in agents.items()}, 10.0)
-        lacking = [k for k, there in has.items() if not there]
-        if not lacking:
-            return {}
-        import lzma
+    def _listen(self, driver: Driver, request: Request, seated: Sequence[RayNode]) -> None:
+        """Take what the driver says until it has no more to say, the time is up, or the rest is known to be dead."""
+        driver.send(request)
+        waiting = {n.node_id: n for n in seated}
+        until, is_stopping, probe_at = self._gather_until, False, self._window_end() + PROBE_EVERY_S
+        while waiting and time.monotonic() < until:
+            message = driver.receive(0.1)
+            if isinstance(message, Said):
+                self._progress(message.text)
+            elif isinstance(message, Timed):
+                self._timing[message.name] = message.seconds
+                probe_at = self._window_end() + PROBE_EVERY_S
+            elif isinstance(message, Facts):
+                waiting.pop(message.node_id, None)
+                self._nodes[message.node_id] = codec.decode_node(message.data)
+            elif isinstance(message, Lost):
+                waiting.pop(message.node_id, None)
+                self._lost[message.node_id] = message.reason
+            elif isinstance(message, Ended):
+                self._lost.update(dict.fromkeys(waiting, message.reason or "the gathering ended without it"))
+                return
+            elif time.monotonic() > probe_at:
+                for node_id, why in probe_raylets(waiting.values(), deadline_s=1.0).items():
+                    if why is not None and "gone" in why:
+                        waiting.pop(node_id, None)
+                        self._lost[node_id] = why
+                probe_at = time.monotonic() + PROBE_EVERY_S
+            if self._stop.is_set() and not is_stopping:
+                is_stopping, until = True, min(until, time.monotonic() + STOPPED_PATIENCE_S)
+                driver.stop()
+        self._lost.update(dict.fromkeys(waiting, f"no answer in {time.monotonic() - self._started:.0f} s"))
 
-        from ray_rl_debug.collect.pyspy import find_pyspy
+    def _look_late(self, nodes: Sequence[RayNode], looks: LocalLooks) -> None:
+        """Nodes of this machine whose agent failed, while there is time."""
+        room = self._gather_until - time.monotonic() - 1.0
+        if not nodes or self._stop.is_set() or room < 1.0:
+            return
+        for node in nodes:
+            self._looked.setdefault(node.node_id, self._lost.get(node.node_id, "its agent failed"))
+        looks.start(nodes, seated_ips=set(), room_s=room)
+        self._nodes.update(looks.finish(self._gather_until))
 
-        binary = find_pyspy(self._options.collect.pyspy)
-        if binary is None:
-            return {}
-        packed = lzma.compress(Path(binary).read_bytes(), preset=1)
-        parts = [packed[i : i + PAGE_BYTES] for i in range(0, len(packed), PAGE_BYTES)]
-        refs = {}
-        for key in lacking:
-            for i, part in enumerate(parts):
-                refs[key] = agents[key].receive_pyspy.remote(part, i == len(parts) - 1)
-        paths, _ = _wait(refs, 30.0)
-        return {k: p for k, p in paths.items() if p}
+    def _read_again(self, address: str, first: RayState, before: Sequence[CoreWorker]) -> tuple[RayState, tuple[CoreWorker, ...]]:
+        """Tables and statistics at the end of the window; the first ones when the second read fails."""
+        left = max(1.0, min(self._call_s, (self._deadline - time.monotonic()) / 3))
+        try:
+            state, again = read_ray_state(address, deadline_s=left)
+        except RayRlDebugError as e:
+            self._gaps.append(Gap(id=gaps.RAY_TABLES, where="cluster", what="tables at the end of the window", reason=str(e)))
+            return first, tuple(before)
+        self._gaps += (g for g in again if g not in self._gaps)
+        alive = [n for n in state.nodes if n.alive]
+        silent = probe_raylets(alive, deadline_s=min(2.0, left))
+        names = _unique_names(alive)
+        for node_id, why in silent.items():
+            if why is not None:
+                seen = "; its processes were looked at all the same" if node_id in self._nodes else ""
+                self._gaps.append(Gap(id=gaps.RAYLET_SILENT, where=names[node_id], what="an answer of its raylet", reason=why + seen))
+        stores = read_object_stores([n for n in alive if silent.get(n.node_id) is None], deadline_s=min(2.0, left))
+        after, mute = read_core_workers(state, deadline_s=min(2.0, left))
+        self._gaps += mute
+        return msgspec.structs.replace(state, object_store=stores), finish_core_workers(before, after)
+
+    def _tell_silent(self, alive: Iterable[RayNode]) -> None:
+        for node in alive:
+            name, node_id = self._names[node.node_id], node.node_id
+            reason = self._lost.get(node_id) or self._looked.get(node_id) or ("interrupted" if self._stop.is_set() else "it was not asked")
+            if node_id not in self._nodes:
+                remedy = f"on {name}: rayrl-debug snapshot --here -o DIR, then: rayrl-debug report all the files together"
+                self._gaps.append(Gap(id=gaps.NODE_SILENT, where=name, what="everything of this node", reason=reason, remedy=remedy))
+            elif node_id in self._looked:
+                self._gaps.append(Gap(id=gaps.AGENT_SILENT, where=name, what="an agent on this node", reason=f"{reason}; it was looked at from here"))
+
+    def _assemble(self, taken: float, job: str | None, state: RayState, core_workers: tuple[CoreWorker, ...]) -> Snapshot:
+        collect, interrupted = self._options.collect, self._stop.is_set()
+        if interrupted:
+            self._gaps.append(Gap(id=gaps.INTERRUPTED, where="cluster", what="the rest of the capture", reason="interrupted by the user"))
+        options: dict[str, str | int | float | bool] = {
+            "samples": collect.samples,
+            "interval_s": collect.interval_s,
+            "native": collect.native,
+            **({"interrupted": True} if interrupted else {}),
+        }
+        whole = Snapshot(
+            tool_version=__version__,
+            taken_time_s=taken + collect.window_s,
+            job_id=job,
+            nodes=_once_each(sorted(self._nodes.values(), key=lambda n: n.name)),
+            ray=msgspec.structs.replace(state, core_workers=core_workers),
+            gaps=tuple(dict.fromkeys(self._gaps)),
+            options=options,
+            timing={k: round(v, 3) for k, v in self._timing.items()},
+        )
+        return keep_job(with_jobs(whole), job)
+
+
+def _state_of(raylet: int | None) -> str | None:
+    """What the kernel says of a raylet that is silent, where it runs on this machine."""
+    state = (read_status(raylet).get("State") if raylet is not None else None) or ""
+    return f"process {raylet} is {state}" if state[:1] in ("T", "t", "D", "Z") else None
 
 
 def _unique_names(nodes: Sequence[RayNode]) -> dict[str, str]:
@@ -222,55 +267,20 @@ def _unique_names(nodes: Sequence[RayNode]) -> dict[str, str]:
     return {n.node_id: host if hosts.count(host) == 1 else f"{host}-{n.node_id[:6]}" for n, host in zip(nodes, hosts, strict=True)}
 
 
-def _with_window_job(node: Node, job_id: str | None) -> Node:
-    """Only the processes of one job, when one was asked for; Ray's daemons stay."""
-    if job_id is None:
-        return node
-    kept = tuple(p for p in node.processes if p.job_id in (job_id, None))
-    return msgspec.structs.replace(node, processes=kept)
+def _once_each(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Raylets that share a machine (a test cluster) share the GCS process and the logs of the session: the first node keeps them."""
+    seen: set[object] = set()
 
+    def is_new(*key: object) -> bool:
+        if None in key or key not in seen:
+            seen.add(key)
+            return True
+        return False
 
-def _wait(refs: dict[Any, Any], timeout_s: float, *, each: Callable[[Any], None] = lambda _: None) -> tuple[dict[Any, Any], dict[Any, str]]:
-    """Results by key as they come, and why the others did not."""
-    import ray
-
-    deadline = time.monotonic() + timeout_s
-    waiting = {ref: key for key, ref in refs.items()}
-    results: dict[Any, Any] = {}
-    failed: dict[Any, str] = {}
-    while waiting:
-        done, _ = ray.wait(list(waiting), num_returns=1, timeout=max(0.0, deadline - time.monotonic()), fetch_local=False)
-        if not done:
-            break
-        for ref in done:
-            key = waiting.pop(ref)
-            try:
-                results[key] = ray.get(ref, timeout=max(1.0, deadline - time.monotonic()))
-                each(key)
-            except Exception as e:  # noqa: BLE001 the agent's own failure is a fact about its node
-                failed[key] = f"{type(e).__name__}: {str(e).strip().splitlines()[-1][:160] if str(e).strip() else ''}"
-    failed.update(dict.fromkeys(waiting.values(), f"no answer in {timeout_s:.0f} s"))
-    return results, failed
-
-
-@contextlib.contextmanager
-def _connected(address: str, progress: Callable[[str], None]) -> Any:
-    """A driver of our own on the cluster, quiet, with our code for the nodes; always left again, within a bound."""
-    import ray
-
-    progress(f"connecting to {address} from {socket.gethostname()}")
-    package = Path(__file__).resolve().parent
-    ray.init(
-        address=address,
-        namespace=OUR_NAMESPACE,
-        log_to_driver=False,
-        logging_level="ERROR",
-        ignore_reinit_error=True,
-        runtime_env={"py_modules": [str(package)], "excludes": ["__pycache__"]},
-    )
-    try:
-        yield
-    finally:
-        leaving = threading.Thread(target=ray.shutdown, daemon=True)
-        leaving.start()
-        leaving.join(10)
+    result = []
+    for node in nodes:
+        machine = (node.boot_id, node.pid_namespace)
+        processes = tuple(p for p in node.processes if is_new(*machine, p.pid))
+        lines = tuple(line for line in node.log_lines if is_new(*machine, line.file, line.line_number))
+        result.append(msgspec.structs.replace(node, processes=processes, log_lines=lines))
+    return tuple(result)

@@ -24,6 +24,7 @@ COLLECTOR_FAILED = "RRD919"
 AGENT_SILENT = "RRD920"
 DRIVER_UNKNOWN = "RRD921"
 INTERRUPTED = "RRD922"
+RAYLET_SILENT = "RRD923"
 RAS_UNREAD = "RRD923"
 
 NAMES: dict[str, str] = {
@@ -49,5 +50,6 @@ NAMES: dict[str, str] = {
     AGENT_SILENT: "no agent on a node, it was looked at from elsewhere",
     DRIVER_UNKNOWN: "the driver could not be found",
     INTERRUPTED: "capture was interrupted",
+    RAYLET_SILENT: "a raylet did not answer",
     RAS_UNREAD: "NCCL's own counts could not be read",
 }

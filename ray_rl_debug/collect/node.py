@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -122,11 +123,13 @@ def _sample(
     dump_s = min(DUMP_DEADLINE_S, max(0.5, options.timeout_s / 4))
     sampler = StackSampler(msgspec.structs.replace(options, timeout_s=dump_s), find_pyspy(options.pyspy), proc=proc)
     taken = 0
+    nobody: list[Target] = []
     for number in range(max(1, options.samples)):
         if ended.wait(max(0.0, clock + number * options.interval_s - time.monotonic())) or (number and time.monotonic() > deadline - dump_s):
             break
         say(f"sample {number + 1} of {options.samples}")
-        guard.call("stacks", lambda n=number: sampler.sample(_targets(discovery, proc, n), time.monotonic() - clock), None)
+        targets = guard.call("which processes to sample", partial(_targets, discovery, proc, number), nobody)
+        guard.call("stacks", partial(sampler.sample, targets, time.monotonic() - clock), None)
         taken += 1
     return guard.call("stacks", sampler.finish, NO_STACKS), taken
 

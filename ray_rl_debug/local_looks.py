@@ -1,0 +1,95 @@
+"""This machine looked at by ourselves, for nodes where no agent can go: a silent raylet, one without room for a process, or none reachable."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.errors import RayRlDebugError
+from ray_rl_debug.snapshot import Node, RayNode
+
+FREE_DESCRIPTORS = 64
+"""A raylet that cannot open the pipes of a new worker aborts, and with it the node; 64 is far from that."""
+
+
+class LocalLooks:
+    """Collectors in threads, one per node of this machine."""
+
+    def __init__(
+        self,
+        raylets: Mapping[str, int],
+        names: Mapping[str, str],
+        collect: CollectOptions,
+        drivers: Sequence[tuple[str, int]],
+        skip: Mapping[str, tuple[int, ...]],
+        stop: threading.Event,
+    ) -> None:
+        self._raylets = raylets
+        self._names = names
+        self._collect = collect
+        self._drivers = drivers
+        self._skip = skip
+        self._stop = stop
+        self._threads: list[threading.Thread] = []
+        self._found: dict[str, Node] = {}
+
+    def start(self, nodes: Sequence[RayNode], *, seated_ips: set[str], room_s: float | None = None) -> None:
+        """Begin to look at `nodes`. Drivers belong to the first of them, unless an agent at the same address looks at them.
+
+        With `room_s` the window is cut to what fits into that many seconds.
+        """
+        taken: set[str] = set(seated_ips)
+        for node in nodes:
+            drivers = () if node.ip in taken else tuple(pid for ip, pid in self._drivers if ip == node.ip)
+            taken.add(node.ip)
+            asked = msgspec.structs.replace(
+                self._collect,
+                raylet_pid=self._raylets.get(node.node_id),
+                node_id=node.node_id,
+                node_name=self._names[node.node_id],
+                node_ip=node.ip,
+                driver_pids=drivers,
+                skip_pids=(*self._collect.skip_pids, *self._skip.get(node.node_id, ())),
+            )
+            if room_s is not None:
+                samples = min(asked.samples, 1 + int(room_s / 2 / asked.interval_s))
+                asked = msgspec.structs.replace(asked, samples=samples, timeout_s=max(1.0, room_s / 2))
+            thread = threading.Thread(target=self._look, args=(node.node_id, asked), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def finish(self, until: float) -> dict[str, Node]:
+        """What was seen by the time `until` (monotonic)."""
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return dict(self._found)
+
+    def _look(self, node_id: str, asked: CollectOptions) -> None:
+        from ray_rl_debug.collect.node import collect_node
+
+        try:
+            self._found[node_id] = collect_node(asked, stop=self._stop)
+        except RayRlDebugError:
+            pass  # the raylet and all it started are gone: the node stays silent
+
+
+def has_room(raylet: int | None, proc: Path = PROC) -> str | None:
+    """Why no process may be started on a raylet of this machine; None when it has room, or when we cannot tell."""
+    if raylet is None:
+        return None
+    row = next((line.split() for line in (read_text(proc / str(raylet) / "limits") or "").splitlines() if line.startswith("Max open files")), None)
+    try:
+        used = len(os.listdir(proc / str(raylet) / "fd"))
+    except OSError:
+        return None
+    if row is None or len(row) < 4 or not row[3].isdigit():
+        return None
+    free = int(row[3]) - used
+    return f"its raylet (process {raylet}) has only {free} of {row[3]} file descriptors left" if free < FREE_DESCRIPTORS else None
