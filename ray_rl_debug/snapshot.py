@@ -578,6 +578,18 @@ class ObjectStore(Fact, frozen=True, kw_only=True):
     pulls_pending: int | None = None
 
 
+class NodeClock(Fact, frozen=True, kw_only=True):
+    """A node's wall clock against the clock of the machine that gathered, by pings of the node's agent."""
+
+    node: str
+    at_time_s: float
+    """When, by the clock of the machine that gathered."""
+    ahead_s: float
+    """How much the node's clock is ahead of it."""
+    bound_s: float
+    """Half of the fastest ping's round trip: `ahead_s` is right within this."""
+
+
 # --- the whole capture -----------------------------------------------------------------------------------------------
 
 
@@ -592,5 +604,7 @@ class Snapshot(Fact, frozen=True, kw_only=True, omit_defaults=False):
     nodes: tuple[Node, ...] = ()
     ray: RayState | None = None
     gaps: tuple[Gap, ...] = ()
+    clocks: tuple[NodeClock, ...] = ()
+    """Two or more per node: before and after the collection."""
     options: dict[str, str | int | float | bool] = {}
     timing: dict[str, float] = {}
