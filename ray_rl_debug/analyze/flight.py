@@ -38,6 +38,8 @@ class GroupResult(msgspec.Struct, frozen=True, kw_only=True):
     votes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     pairs: tuple[tuple[int, int], ...] = ()
     """Waiter and partner, for sends and receives."""
+    elsewhere: tuple[int, ...] = ()
+    """Culprits of sends and receives that wait in a collective of the same group instead."""
     since_time_s: float | None = None
     """When the first of the waiting entries was enqueued."""
 
@@ -140,7 +142,15 @@ def _match_group(key: GroupKey, ranks: Ranks) -> GroupResult:
         return found or base
     since = [e.created_time_s for rank in p2p.waiting for e in ranks.p2p[rank] if is_pending(e) and e.created_time_s]
     return msgspec.structs.replace(
-        base, kind="p2p", op=p2p.op, seq=p2p.seq, culprits=p2p.culprits, waiting=p2p.waiting, pairs=p2p.pairs, since_time_s=min(since, default=None)
+        base,
+        kind="p2p",
+        op=p2p.op,
+        seq=p2p.seq,
+        culprits=p2p.culprits,
+        waiting=p2p.waiting,
+        pairs=p2p.pairs,
+        elsewhere=tuple(sorted(set(p2p.culprits) & set(found.waiting))) if found is not None else (),
+        since_time_s=min(since, default=None),
     )
 
 

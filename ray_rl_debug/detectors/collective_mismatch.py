@@ -5,7 +5,7 @@ Story
     one rank, a decision taken by each rank alone.
 
 Evidence
-    The own code that leads each rank to its collective; the odd ones out.
+    The own code that leads each rank to its collective, or its Flight Recorder entries; the odd ones out.
 
 Remedy
     Take the decision together, or run the collective on every path.
@@ -22,7 +22,9 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.places import P2P, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import Site, is_waiting, split_by_site
+from ray_rl_debug.detectors.counted import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
 from ray_rl_debug.report import Cause, Certainty, Finding
 
@@ -30,9 +32,13 @@ ID = "RRD102"
 NAME = "collective mismatch"
 CAUSE = Cause.COLLECTIVE_MISMATCH
 
+_REMEDY_FIRST = "look for a decision that each rank takes for itself before the collective: a skipped micro-batch, an exception, a time-out, a cache"
+_REMEDY_TOGETHER = "make the decision together (all_reduce the flag), or run the collective on every path"
+
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
+    yield from _by_dumps(scene)
     for root, members, edges in scene.cycles():
         ranks = [m for m in members if is_waiting(m) and m.kind is not Kind.P2P]
         sites = split_by_site(ranks)
@@ -43,6 +49,29 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and one.motion is not Motion.MOVING:
             yield Found(finding=_skipped(one, waiters), explains=frozenset(root.nodes))
+
+
+_DIFFER = {"type": "in the kind of collective", "size": "in the number of elements", "dtype": "in the data type"}
+
+
+def _by_dumps(scene: Scene) -> Iterator[Found]:
+    """Flight Recorder: one number of one group, not the same collective on all ranks. The smaller side is named, in a tie nobody."""
+    for world, group in flight_troubles(scene, _DIFFER):
+        named = ", ".join(world.label(r) for r in group.culprits[:4])
+        sides = " against ".join(f"{what} (rank {', '.join(map(str, ranks[:6]))})" for what, ranks in group.votes[:3])
+        who = f"{named} differ{'s' if len(group.culprits) == 1 else ''}" if named else "the ranks differ, and neither side is larger:"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty(group),
+            f"{who} {_DIFFER[group.kind]} at number {group.seq} of {name_group(group)}: {sides or group.op}",
+            who=whos(scene, world, group.culprits),
+            evidence=group_evidence(world, group),
+            remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
+        )
+        differing = group.culprits or [r for _, side in group.votes for r in side] or group.waiting
+        yield Found(finding=finding, explains=nodes_of(world, differing))
 
 
 def _init(waiters: list[Seen]) -> bool:
@@ -67,10 +96,7 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
         f"{labels} {odd[0].at()}, the other ranks {rest[0].at() if rest else 'elsewhere'}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
-        remedy=[
-            "look for a decision that each rank takes for itself before the collective: a skipped micro-batch, an exception, a time-out, a cache",
-            "make the decision together (all_reduce the flag), or run the collective on every path",
-        ],
+        remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
 

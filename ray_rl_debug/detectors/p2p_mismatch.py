@@ -20,6 +20,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import P2P, Kind
+from ray_rl_debug.analyze.waits_flight import name_group
+from ray_rl_debug.detectors.counted import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
@@ -30,6 +32,7 @@ CAUSE = Cause.P2P_MISMATCH
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Cycles that contain a recv or send: who does not send what is waited for."""
+    yield from _by_dumps(scene)
     for root, members, edges in scene.cycles():
         p2p = {m.key for m in members if m.kind is Kind.P2P}
         directed = [e for e in edges if e.source in p2p and e.why in P2P]
@@ -71,3 +74,27 @@ def _culprits(directed: list[Edge], p2p: set[str]) -> list[str]:
         path.append(node)
         node = following[node]
     return sorted(path[path.index(node) :]) if node in path else sorted(p2p)
+
+
+def _by_dumps(scene: Scene) -> Iterator[Found]:
+    """Flight Recorder: a ring of sends and receives, or a partner that waits in a collective instead."""
+    for world, group in flight_troubles(scene, ("p2p",)):
+        ring = set(group.culprits) <= set(group.waiting)
+        if not ring and not group.elsewhere:
+            continue
+        labels = " and ".join(world.label(r) for r in group.culprits[:4])
+        doing = "wait for each other" if ring else f"went on to a collective, and nobody answers {group.op}"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty(group),
+            f"{labels} {doing} in {name_group(group)}",
+            who=whos(scene, world, group.culprits),
+            evidence=group_evidence(world, group),
+            remedy=[
+                "pair every send with a recv in the same order on both stages; of two neighbours one must send first",
+                "check the number of micro-batches and the shapes that each stage expects",
+            ],
+        )
+        yield Found(finding=finding, explains=nodes_of(world, group.culprits))

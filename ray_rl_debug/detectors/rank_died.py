@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.detectors.counted import ras_culprits, ras_evidence
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, waiter_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.snapshot import RayActor
@@ -42,6 +43,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
         elif node.startswith(("rank:", "node:")) and not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
             yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
+    yield from _lost(scene)
     yield from _restarted(scene)
 
 
@@ -77,6 +79,30 @@ def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         remedy=["look at that node and rank directly; take the snapshot again once it answers"],
         phase=ranks[0].phase,
     )
+
+
+def _lost(scene: Scene) -> Iterator[Found]:
+    """NCCL RAS has no answer from a rank that no node shows either."""
+    for world in scene.joined.ras:
+        gone = {key: r for r in ras_culprits(world) if world.result.kind == "lost" and (key := world.members.get(r, "")).startswith("pid:")}
+        roots = [node for root in scene.graph.roots for node in root.nodes if node in gone]
+        if not roots:
+            continue
+        ranks = [gone[node] for node in roots]
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty,
+            f"rank {', '.join(map(str, ranks[:6]))} of {world.name} {world.result.text(ranks[0])}; {len(world.result.ahead)} ranks are left",
+            who=[scene.who(node) for node in roots],
+            evidence=ras_evidence(world, ranks),
+            remedy=[
+                "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
+                "restart the whole group: a group that lost a rank cannot go on",
+            ],
+        )
+        yield Found(finding=finding, explains=frozenset(roots))
 
 
 def _restarted(scene: Scene) -> Iterator[Found]:

@@ -4,7 +4,8 @@ Story
     Most ranks of one world wait in a collective (or a driver in ray.get); one is busy or stuck in its own code.
 
 Evidence
-    The collective, the ranks waiting in it, the innermost frames of the one that has not come, its CPU time.
+    The collective, the ranks waiting in it, the innermost frames of the one that has not come, its CPU time; the
+    number of the collective from Flight Recorder dumps, counts from NCCL RAS.
 
 Remedy
     Read the stack of the absent rank first.
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.detectors.counted import counted
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, weaker
 from ray_rl_debug.report import Cause, Certainty
 
@@ -29,23 +31,32 @@ CAUSE = Cause.STRAGGLER
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that others wait for and that no better rule explains."""
     for root, one in scene.process_roots():
-        if one.is_stopped or one.is_idle or not scene.graph.into([one.key]):
+        told, counts = counted(scene, one.key)
+        is_idle = one.is_idle and (bool(one.threads) or told is None)
+        if one.is_stopped or is_idle or not scene.graph.into([one.key]):
             continue
         verdict = judge(scene, one)
         if verdict.certainty is None:
             continue
         ranks = scene.waiting_ranks(one)
-        doing = "is busy" if one.motion is Motion.BUSY else "stands"
+        doing = f"X {one.at()}"
+        certainty = verdict.certainty
+        if not one.threads:
+            doing = "is absent: " + counts[0].text if counts else doing
+            certainty = told or weaker(verdict.certainty, Certainty.POSSIBLE)
+        seen = [stack_evidence(one), proc_evidence(one, verdict.reason)] if one.threads or not counts else []
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            verdict.certainty if one.threads else weaker(verdict.certainty, Certainty.POSSIBLE),
-            f"{one.where()} {doing} {one.at()}; {len(root.waiters)} processes wait for it",
+            certainty,
+            f"{one.where()} {doing}; {len(root.waiters)} processes wait for it",
             who=[one.who()],
-            evidence=[stack_evidence(one), proc_evidence(one, verdict.reason), *waiter_evidence(ranks)],
+            evidence=[*seen, *counts, *waiter_evidence(ranks)],
             remedy=[
-                "read this stack first: a loop that does not end, a degenerate sample, a slow call",
+                "read this stack first: a loop that does not end, a degenerate sample, a slow call"
+                if one.threads
+                else "take the stacks of this rank: py-spy dump --pid, or rayrl-debug snapshot while it hangs",
                 "give reward and tool code a time limit in a process of its own",
             ],
             phase=one.phase,
