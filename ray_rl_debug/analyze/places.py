@@ -161,6 +161,8 @@ def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
     if "sync_to_async" in {part for f in frames for part in f.function.split(".")}:
         on_loop = False  # Ray runs a synchronous method of an async actor there: nobody else's loop is blocked by mistake
+    if any(n == "_step_impl" and f.file.startswith("agentlightning/") for n, f in zip(names, frames, strict=True)):
+        on_loop = False  # a runner of Agent-Lightning does one rollout at a time, synchronous agents on its loop by design
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)

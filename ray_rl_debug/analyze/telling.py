@@ -16,6 +16,9 @@ from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSa
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
 """Names of threads that run an event loop: Ray's async actors."""
 
+ENGINE_THREAD = "EngineWorker"
+"""AReaL's local servers run engine calls in a thread of this name."""
+
 _EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
 
@@ -77,8 +80,13 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
         if other is not telling and joined & own:
             return other
-    working = [t for t in others if t is not telling and t.score > 0 and t.place.path]
+    working = [t for t in others if t is not telling and t.score > 0 and t.place.path and not waits_for_worker(telling, t)]
     return working[0] if len(working) == 1 else None
+
+
+def waits_for_worker(worker: SeenThread, other: SeenThread) -> bool:
+    """Does a request's thread only wait for the result of the thread that does the work (AReaL's servers)?"""
+    return worker.name == ENGINE_THREAD and other.place.kind is Kind.FUTURE
 
 
 _JOINS = frozenset({"join", "_wait_for_tstate_lock"})
@@ -100,7 +108,7 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
         score += 20
     if main:
         score += 12
-    if thread.name == "EngineWorker":
+    if thread.name == ENGINE_THREAD:
         score += 25
     if not place.path:
         score -= 9

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.telling import SeenThread
+from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
@@ -41,7 +41,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if thread.place.kind is Kind.LOCK and not _asleep(thread):
             continue
-        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0]
+        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t)]
+        if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
+            continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
         if any(t.place.kind not in _LOCKS for t in others):
             continue  # somebody in the process still works and may release it
         verdict = judge(scene, one)
