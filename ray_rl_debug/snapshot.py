@@ -185,6 +185,8 @@ class Awaited(Fact, frozen=True, kw_only=True):
     """Permits of a semaphore, items of a queue."""
     fd: int | None = None
     delay_s: float | None = None
+    due_s: float | None = None
+    """Seconds from the moment of reading until a sleep ends; negative when it is overdue, as on a blocked loop."""
     holders: tuple[int, ...] = ()
     """Addresses of the tasks that are inside ``async with`` of this lock or semaphore. Who took it by a bare ``acquire()`` is not known."""
 

@@ -2,9 +2,10 @@
 
 From the edge in: `memory` (bounded reads), `elf` (symbols of a loaded image), `layout` (offsets per CPython version), `objects` (types, strings,
 containers), `runtime` (version check, interpreters, threads), `lines`, `chains` (coroutines), `awaited` and `descriptors` (what is waited for),
-`tasks` (asyncio's registries), `reader` (one process).
+`tasks` (asyncio's registries), `reader` (one process), `attach` (all processes of a node, twice).
 """
 
+from ray_rl_debug.collect.async_tasks.attach import attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.async_tasks.reader import read_async_tasks
 
-__all__ = ["read_async_tasks"]
+__all__ = ["attach_async_tasks", "read_all_async_tasks", "read_async_tasks"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from ray_rl_debug.collect.async_tasks.chains import Chains, Link
@@ -37,7 +38,8 @@ class Kinds:
 class Ends:
     """Describes what tasks finally await."""
 
-    def __init__(self, chains: Chains, kinds: Kinds, descriptors: Descriptors) -> None:
+    def __init__(self, chains: Chains, kinds: Kinds, descriptors: Descriptors, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._chains, self._memory, self._objects, self._layout = chains, chains.memory, chains.objects, chains.layout
         self._kinds, self._descriptors = kinds, descriptors
         self._by_module: dict[str, Callable[[str, Link], Awaited | None]] = {
@@ -49,15 +51,22 @@ class Ends:
 
     def describe(self, links: list[Link], end: int) -> Awaited:
         """What is awaited by a chain that ends at the object `end`."""
-        try:
-            found = self._primitive(links)
-        except BadRead:
-            found = None
-        if found is not None:
-            return found
-        kind = self._objects.type_of(end)
-        if kind is None or kind.name == "NoneType":
+        for describe in (self._primitive, self._future):
+            try:
+                found = describe(links, end)
+            except BadRead:
+                continue
+            if found is not None:
+                return found
+        name = self._objects.type_name(end)
+        if name in ("", "NoneType"):
             return Awaited(kind="unknown")
+        return Awaited(kind="future" if "Future" in name else "unknown", detail=name, address=end)
+
+    def _future(self, links: list[Link], end: int) -> Awaited | None:
+        kind = self._objects.type_of(end)
+        if kind is None:
+            return None
         fd = self._descriptors.find(links[-INNER_FRAMES:])
         if fd is not None:
             return Awaited(kind="socket", detail=kind.name, address=end, fd=fd)
@@ -65,9 +74,7 @@ class Ends:
             return Awaited(kind="task", detail=kind.name, address=end, tasks=(end,))
         if kind.name == "_GatheringFuture":
             return self._gathering(end)
-        if self._kinds.is_future(kind):
-            return self._chained(end) or Awaited(kind="future", detail=kind.name, address=end)
-        return Awaited(kind="future" if "Future" in kind.name else "unknown", detail=kind.name, address=end)
+        return self._chained(end) if self._kinds.is_future(kind) else None
 
     def future_state(self, address: int) -> int | None:
         """0 pending, 1 cancelled, 2 finished; None for what is no future of ``_asyncio``."""
@@ -77,7 +84,7 @@ class Ends:
 
     # asyncio's own coroutines, by their frames
 
-    def _primitive(self, links: list[Link]) -> Awaited | None:
+    def _primitive(self, links: list[Link], _: int) -> Awaited | None:
         for link in reversed(links[-3:]):
             describe = self._by_module.get(link.frame.file or "")
             if describe is None:
@@ -119,7 +126,8 @@ class Ends:
     def _asyncio_task(self, name: str, link: Link) -> Awaited | None:
         variable = self._chains.variable
         if name == "sleep":
-            return Awaited(kind="sleep", delay_s=_seconds(self._objects.number(variable(link, "delay"))))
+            delay = _seconds(self._objects.number(variable(link, "delay")))
+            return Awaited(kind="sleep", delay_s=delay, due_s=self._due(variable(link, "h"), delay))
         if name == "wait_for":
             inner, limit = variable(link, "fut"), _seconds(self._objects.number(variable(link, "timeout")))
             if self._kinds.is_task(self._objects.type_of(inner)):
@@ -128,6 +136,16 @@ class Ends:
             items = self._objects.set_items(variable(link, "fs"))[0][:MAX_CHILDREN]
             return Awaited(kind="gather", detail=f"asyncio.wait of {len(items)}", tasks=self._only_tasks(items))
         return None
+
+    def _due(self, timer: int, delay: float | None) -> float | None:
+        """Seconds until a timer of asyncio is due; uvloop's do not tell."""
+        try:
+            when = self._objects.number(self._objects.attribute(timer, "_when"))
+        except BadRead:
+            return None
+        left = when - self._clock() if when is not None else None
+        # later than it can be: another clock, as in a time namespace
+        return round(left, 3) if left is not None and delay is not None and abs(left) < 1e9 and left < delay + 1 else None
 
     def _group(self, name: str, link: Link) -> Awaited | None:
         address, kind, _ = self._owner(link)

@@ -22,6 +22,8 @@ _NATIVE = ("PyCoro_Type", "PyGen_Type", "PyAsyncGen_Type")
 _HOPS = frozenset({"coroutine_wrapper", "async_generator_asend", "async_generator_athrow", "anext_awaitable", "FutureIter"})
 """Awaitables written in C that only hold the next one, in the first field after the header."""
 _HOP = 16
+UNTAGGED = -8
+"""3.14 marks references in frames by their low bits."""
 Mark = tuple[int, bytes]
 """An address and the bytes that stood there: the same later means that the coroutine did not move."""
 
@@ -182,7 +184,7 @@ class Chains:
         """A word that must not change while we read."""
         raw = self.memory.read(address, 8)
         marks.append((address, raw))
-        return int.from_bytes(raw, "little")
+        return int.from_bytes(raw, "little") & UNTAGGED
 
     def variable(self, link: Link, name: str) -> int:
         """Address of a local variable of a frame of Python's own library; 0 when there is none of that name."""
@@ -190,14 +192,16 @@ class Chains:
             return 0
         for i, name_at in enumerate(link.place.code.local_names):
             if self.objects.string(name_at) == name:
-                value = self.memory.word(link.locals_at + 8 * i)
+                value = self.memory.word(link.locals_at + 8 * i) & UNTAGGED
                 kind = self.objects.type_of(value)
                 return self.memory.word(value + 16) if kind is not None and kind.name == "cell" else value
         return 0
 
     def stack(self, link: Link) -> tuple[int, ...]:
         """The value stack of a suspended frame below what it awaits: what ``async with`` and ``for`` keep while their bodies run."""
-        return self.memory.words(link.stack_at, link.stack_size - 1) if link.stack_size > 1 else ()
+        if link.stack_size < 2:
+            return ()
+        return tuple(word & UNTAGGED for word in self.memory.words(link.stack_at, link.stack_size - 1))
 
 
 def _yield_from(chains: Chains, kind: PyType) -> int | None:
@@ -215,11 +219,12 @@ class _Frames:
         self._memory: Memory = chains.memory
         self._chains, self._layout = chains, layout
         frame = layout.generator_frame
+        self._has_pointer = layout.version >= (3, 14)
         assert layout.generator_state is not None
         self._start = layout.generator_state
         code, instruction, stack = frame + layout.frame_code, frame + layout.frame_instruction, frame + layout.frame_stack
         self._fields = struct.Struct(
-            f"<b{code - self._start - 1}xQ{instruction - code - 8}xQ{stack - instruction - 8}xi"  # state, code, instruction, top
+            f"<b{code - self._start - 1}xQ{instruction - code - 8}xQ{stack - instruction - 8}x{'q' if self._has_pointer else 'i'}"
         )
         self._locals = frame + layout.frame_locals
 
@@ -232,8 +237,10 @@ class _Frames:
             return None, 0
         marks.append((at + self._start, raw))
         chains = self._chains
-        place = chains.place(code_at, instruction)
+        place = chains.place(code_at & UNTAGGED, instruction)
         locals_at = at + self._locals
+        if self._has_pointer:
+            top = (top - locals_at) >> 3
         if state not in layout.suspended or not 0 < top <= MAX_STACK:
             return Link(at, place.frame, state == 0, place, locals_at), 0
         count = len(place.code.local_names)

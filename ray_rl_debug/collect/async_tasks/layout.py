@@ -1,9 +1,9 @@
 """Where CPython keeps what we read: byte offsets per minor version, for 64-bit builds with a GIL.
 
-Source: the debug information (DWARF) of CPython 3.10.13, 3.11.7, 3.12.1 and 3.13.0, x86-64, default configuration; 3.14 from its
-``_Py_DebugOffsets`` and headers. Offsets inside ``_PyRuntime`` and the interpreter differ between builds of 3.13 and later: those carry their
-own table (`DEBUG_OFFSETS`), which overrules this one. Nothing here is trusted unseen: `runtime.attach` refuses a target whose
-``sys.hexversion`` is not found through these offsets or whose ``_asyncio.Task`` has another size.
+Source: the debug information (DWARF) of CPython 3.10.13, 3.11.7, 3.12.1 and 3.13.0, x86-64, default configuration; for 3.14 the headers,
+``_Py_DebugOffsets`` and ``_AsyncioDebug`` of 3.14.10. Offsets inside ``_PyRuntime`` and the interpreter differ between builds of 3.13 and
+later: those carry their own table (`DEBUG_OFFSETS`), which overrules this one. Nothing here is trusted unseen: `runtime.attach` refuses a target
+whose ``sys.hexversion`` is not found through these offsets, `tasks.Interpreter` one whose ``_asyncio.Task`` has another size.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     string_ascii: int
     string_compact: int
 
+    tuple_items: int = 24
+
     generator_qualname: int
     generator_state: int | None
     """Frame state, one signed byte; 3.10 has it in the frame."""
@@ -43,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     frame_instruction: int = 56
     """3.10: ``f_lasti`` in code units; later a pointer into the code."""
     frame_stack: int = 64
-    """3.10: depth of the value stack; 3.11 to 3.13: index of its top in the locals."""
+    """3.10: depth of the value stack; 3.11 to 3.13: index of its top in the locals; 3.14: pointer to its top."""
     frame_locals: int = 72
     frame_value_stack: int | None = None
     frame_state: int | None = None
@@ -74,7 +76,17 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     resume: tuple[int, ...] = ()
     """3.11, 3.12: codes of RESUME and what may stand in its place; 3.10: YIELD_FROM."""
     registries: tuple[str, ...]
-    """Names in ``asyncio.tasks`` that hold the tasks."""
+    """Names in ``asyncio.tasks`` that hold the tasks; 3.14 has most of them in lists of its own, see `TaskLists`."""
+
+
+class TaskLists(msgspec.Struct, frozen=True, kw_only=True):
+    """Where ``_asyncio`` of 3.14 chains its tasks, from the ``_AsyncioDebug`` table that stands in that module's data."""
+
+    task_node: int
+    interp_head: int
+    thread_task: int
+    """The task that a thread executes."""
+    thread_head: int
 
 
 LAYOUTS: dict[tuple[int, int], Layout] = {
@@ -199,6 +211,36 @@ LAYOUTS: dict[tuple[int, int], Layout] = {
         awaiting=-1,
         registries=("_scheduled_tasks", "_eager_tasks"),
     ),
+    (3, 14): Layout(
+        version=(3, 14),
+        runtime_interpreters=808,
+        interp_next=7272,
+        interp_modules=7688,
+        interp_threads=7344,
+        thread_ident=152,
+        thread_native=160,
+        type_cached_keys=880,
+        string_ascii=40,
+        string_compact=56,
+        tuple_items=32,
+        generator_qualname=32,
+        generator_state=67,
+        generator_frame=72,
+        frame_code=0,
+        frame_locals=80,
+        code_first_line=68,
+        code_start=208,
+        future_state=104,
+        future_size=112,
+        task_size=168,
+        task_waiter=120,
+        task_coroutine=128,
+        task_name=136,
+        created=(-3,),
+        suspended=(-2, -1),
+        awaiting=-1,
+        registries=("_scheduled_tasks", "_eager_tasks"),
+    ),
 }
 
 COOKIE = b"xdebugpy"
@@ -211,6 +253,33 @@ DEBUG_OFFSETS = {
         "interp_threads": 72,
         "interp_modules": 88,
         "thread_native": 200,
-    }
+    },
+    (3, 14): {
+        "runtime_interpreters": 40,
+        "interp_next": 64,
+        "interp_threads": 72,
+        "interp_modules": 96,
+        "thread_next": 192,
+        "thread_ident": 216,
+        "thread_native": 224,
+        "frame_code": 264,
+        "frame_instruction": 272,
+        "frame_locals": 280,
+        "frame_stack": 296,
+        "code_file": 320,
+        "code_qualname": 336,
+        "code_lines": 344,
+        "code_first_line": 352,
+        "code_local_names": 368,
+        "code_start": 384,
+        "string_ascii": 640,
+        "generator_frame": 680,
+        "generator_state": 688,
+    },
 }
 """Field to its place inside ``_Py_DebugOffsets``, which stands at the start of ``_PyRuntime``."""
+INTERPRETER_SIZE = 48
+"""Word of ``_Py_DebugOffsets`` with the size of the interpreter state: 3.14."""
+ASYNCIO_DEBUG_WORDS = 13
+"""Of ``_AsyncioDebug``: task size, name, awaited by, is task, awaited by is set, coroutine, node; interpreter size, head;
+thread size, loop, task, head."""

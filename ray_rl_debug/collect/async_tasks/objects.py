@@ -171,7 +171,7 @@ class Objects:
         kind = self.type_at(type_address)
         if kind is None or not kind.flags & (IS_LIST | IS_TUPLE) or length < 0:
             raise BadRead("no list or tuple")
-        start = address + 24 if kind.flags & IS_TUPLE else self.memory.word(address + 24)
+        start = address + self.layout.tuple_items if kind.flags & IS_TUPLE else self.memory.word(address + 24)
         return self.memory.words(start, min(length, limit)) if length else ()
 
     def set_items(self, address: int) -> tuple[list[int], bool]:

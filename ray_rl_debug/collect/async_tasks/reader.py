@@ -149,7 +149,9 @@ class _Reading:
         if self._refused is not None:
             return found or None, _gap(self._pid, gaps.ASYNC_UNREAD, self._refused)
         if self._is_cut:
-            return found, _gap(self._pid, gaps.TRUNCATED, f"more than {self._max_tasks}")
+            return found, _gap(self._pid, gaps.TRUNCATED, f"more than {self._max_tasks}, or their list changed faster than it can be read")
+        if self._unread > max(3, len(found) // 20):
+            return found, _gap(self._pid, gaps.ASYNC_UNREAD, f"{self._unread} tasks made no sense, or changed faster than they can be read")
         return found, None
 
 

@@ -11,11 +11,20 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.async_tasks.elf import Image, find_python
-from ray_rl_debug.collect.async_tasks.layout import COOKIE, DEBUG_OFFSETS, FREE_THREADED, LAYOUTS, Layout
+from ray_rl_debug.collect.async_tasks.layout import (
+    ASYNCIO_DEBUG_WORDS,
+    COOKIE,
+    DEBUG_OFFSETS,
+    FREE_THREADED,
+    INTERPRETER_SIZE,
+    LAYOUTS,
+    Layout,
+    TaskLists,
+)
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory
 from ray_rl_debug.collect.async_tasks.objects import Objects
 
-MAX_INTERPRETERS, MAX_THREADS = 64, 65536
+MAX_INTERPRETERS, MAX_THREADS, MAX_MODULE = 64, 65536, 1 << 23
 GLIBC_TID = 720
 """Where glibc on x86-64 keeps the thread id behind a ``pthread_t``; used for 3.10 only, and only when it is a thread of the process."""
 _NAMED_VERSION = re.compile(r"python3\.(\d+)")
@@ -28,8 +37,9 @@ class Unsupported(Exception):
 class Runtime:
     """An attached interpreter process."""
 
-    def __init__(self, memory: Memory, image: Image, objects: Objects, interpreters: tuple[int, ...]) -> None:
-        self.memory, self.image, self.objects, self.layout, self.interpreters = memory, image, objects, objects.layout, interpreters
+    def __init__(self, memory: Memory, image: Image, runtime: int, objects: Objects, interpreters: tuple[int, ...]) -> None:
+        self.memory, self.image, self.runtime, self.objects, self.layout = memory, image, runtime, objects, objects.layout
+        self.interpreters = interpreters
 
     def modules(self, interpreter: int, names: Iterable[str]) -> dict[str, int]:
         """The ``__dict__`` of those of these modules that are imported."""
@@ -42,17 +52,44 @@ class Runtime:
     def threads(self, interpreter: int) -> dict[int, int | None]:
         """Native id, as the target sees it, of each ``pthread_t`` that runs Python; None where this version does not keep it."""
         found: dict[int, int | None] = {}
-        at = self.memory.word(interpreter + self.layout.interp_threads)
-        for _ in range(MAX_THREADS):
-            if not at:
-                break
-            native = self.layout.thread_native
+        native = self.layout.thread_native
+        for at in self.thread_states(interpreter):
             ident = self.memory.word(at + self.layout.thread_ident)
-            if ident in found:
-                break
             found[ident] = self.memory.word(at + native) if native is not None else self._tid_of_glibc(ident)
-            at = self.memory.word(at + self.layout.thread_next)
         return found
+
+    def thread_states(self, interpreter: int) -> list[int]:
+        """Addresses of the interpreter's thread states."""
+        found: dict[int, None] = {}
+        at = self.memory.word(interpreter + self.layout.interp_threads)
+        while at and at not in found and len(found) < MAX_THREADS:
+            found[at] = None
+            at = self.memory.word(at + self.layout.thread_next)
+        return list(found)
+
+    def task_lists(self) -> TaskLists | None:
+        """Where 3.14 chains its tasks; None in other versions.
+
+        Raises:
+            Unsupported: the table was not found.
+        """
+        if self.layout.version < (3, 14):
+            return None
+        size = self.memory.word(self.runtime + INTERPRETER_SIZE)
+        start = struct.pack("<Q", self.layout.task_size)
+        places = [m for m in self.memory.mappings if "/_asyncio." in m.path] or [m for m in self.memory.mappings if m.path == self.image.path]
+        for place in places:
+            try:
+                data = self.memory.read(place.start, min(place.end - place.start, MAX_MODULE))
+            except BadRead:
+                continue
+            at = data.find(start)
+            while 0 <= at <= len(data) - 8 * ASYNCIO_DEBUG_WORDS:
+                words = struct.unpack_from(f"<{ASYNCIO_DEBUG_WORDS}Q", data, at)
+                if words[7] == size and all(w < words[0] for w in words[1:7]) and words[8] < size and all(w < words[9] < 1 << 16 for w in words[10:]):
+                    return TaskLists(task_node=words[6], interp_head=words[8], thread_task=words[11], thread_head=words[12])
+                at = data.find(start, at + 8)
+        raise Unsupported("the list of tasks of this build was not found")
 
     def _tid_of_glibc(self, ident: int) -> int | None:
         try:
@@ -78,7 +115,7 @@ def attach(memory: Memory) -> Runtime | None:
     layout = _own_offsets(memory, runtime, LAYOUTS[version])
     objects = Objects(memory, layout)
     interpreters = tuple(_interpreters(memory, runtime, layout))
-    found = Runtime(memory, image, objects, interpreters)
+    found = Runtime(memory, image, runtime, objects, interpreters)
     if not any(_is_confirmed(found, interpreter) for interpreter in interpreters):
         raise Unsupported(f"the layout of CPython {version[0]}.{version[1]} does not fit this build, or it is just starting")
     return found

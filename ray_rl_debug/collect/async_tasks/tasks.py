@@ -41,7 +41,7 @@ class Interpreter:
 
     def __init__(self, runtime: Runtime, address: int, pid: int, proc: Path, native: Mapping[int, int]) -> None:
         self._runtime, self._memory, self._objects, self._layout = runtime, runtime.memory, runtime.objects, runtime.layout
-        self._native = native
+        self._address, self._native = address, native
         modules = runtime.modules(address, ["asyncio.tasks", "_asyncio"])
         self.has_asyncio = "asyncio.tasks" in modules
         self._module = modules.get("asyncio.tasks", 0)
@@ -49,6 +49,7 @@ class Interpreter:
             return
         self._kinds = self._find_kinds(modules.get("_asyncio", 0))
         self._threads = runtime.threads(address)
+        self._lists = runtime.task_lists() if self._kinds.task else None
         self._loops: dict[int, int | None] = {}
         self.chains = Chains(runtime)
         self._ends = Ends(self.chains, self._kinds, Descriptors(self.chains, pid, proc))
@@ -90,12 +91,38 @@ class Interpreter:
             else:
                 continue
             complete = complete and whole
+        for head in self._heads():
+            complete = self._add_chained(head, found, limit) and complete
         addresses = [a for a in found if a and not a & 7]
         return addresses[:limit], complete and len(addresses) <= limit
+
+    def _heads(self) -> list[int]:
+        """3.14: where the lists of tasks of each thread, and of threads that ended, begin."""
+        lists = self._lists
+        if lists is None:
+            return []
+        return [self._address + lists.interp_head, *(state + lists.thread_head for state in self._runtime.thread_states(self._address))]
+
+    def _add_chained(self, head: int, found: dict[int, None], limit: int) -> bool:
+        """Add the tasks of one list; False when it is longer, or changes while it is read."""
+        assert self._lists is not None
+        at = self._memory.word(head)
+        for _ in range(limit + 1):
+            if at == head or not at:
+                return True
+            task = at - self._lists.task_node
+            if not self._kinds.is_task(self._objects.type_of(task)):
+                return False
+            found[task] = None
+            at = self._memory.word(at)
+        return False
 
     def current(self) -> frozenset[int]:
         """Tasks that a loop executes at this moment."""
         try:
+            if self._lists is not None:
+                place = self._lists.thread_task
+                return frozenset(self._memory.word(state + place) for state in self._runtime.thread_states(self._address))
             table = self._objects.lookup(self._module, ["_current_tasks"]).get("_current_tasks", 0)
             return frozenset(value for _, value in self._objects.dict_items(table))
         except BadRead:
@@ -185,7 +212,7 @@ class Interpreter:
         held: list[int] = []
         for i, link in enumerate(links):
             try:
-                owners = [owner for word in self.chains.stack(link) if (owner := self._exit_owner(word))]
+                owners = self._owners(self.chains.stack(link))
                 inner = links[i + 1] if owners and i + 1 < len(links) else None
                 if inner is not None and self._is_taking(inner, owners[-1]):
                     owners.pop()
@@ -193,6 +220,23 @@ class Interpreter:
                 continue
             held += owners
         return tuple(held)
+
+    def _owners(self, stack: tuple[int, ...]) -> list[int]:
+        """Objects whose ``__aexit__`` stands on a value stack: as a bound method, in 3.14 also as the function followed by its object."""
+        found = []
+        for i, word in enumerate(stack):
+            kind = self._objects.type_name(word)
+            if kind == "method":
+                function, owner = self._memory.words(word + METHOD_FUNCTION, 2)
+                if self._objects.type_name(function) != "function":
+                    continue
+            elif kind == "function" and i + 1 < len(stack) and self._lists is not None:
+                function, owner = word, stack[i + 1]
+            else:
+                continue
+            if self._objects.string(self._memory.word(function + FUNCTION_NAME)) == "__aexit__":
+                found.append(owner)
+        return found
 
     def _is_taking(self, inner: Link, owner: int) -> bool:
         """Does a frame still wait to enter, or has it given back what it entered for as long as it waits?"""
@@ -205,15 +249,6 @@ class Interpreter:
             return self._objects.attribute(owner, "_lock") or owner if self._objects.type_name(owner) == "Condition" else owner
         except BadRead:
             return owner
-
-    def _exit_owner(self, word: int) -> int:
-        """The object whose bound ``__aexit__`` stands at an address; 0 for anything else."""
-        if not word or word & 7 or self._objects.type_name(word) != "method":
-            return 0
-        function, owner = self._memory.words(word + METHOD_FUNCTION, 2)
-        if self._objects.type_name(function) != "function":
-            return 0
-        return owner if self._objects.string(self._memory.word(function + FUNCTION_NAME)) == "__aexit__" else 0
 
 
 def _shortened(frames: list[AwaitFrame]) -> tuple[AwaitFrame, ...]:
