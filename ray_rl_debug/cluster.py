@@ -215,12 +215,12 @@ class _Capture:
         silent = probe_raylets(alive, deadline_s=min(2.0, left))
         names = _unique_names(alive)
         for node_id, why in silent.items():
-            if why is not None:
-                seen = "; its processes were looked at all the same" if node_id in self._nodes else ""
-                self._gaps.append(Gap(id=gaps.RAYLET_SILENT, where=names[node_id], what="an answer of its raylet", reason=why + seen))
+            if why is not None and node_id in self._nodes and node_id not in self._looked:
+                self._gaps.append(Gap(id=gaps.RAYLET_SILENT, where=names[node_id], what="an answer of its raylet", reason=why))
         stores = read_object_stores([n for n in alive if silent.get(n.node_id) is None], deadline_s=min(2.0, left))
         after, mute = read_core_workers(state, deadline_s=min(2.0, left))
-        self._gaps += mute
+        known = {f"pid {w.pid}" for w in first.workers}
+        self._gaps += (g for g in mute if g.where in known)  # a worker that came and went in between is nobody's business
         return msgspec.structs.replace(state, object_store=stores), finish_core_workers(before, after)
 
     def _tell_silent(self, alive: Iterable[RayNode]) -> None:

@@ -86,7 +86,7 @@ class Driver:
             if message is None:
                 self._said.put(Ended(f"our Ray driver ended: {self._last_words()}"))
                 return
-            self._said.put(message)  # type: ignore[arg-type]
+            self._said.put(message)
 
     def _last_words(self) -> str:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -83,11 +84,11 @@ def pack(value: msgspec.Struct) -> bytes:
     return struct.pack("<I", len(body)) + body
 
 
-def read_message(read: Callable[[int], bytes], kind: type | object = Message) -> msgspec.Struct | None:
+def read_message(read: Callable[[int], bytes], kind: Any = Message) -> Any:
     """The next message from a reader of exactly n bytes; None at the end of the stream."""
     head = read(4)
     if len(head) < 4:
         return None
     (length,) = struct.unpack("<I", head)
     body = read(length) if length <= MAX_MESSAGE_BYTES else b""
-    return msgspec.msgpack.decode(body, type=kind) if len(body) == length else None  # type: ignore[no-any-return, call-overload]
+    return msgspec.msgpack.decode(body, type=kind) if len(body) == length else None

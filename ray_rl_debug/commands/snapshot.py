@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +17,9 @@ from ray_rl_debug.commands.options import exit_code, progress, rendering, save, 
 from ray_rl_debug.errors import EXIT_INTERRUPTED, UsageError
 from ray_rl_debug.gaps import NO_RAY_TABLES_IN_FILE
 from ray_rl_debug.snapshot import Gap, Snapshot
+
+if TYPE_CHECKING:
+    from ray_rl_debug.collect.options import CollectOptions
 
 EPILOG = """\b
 Examples:
@@ -25,11 +32,11 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
+@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here. With --here: of its raylets here.")
 @click.option("--here", is_flag=True, help="This node only, without Ray: works when Ray does not.")
 @click.option("--pid", "pids", type=click.IntRange(min=1), multiple=True, help="Only this process and its descendants (implies --here); repeatable.")
 @click.option("--job", "job_id", metavar="ID", help="Only this Ray job.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for the whole capture.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds beyond the sampling.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
 @click.option("--native", is_flag=True, help="Also C++ frames: slower, stops each process a little longer.")
@@ -54,21 +61,19 @@ def snapshot(
 
     Needs nothing prepared in the job; no process is left stopped.
     """
-    if address and (here or pids):
-        raise UsageError("--address asks for a cluster, --here and --pid for this node only", hint="give one of them")
+    if address and pids:
+        raise UsageError("--address asks for a cluster, --pid for processes of this node", hint="give one of them")
     from ray_rl_debug.collect.options import CollectOptions
 
-    collect = CollectOptions(samples=samples, interval_s=interval_s, native=native, pids=pids, job_id=job_id, timeout_s=timeout_s)
+    given = address if here else None
+    if given is not None:
+        from ray_rl_debug.ray_address import find_address
+
+        given = find_address(given, {})
+    collect = CollectOptions(samples=samples, interval_s=interval_s, native=native, pids=pids, job_id=job_id, timeout_s=timeout_s, gcs_address=given)
     show = progress(quiet)
-    interrupted = False
-    try:
-        taken = _capture_here(collect, show) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show)
-    except KeyboardInterrupt as e:
-        # The gatherer attaches what had arrived when Ctrl-C came.
-        partial = getattr(e, "snapshot", None)
-        if not isinstance(partial, Snapshot):
-            raise
-        taken, interrupted = partial, True
+    with stop_on_interrupt(show) as stop:
+        taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
     if output is not None:
         save_snapshot(output, taken)
     from ray_rl_debug.diagnose import diagnose
@@ -78,24 +83,50 @@ def snapshot(
         save(output, report, None)
         show(f"saved {output}/snapshot.json.gz, report.json, report.txt")
     show_report(report, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
-    return EXIT_INTERRUPTED if interrupted else exit_code(report)
+    return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
 
 
-def _capture_cluster(address: str | None, job_id: str | None, collect: object, timeout_s: float, show: Callable[..., None]) -> Snapshot:
+@contextlib.contextmanager
+def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C sets; the second one ends the command as usual."""
+    stop = threading.Event()
+
+    def interrupt(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        show("interrupted: ending with what was gathered (once more drops it)")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _capture_cluster(
+    address: str | None, job_id: str | None, collect: CollectOptions, timeout_s: float, show: Callable[..., None], stop: threading.Event
+) -> Snapshot:
     from ray_rl_debug.cluster import ClusterOptions, take_snapshot
-    from ray_rl_debug.collect.options import CollectOptions
 
-    assert isinstance(collect, CollectOptions)
-    return take_snapshot(ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s), progress=show)
+    options = ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s)
+    return take_snapshot(options, progress=show, stop=stop)
 
 
-def _capture_here(collect: object, show: Callable[..., None], *, clock: Callable[[], float] = time.time) -> Snapshot:
+def _capture_here(collect: CollectOptions, show: Callable[..., None], stop: threading.Event, *, clock: Callable[[], float] = time.time) -> Snapshot:
     from ray_rl_debug.collect.node import collect_node
-    from ray_rl_debug.collect.options import CollectOptions
 
-    assert isinstance(collect, CollectOptions)
     taken_time_s = clock()
-    node = collect_node(collect, progress=show)
+    node = collect_node(collect, progress=show, stop=stop)
+    options: dict[str, str | int | float | bool] = {
+        "here": True,
+        "samples": collect.samples,
+        "interval_s": collect.interval_s,
+        "native": collect.native,
+    }
     return Snapshot(
         tool_version=__version__,
         taken_time_s=taken_time_s,
@@ -110,5 +141,5 @@ def _capture_here(collect: object, show: Callable[..., None], *, clock: Callable
                 remedy="rayrl-debug snapshot",
             ),
         ),
-        options={"here": True, "samples": collect.samples, "interval_s": collect.interval_s, "native": collect.native},
+        options={**options, "interrupted": True} if stop.is_set() else options,
     )

@@ -74,6 +74,8 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
         available_ = pool.submit(call, "available resources", lambda: _available(channel, deadline_s))
 
     ours = {j.job_id.hex() for j in jobs_.result() or () if _namespace(j) == OUR_NAMESPACE}
+    own_workers = {a.address.worker_id for a in actors_.result() or () if a.job_id.hex() in ours or a.ray_namespace == OUR_NAMESPACE}
+    own_drivers = {(j.driver_ip_address, j.driver_pid) for j in jobs_.result() or () if j.job_id.hex() in ours}
     no_tasks: tuple[tuple[RayTask, ...], tuple[TaskHistory, ...], int] = ((), (), 0)
     tasks, history, dropped = tasks_.result() or no_tasks
     available = available_.result() or {}
@@ -83,13 +85,17 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
         nodes=tuple(_node(n, available.get(n.node_id.hex())) for n in nodes),
         jobs=tuple(_job(j) for j in jobs_.result() or () if j.job_id.hex() not in ours),
         actors=tuple(_actor(a) for a in actors_.result() or () if a.job_id.hex() not in ours and a.ray_namespace != OUR_NAMESPACE),
-        workers=tuple(_worker(w) for w in workers_.result() or () if w.job_id.hex() not in ours),
+        workers=tuple(_worker(w) for w in workers_.result() or () if not _is_ours(w, own_workers, own_drivers)),
         tasks=tuple(t for t in tasks if t.job_id not in ours),
         tasks_dropped=dropped,
         history=history,
         placement_groups=tuple(_group(g) for g in groups_.result() or ()),
     )
     return state, tuple(found)
+
+
+def _is_ours(w: Any, own_workers: set[bytes], own_drivers: set[tuple[str, int]]) -> bool:
+    return w.worker_address.worker_id in own_workers or (w.worker_address.ip_address, w.pid) in own_drivers
 
 
 def _fill(message: Any, **fields: Any) -> Any:

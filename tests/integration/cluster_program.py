@@ -1,0 +1,27 @@
+"""Raylets on this machine, until standard input closes: ``cluster_program.py FOLDER NODES [dashboard]``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+
+def main() -> None:
+    folder, count, *more = sys.argv[1:]
+    # Ray writes the address file into RAY_TMPDIR/ray, which must be there
+    os.environ["RAY_TMPDIR"] = folder
+    temp = os.path.join(folder, "ray")
+    os.makedirs(temp, exist_ok=True)
+    from ray.cluster_utils import Cluster
+
+    shared = {"num_cpus": 2, "object_store_memory": 80 << 20}
+    cluster = Cluster(initialize_head=True, head_node_args={**shared, "include_dashboard": "dashboard" in more, "temp_dir": temp})
+    nodes = [cluster.head_node, *(cluster.add_node(**shared) for _ in range(int(count) - 1))]
+    print(json.dumps({"address": cluster.address, "raylets": [n.all_processes["raylet"][0].process.pid for n in nodes]}), flush=True)
+    sys.stdin.read()
+    cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()
