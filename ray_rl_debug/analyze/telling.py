@@ -117,6 +117,8 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
     if thread.active and (kernel is None or kernel.state == "R"):
         score += 2
     if thread.name and not main and not executing and _is_service(thread.name):
+        if place.kind in (Kind.EVENT, Kind.QUEUE, Kind.SLEEP):
+            return -1  # between two beats
         score -= 8
     return score
 

@@ -43,7 +43,8 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     sources = {e.source for e in known}
     targets: dict[str, set[str]] = {}
     for edge in known:
-        targets.setdefault(edge.source, set()).add(edge.target)
+        if edge.why != "socket":  # the server that a producer waits for may well live in the poller's process
+            targets.setdefault(edge.source, set()).add(edge.target)
     for one in view:
         polls = is_poller(one)
         if polls is False:
@@ -75,7 +76,8 @@ def _may_produce(other: Seen, poller: Seen) -> bool:
     method = other.identity.method
     running = bool(other.core and other.core.running_task_ids) or (method is not None and not method.startswith("__init__"))
     pending = any(t.awaited is not None and t.awaited.kind != "sleep" for t in other.process.async_tasks or ())
-    return running or pending
+    works = other.process.kind in ("child", "named") and not other.is_idle and other.place is not None and bool(other.place.path)
+    return running or pending or works
 
 
 def _doing(producer: Seen) -> str:

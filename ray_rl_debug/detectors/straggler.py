@@ -39,7 +39,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if verdict.certainty is None:
             continue
         ranks = scene.waiting_ranks(one)
-        doing = f"is busy {one.at()}" if one.motion is Motion.BUSY else f"stands {one.at()}"
+        doing = f"is busy {one.at()}" if one.motion is Motion.BUSY else one.at()
         certainty = verdict.certainty
         if not one.threads:
             doing = "is absent: " + counts[0].text if counts else doing
