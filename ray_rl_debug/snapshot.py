@@ -344,6 +344,7 @@ class RasCommunicator(Fact, frozen=True, kw_only=True):
 
     hash: str
     size: int
+    """0 where it is not known."""
     ranks: tuple[RasRank, ...] = ()
     missing: tuple[RasRank, ...] = ()
 

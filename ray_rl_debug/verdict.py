@@ -32,6 +32,9 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 
 
 def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
+    if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
+        summary = "the ranks' collectives went on between their Flight Recorder dumps: nobody hangs, or the dumps are of different times"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     seen = [s for s in scene.view if s.process.kind in ("ray-worker", "driver", "named", "child")]
     moving = [s for s in seen if s.motion in (Motion.MOVING, Motion.BUSY)]
     awaited = [one for _, one in scene.process_roots()]
@@ -42,9 +45,6 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
     if not seen:
         return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
-    if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
-        summary = "the ranks' collectives went on between their Flight Recorder dumps: nobody hangs, or the dumps are of different times"
-        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     blind = [g for g in all_gaps if g.id in _BLINDING]
     if moving:
         summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"

@@ -28,7 +28,7 @@ class RasWorld(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         one = self.result.communicator
-        return f"NCCL communicator {one.hash.split('/')[0]} of {one.size} ranks"
+        return f"NCCL communicator {one.hash.split('/')[0]}" + (f" of {one.size} ranks" if one.size else "")
 
     @property
     def certainty(self) -> Certainty:
@@ -72,14 +72,11 @@ def ras_edges(view: View, worlds: Sequence[RasWorld]) -> Iterator[Edge]:
         result = world.result
         if not result.is_trouble:
             continue
-        culprits = result.lost if result.kind == "lost" else result.behind
-        for waiter in result.ahead:
-            source = world.members.get(waiter)
-            one = view.seen.get(source) if source is not None else None
-            if waiter in culprits or one is None or one.is_stopped or one.motion is Motion.MOVING:
-                continue
-            for target in culprits:
-                aim = world.members.get(target)
-                if aim is not None:
-                    evidence = f"rank {target} of {world.name} {result.text(target)}"
-                    yield Edge(source=one.key, target=aim, why=result.op or "NCCL", evidence=evidence, certainty=Certainty.LIKELY)
+        aims = {r: world.members[r] for r in (result.lost if result.kind == "lost" else result.behind) if r in world.members}
+        sources = [view.seen[k] for r in result.ahead if r not in aims and (k := world.members.get(r)) is not None and k in view.seen]
+        # The text form names only the ranks in trouble: then the communicator as a whole waits.
+        waiting = [s.key for s in sources if not s.is_stopped and s.motion is not Motion.MOVING] if sources else [f"comm:{world.name}"]
+        for source in waiting:
+            for target, aim in aims.items():
+                evidence = f"rank {target} of {world.name} {result.text(target)}"
+                yield Edge(source=source, target=aim, why=result.op or "NCCL", evidence=evidence, certainty=Certainty.LIKELY)

@@ -187,10 +187,11 @@ class _Told:
             for op, value, n in self._unlisted:
                 if n == count:
                     self.ranks.update({r: _with(self.ranks.get(r, RasRank(rank=r)), op, value) for r in others})
+        known = size if self.ranks else 0  # of one that lacks ranks the text does not say how many there are
         missing = tuple(
             msgspec.structs.replace(r, status="dead") if (r.host or "", r.pid or 0) in dead else r for _, r in sorted(self.missing.items())
         )
-        return RasCommunicator(hash=f"0x{name.lstrip('0')}", size=size, ranks=tuple(r for _, r in sorted(self.ranks.items())), missing=missing)
+        return RasCommunicator(hash=f"0x{name.lstrip('0')}", size=known, ranks=tuple(r for _, r in sorted(self.ranks.items())), missing=missing)
 
 
 def _value(found: re.Match[str]) -> int | str:

@@ -89,12 +89,13 @@ def _lost(scene: Scene) -> Iterator[Found]:
         if not roots:
             continue
         ranks = [gone[node] for node in roots]
+        left = f"; {len(world.result.ahead)} ranks are left" if world.result.ahead else ""
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
             world.certainty,
-            f"rank {', '.join(map(str, ranks[:6]))} of {world.name} {world.result.text(ranks[0])}; {len(world.result.ahead)} ranks are left",
+            f"rank {', '.join(map(str, ranks[:6]))} of {world.name} {world.result.text(ranks[0])}{left}",
             who=[scene.who(node) for node in roots],
             evidence=ras_evidence(world, ranks),
             remedy=[

@@ -9,16 +9,20 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import codec, gaps, report, snapshot
+from ray_rl_debug.collect.ras_format import is_ras
+from ray_rl_debug.collect.redact import redact
 from ray_rl_debug.errors import UnreadableFileError
-from ray_rl_debug.imports import faulthandler, pyspy_json, pyspy_text, pystack_text
 from ray_rl_debug.imports.build import FileDumps, build
-from ray_rl_debug.imports.dump import Dump
+from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
+from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
+from ray_rl_debug.imports.stacks import read_stacks
 from ray_rl_debug.merge import merge_snapshots
 from ray_rl_debug.report import Report
 from ray_rl_debug.snapshot import Gap, Snapshot
 
 MAX_TEXT_BYTES = 64 << 20
 """Stacks of 1,000 processes are some MB; a file that is larger is a log with stacks in it, read from its beginning."""
+MAX_WHOLE_BYTES = 1 << 30
 MAX_FILES = 10_000
 _SAVED = ("snapshot.json.gz", "snapshot.json")
 
@@ -39,10 +43,12 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
     snapshots: list[Snapshot] = []
     reports: list[Report] = []
     dumps: list[FileDumps] = []
+    counters: list[CounterFile] = []
+    logs: list[LogFile] = []
     troubles: list[Gap] = []
     for path, node in _files(paths):
         try:
-            found = _read(path, node, limit, troubles)
+            found = _read(path, node, limit, troubles, logs)
         except UnreadableFileError as e:
             troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what="this file", reason=str(e)))
             continue
@@ -50,12 +56,16 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
             snapshots.append(found)
         elif isinstance(found, Report):
             reports.append(found)
-        else:
+        elif isinstance(found, CounterFile):
+            counters.append(found)
+        elif found is not None:
             dumps.append(found)
     if dumps:
         snapshots.append(build(_one_format(dumps)))
-    if snapshots:
-        merged = merge_snapshots(snapshots)
+    if snapshots or counters or logs:
+        merged = merge_snapshots(snapshots) if snapshots else None
+        merged = add_counters(merged, counters) if counters else merged
+        merged = add_logs(merged, logs) if logs or merged is None else merged
         return Loaded(snapshot=msgspec.structs.replace(merged, gaps=(*merged.gaps, *troubles)))
     if reports:
         return Loaded(report=max(reports, key=lambda r: r.taken_time_s or 0.0))
@@ -84,7 +94,8 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def _read(path: Path, node: str, limit: int, troubles: list[Gap]) -> Snapshot | Report | FileDumps:
+def _read(path: Path, node: str, limit: int, troubles: list[Gap], logs: list[LogFile]) -> Snapshot | Report | FileDumps | CounterFile | None:
+    """What the file holds; None when it is a log, whose known errors are in ``logs`` then."""
     try:
         if not path.is_file():
             raise UnreadableFileError("not a regular file")
@@ -94,43 +105,63 @@ def _read(path: Path, node: str, limit: int, troubles: list[Gap]) -> Snapshot | 
     except OSError as e:
         raise UnreadableFileError(f"cannot be read: {e.strerror}") from e
     if data.startswith(b"\x1f\x8b"):
-        data = codec.inflate(path.read_bytes())
+        data = codec.inflate(_whole(path, data, limit))
     head = data[:4096].lstrip()
+    if head[:1] in (b"{", b"\x80") or is_ras(data):
+        data = codec.inflate(_whole(path, data, limit))
+        counted = None if _is_ours(data) else read_counters(data, path, node, time_s)
+        if counted is not None:
+            return counted
     if head.startswith(b"{"):
-        return _ours(path, data if len(data) <= limit else path.read_bytes())
+        return _ours(path, data)
     if not head:
         raise UnreadableFileError("empty")
     if b"\x00" in head:
         raise UnreadableFileError("binary data, no stacks")
+    log = read_log(path, node)
+    logs += [log] if log is not None else []
     if len(data) > limit:
-        troubles.append(Gap(id=gaps.TRUNCATED, where=path.name, what=f"what comes after {limit >> 20} MiB", reason="files are read up to this size"))
+        if log is None:
+            what = f"what comes after {limit >> 20} MiB"
+            troubles.append(Gap(id=gaps.TRUNCATED, where=path.name, what=what, reason="files are read up to this size"))
         data = data[: data.rfind(b"\n", 0, limit) + 1 or limit]
-    dumps = _stacks(data)
-    if not dumps:
-        raise UnreadableFileError("no stacks of py-spy, pystack or faulthandler in it")
-    return FileDumps(node=node, stem=path.name.rsplit(".", 1)[0], time_s=time_s, dumps=dumps)
+    found = read_stacks(data, path, node, time_s, troubles)
+    if found is None and log is None:
+        raise UnreadableFileError(_nothing(data))
+    return found
+
+
+def _nothing(data: bytes) -> str:
+    """Why a text is of no use; tools that got no stacks write one line instead, which says why."""
+    lines = data.decode("utf-8", "replace").strip().splitlines()
+    said = f"; it says: {redact(lines[0][:150])}" if len(lines) == 1 else ""
+    return f"no stacks of py-spy, pystack or faulthandler in it, and no known error{said}"
+
+
+def _whole(path: Path, data: bytes, limit: int) -> bytes:
+    """All of a file of which one block is read; dumps and snapshots make no sense in parts.
+
+    Raises:
+        UnreadableFileError: it is larger than a snapshot may be.
+    """
+    if len(data) <= limit:
+        return data
+    if path.stat().st_size > MAX_WHOLE_BYTES:
+        raise UnreadableFileError(f"larger than {MAX_WHOLE_BYTES >> 20} MiB")
+    return path.read_bytes()
+
+
+def _is_ours(data: bytes) -> bool:
+    # The schema is the first field of both documents.
+    return any(schema.encode() in data[:200] for schema in (report.SCHEMA, snapshot.SCHEMA))
 
 
 def _ours(path: Path, data: bytes) -> Snapshot | Report:
-    data = codec.inflate(data)
-    # The schema is the first field of both documents.
     if report.SCHEMA.encode() in data[:200]:
         return codec.decode_report(data)
-    if snapshot.SCHEMA.encode() not in data[:200] and path.suffix == ".json":
-        raise UnreadableFileError("JSON, but neither a snapshot nor a report nor py-spy's")
+    if not _is_ours(data) and path.suffix == ".json":
+        raise UnreadableFileError("JSON, but neither a snapshot nor a report nor py-spy's, Flight Recorder's or NCCL's")
     return codec.decode_snapshot(data)
-
-
-def _stacks(data: bytes) -> list[Dump]:
-    if data.lstrip()[:1] == b"[" and data.lstrip()[1:50].lstrip()[:1] in (b"{", b"]", b""):
-        return pyspy_json.read(data)
-    text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
-    lines = text.splitlines()
-    if pystack_text.is_pystack(text):
-        return pystack_text.read(lines)
-    if faulthandler.is_faulthandler(text):
-        return faulthandler.read(lines)
-    return pyspy_text.read(lines)
 
 
 def _one_format(files: Iterable[FileDumps]) -> list[FileDumps]:

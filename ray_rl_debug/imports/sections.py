@@ -1,0 +1,19 @@
+"""Files of torch's debug server: the answers of all ranks one below the other, each under ``=== Rank 3: host:port ===``."""
+
+from __future__ import annotations
+
+import re
+
+_HEAD = re.compile(r"^=== Rank (\d{1,6}): .* ===\s*$", re.MULTILINE)
+_STAMP = re.compile(r"_\d{8}_\d{6}$")
+
+
+def split_ranks(text: str) -> list[tuple[int, str]]:
+    """Rank and text of each section; empty when the text has no such heads."""
+    parts = _HEAD.split(text)
+    return [(int(rank), body) for rank, body in zip(parts[1::2], parts[2::2], strict=False)]
+
+
+def without_stamp(stem: str) -> str:
+    """``stacks_20260921_101500`` → ``stacks``: the same ranks at another moment."""
+    return _STAMP.sub("", stem)

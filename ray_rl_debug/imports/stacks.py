@@ -1,0 +1,52 @@
+"""Stacks in a text file, whichever of the forms it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug import gaps
+from ray_rl_debug.imports import faulthandler, format_stack, pyspy_json, pyspy_text, pystack_text
+from ray_rl_debug.imports.build import FileDumps
+from ray_rl_debug.imports.dump import Dump
+from ray_rl_debug.imports.sections import split_ranks, without_stamp
+from ray_rl_debug.snapshot import Gap
+
+
+def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: list[Gap]) -> FileDumps | None:
+    """The stacks of one file; None when there are none."""
+    stem = path.name.rsplit(".", 1)[0]
+    if data.lstrip()[:1] == b"[" and data.lstrip()[1:50].lstrip()[:1] in (b"{", b"]", b""):
+        dumps = pyspy_json.read(data)
+    else:
+        text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
+        sections = split_ranks(text)
+        if sections:
+            stem = without_stamp(stem)
+            dumps = _of_ranks(sections, path, troubles)
+        else:
+            dumps = _of_text(text)
+    return FileDumps(node=node, stem=stem, time_s=time_s, dumps=dumps) if dumps else None
+
+
+def _of_text(text: str) -> list[Dump]:
+    lines = text.splitlines()
+    if pystack_text.is_pystack(text):
+        return pystack_text.read(lines)
+    if faulthandler.is_faulthandler(text):
+        return faulthandler.read(lines)
+    if format_stack.is_format_stack(text):
+        return format_stack.read(lines)
+    return pyspy_text.read(lines)
+
+
+def _of_ranks(sections: list[tuple[int, str]], path: Path, troubles: list[Gap]) -> list[Dump]:
+    found = []
+    for rank, body in sections:
+        dumps = _of_text(body)
+        if not dumps:
+            said = next((line.strip() for line in body.splitlines() if line.strip()), "nothing")
+            troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what=f"stacks of rank {rank}", reason=f"it holds: {said[:120]}"))
+        found += [msgspec.structs.replace(d, label=f"rank_{rank}") for d in dumps]
+    return found
