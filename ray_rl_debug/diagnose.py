@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.analyze.graph import Root
+from ray_rl_debug.analyze.graph import Edge, Root, way_through
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.detectors import DETECTORS
@@ -92,7 +92,7 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
     finding = found.finding
     accused = {(w.node, w.pid) for w in finding.who if w.pid is not None}
     waiting: list[str] = []
-    chain = root.chain if root is not None else ()
+    chain = _chain(scene, finding, root) if root is not None else ()
     for node in sorted(found.explains):
         for edge in scene.graph.into([node]):
             if edge.source not in found.explains and edge.source not in waiting:
@@ -104,6 +104,16 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
     victims = [scene.who(n) for n in _unique(waiting)]
     victims = [v for v in victims if (v.node, v.pid) not in accused]
     return msgspec.structs.replace(finding, root=True, victims=tuple(victims), chain=tuple(scene.link(e) for e in chain))
+
+
+def _chain(scene: Scene, finding: Finding, root: Root) -> tuple[Edge, ...]:
+    """The way down to the root; in a cycle to the first one accused and once around."""
+    if root.is_cycle and finding.who:
+        first = finding.who[0]
+        accused = next((n for n in root.nodes if n in scene.view.seen and scene.who(n) == first), None)
+        if accused is not None:
+            return way_through(scene.graph, root.nodes, accused)
+    return root.chain
 
 
 def _unique(items: Iterable[str]) -> list[str]:

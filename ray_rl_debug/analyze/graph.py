@@ -146,3 +146,47 @@ def _reach_back(inside: list[str], back: Mapping[str, list[str]], best: Mapping[
             chain.append(best[(node, toward[node])])
             node = toward[node]
     return tuple(order), tuple(chain)
+
+
+def way_through(graph: Graph, inside: Iterable[str], goal: str) -> tuple[Edge, ...]:
+    """A path from the farthest waiter down to `goal`, then on around its cycle until it meets itself.
+
+    For cycles, where "the way down" alone would end at whichever member is nearest and show neither the accused nor that the ring closes.
+    Both parts are shortest paths; `inside` are the members of the cycle. Empty when nothing waits for `goal`.
+    """
+    best = {(e.source, e.target): e for e in graph.edges}
+    back: dict[str, list[str]] = defaultdict(list)
+    ahead: dict[str, list[str]] = defaultdict(list)
+    members = set(inside)
+    for source, target in best:
+        back[target].append(source)
+        if source in members and target in members:
+            ahead[source].append(target)
+    chain = list(_reach_back([goal], back, best)[1])
+    met = {e.source for e in chain} | {goal}
+    came = _breadth_first(goal, ahead)
+    closing = next((n for n in came if n in met and n != goal), None)
+    if closing is None:
+        closing = next((n for n in came if goal in ahead[n]), None)
+        ring = [best[(closing, goal)]] if closing is not None else []
+    else:
+        ring = []
+    while closing is not None and closing != goal:
+        ring.insert(0, best[(came[closing], closing)])
+        closing = came[closing]
+    return (*chain, *ring)
+
+
+def _breadth_first(start: str, ahead: Mapping[str, list[str]]) -> dict[str, str]:
+    """Nodes that can be reached from `start`, nearest first, each with the one before it."""
+    came: dict[str, str] = {}
+    frontier = [start]
+    while frontier:
+        following = []
+        for node in frontier:
+            for target in sorted(ahead.get(node, [])):
+                if target != start and target not in came:
+                    came[target] = node
+                    following.append(target)
+        frontier = following
+    return came

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_rl_debug.analyze.graph import Edge, solve
+from ray_rl_debug.analyze.graph import Edge, solve, way_through
 from ray_rl_debug.report import Certainty
 
 
@@ -47,3 +47,14 @@ def test_order_does_not_matter_and_every_waiter_reaches_a_root(pairs, random) ->
     assert solve(edges) == first
     rooted = {n for r in first.roots for n in (*r.nodes, *r.waiters)}
     assert rooted == {n for e in first.edges for n in (e.source, e.target)}
+
+
+def test_the_way_through_a_ring_passes_the_accused_and_closes() -> None:
+    graph = solve([edge("driver", "runner"), edge("runner", "a"), edge("runner", "b"), edge("a", "b"), edge("b", "a")])
+    assert [(e.source, e.target) for e in way_through(graph, ("a", "b"), "b")] == [("driver", "runner"), ("runner", "b"), ("b", "a"), ("a", "b")]
+
+
+def test_the_way_through_ends_where_it_meets_itself() -> None:
+    graph = solve([edge("driver", "runner"), edge("runner", "a"), edge("b", "a"), edge("a", "driver")])
+    way = [(e.source, e.target) for e in way_through(graph, ("driver", "runner", "a"), "a")]
+    assert way == [("driver", "runner"), ("runner", "a"), ("a", "driver")]
