@@ -7,6 +7,7 @@ from types import ModuleType
 
 from ray_rl_debug import errors, gaps
 from ray_rl_debug.detectors import DETECTORS
+from ray_rl_debug.slurm import lint, lint_rules
 
 RULES: tuple[ModuleType, ...] = DETECTORS
 EXTRA_NAMES: tuple[tuple[str, str, ModuleType], ...] = tuple(
@@ -20,6 +21,7 @@ def list_ids() -> tuple[tuple[str, str], ...]:
     found = {rule.ID: rule.NAME for rule in RULES}
     found.update({rule_id: name for rule_id, name, _ in EXTRA_NAMES})
     found.update(gaps.NAMES)
+    found.update({rule.id: rule.name for rule in lint_rules.RULES})
     found.update({kind.id: _first_sentence(kind) for kind in _errors()})
     return tuple(sorted(found.items()))
 
@@ -38,6 +40,9 @@ def explain(rule_id: str) -> str | None:
         return (
             f"{wanted} {gaps.NAMES[wanted]}\n\nA gap: something the tool tried to see and did not. The report says where, and what would open it.\n"
         )
+    fault = lint.explain(wanted)
+    if fault is not None:
+        return fault
     for kind in _errors():
         if wanted == kind.id:
             return f"{wanted} {_first_sentence(kind)}\n\nHint\n    {kind.hint}\n"

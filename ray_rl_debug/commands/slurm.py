@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, OutputError, UnreadableFileError
+
+if TYPE_CHECKING:
+    from ray_rl_debug.slurm.job import Job
 
 FRAMEWORKS = ("ray", "verl", "verl-single", "areal-ray", "areal-slurm", "attach")
 
@@ -85,11 +90,14 @@ _RAY_OPTIONS = (
 )
 
 
-def _with(options: tuple[object, ...]):  # type: ignore[no-untyped-def]
-    def add(f):  # type: ignore[no-untyped-def]
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def _with(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Command], _Command]:
+    def add(command: _Command) -> _Command:
         for option in reversed(options):
-            f = option(f)  # type: ignore[operator]
-        return f
+            command = option(command)
+        return command
 
     return add
 
@@ -127,7 +135,7 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, output: Path
     return EXIT_OK if good else EXIT_FINDINGS
 
 
-def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]):  # type: ignore[no-untyped-def]
+def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -> Job:
     from ray_rl_debug.errors import UsageError
     from ray_rl_debug.slurm.job import Job
 

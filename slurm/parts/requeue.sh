@@ -8,7 +8,6 @@ before_time_limit() {
   trap - EXIT
   (finish)
   scontrol requeue "$SLURM_JOB_ID"
-  sleep 60 # Slurm ends this script
-  exit 1
+  while sleep 1; do :; done # Slurm ends this script
 }
 trap before_time_limit USR1
