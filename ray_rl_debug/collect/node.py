@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from ray_rl_debug import __version__, gaps
+from ray_rl_debug.collect.async_tasks import AsyncRead, attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
 from ray_rl_debug.collect.discover import Discovery, discover
 from ray_rl_debug.collect.files import read_locks
@@ -34,14 +35,17 @@ from ray_rl_debug.snapshot import Doors, Gap, LogLine, Node, Process
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
+TASKS_S = 4.0
+"""For one read of the asyncio tasks of all processes; an actor with torch takes 0.05 s of one core."""
 SIDE_DEADLINE_S = 6.0
-"""For GPUs and logs, which are read beside the samples and have shorter deadlines of their own."""
+"""For GPUs, logs and asyncio tasks, which are read beside the samples and have shorter deadlines of their own."""
 
 NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, python={}, gaps=())
 NO_DOORS = Doors()
 
 T = TypeVar("T")
 Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
+NO_TASKS: dict[int, AsyncRead] | None = {}
 
 
 def collect_node(
@@ -65,10 +69,10 @@ def collect_node(
     guard = Guard()
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
-    side = ThreadPoolExecutor(2, thread_name_prefix="side")
+    side = ThreadPoolExecutor(3, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
-    side.shutdown(wait=False)
+    tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
     before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
     stacks, taken = _sample(discovery, options, clock, deadline, guard, say, ended, proc)
     window = time.monotonic() - clock
@@ -76,10 +80,12 @@ def collect_node(
     log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
     processes, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
+    processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
+    side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
     memory = guard.call("the control group", lambda: _cgroup_memory(discovery, proc), CgroupMemory())
     cure = remedy(doors)
-    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *log_gaps)]
+    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *log_gaps, *task_gaps)]
     found_gaps += [*_door_gaps(name, doors, len(processes)), *_driver_gap(name, discovery, cure), *missing]
     if taken < options.samples:
         what, why = f"{options.samples - taken} of {options.samples} samples", "interrupted" if ended.is_set() else "no time was left"
@@ -162,6 +168,35 @@ def _read_processes(before: Sequence[Before], reader: Reader, name: str, deadlin
     if quick:
         missing.append(Gap(id=gaps.TRUNCATED, where=name, what=f"sockets and files of {quick} processes", reason="no time was left"))
     return tuple(processes), missing
+
+
+def _first_tasks(discovery: Discovery, options: CollectOptions, proc: Path) -> dict[int, AsyncRead] | None:
+    """Asyncio tasks at the start of the window, of the processes that are sampled."""
+    if not options.async_tasks:
+        return {}
+    wanted = (f.pid for f in discovery.found if f.kind in SAMPLED and f.arguments[:1] != ("ray::IDLE",))
+    return read_all_async_tasks(wanted, total_s=min(TASKS_S, options.timeout_s / 4), proc=proc)
+
+
+def _last_tasks(
+    side: ThreadPoolExecutor,
+    guard: Guard,
+    processes: tuple[Process, ...],
+    earlier: dict[int, AsyncRead] | None,
+    doors: Doors,
+    deadline: float,
+    proc: Path,
+) -> tuple[tuple[Process, ...], list[Gap]]:
+    """The processes with their asyncio tasks at the end of the window, and what of them was not read."""
+    late = [Gap(id=gaps.ASYNC_UNREAD, where="", what="asyncio tasks of all processes", reason="no answer in time")]
+    if earlier is None:
+        return processes, late
+    left_s = min(TASKS_S, max(0.5, deadline - time.monotonic()))
+    read = partial(attach_async_tasks, processes, earlier, total_s=left_s, proc=proc)
+    failed: tuple[list[Process], list[Gap]] = (list(processes), [])
+    found, missing = _result(side.submit(guard.call, "asyncio tasks", read, failed), (list(processes), late))
+    # a closed door is one gap of the node, not one of every process
+    return tuple(found), [g for g in missing if g.id != gaps.MEMORY_REFUSED or doors.memory is not False]
 
 
 def _read_logs(discovery: Discovery, options: CollectOptions) -> Logs:

@@ -5,7 +5,7 @@ containers), `runtime` (version check, interpreters, threads), `lines`, `chains`
 `tasks` (asyncio's registries), `reader` (one process), `attach` (all processes of a node, twice).
 """
 
-from ray_rl_debug.collect.async_tasks.attach import attach_async_tasks, read_all_async_tasks
+from ray_rl_debug.collect.async_tasks.attach import AsyncRead, attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.async_tasks.reader import read_async_tasks
 
-__all__ = ["attach_async_tasks", "read_all_async_tasks", "read_async_tasks"]
+__all__ = ["AsyncRead", "attach_async_tasks", "read_all_async_tasks", "read_async_tasks"]
