@@ -16,6 +16,7 @@ from ray_rl_debug.commands.explain import explain
 from ray_rl_debug.commands.report import report
 from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
+from ray_rl_debug.commands.timeline import timeline
 from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, RayRlDebugError
 
 ERROR_SCHEMA = "rayrl-debug/error/1"
@@ -41,7 +42,7 @@ def cli() -> None:
     """Name the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
 
-VERBS: tuple[click.Command, ...] = (snapshot, report, slurm_group, explain, demo)
+VERBS: tuple[click.Command, ...] = (snapshot, report, timeline, slurm_group, explain, demo)
 for _verb in VERBS:
     cli.add_command(_verb)
 

@@ -1,0 +1,1 @@
+"""One file per kind of source: each turns what a tool recorded into batches of the timeline's model."""

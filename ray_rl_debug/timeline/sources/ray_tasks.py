@@ -1,0 +1,210 @@
+"""Ray's task events: a slice per task that ran or still runs, what waits and was never started, arrows from submission to run, phases, steps."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ray_rl_debug import gaps
+from ray_rl_debug.analyze.phase import phase_of_name
+from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
+from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Held, Instant, Span, Track
+from ray_rl_debug.timeline.steps import Run, Steps, find_steps, merge_runs
+
+ORIGIN = "Ray task events"
+MAX_ARROWS = 10_000
+"""Perfetto draws each one; unfinished tasks keep theirs, then the latest."""
+MAX_WAITING = 1_000
+OUR_CLASS = "RayRlDebugAgent"
+
+
+def ray_task_source(events: TaskEvents, layout: Layout) -> Held:
+    """Tasks, submissions, phases per process and the steps they make."""
+    own = {e.job_id for e in events.events if e.name.startswith(OUR_CLASS)}
+    kept = [e for e in events.events if not e.name.startswith(OUR_CLASS) and not (e.kind == "DRIVER_TASK" and e.job_id in own)]
+    found: list[Gap] = []
+    if events.dropped:
+        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"{events.dropped} tasks", reason="Ray no longer kept them"))
+    ended = {e.job_id: t for e in kept if e.kind == "DRIVER_TASK" and (t := _end(e)) is not None}
+    by_process: dict[tuple[str | None, int | None], list[TaskEvent]] = defaultdict(list)
+    for event in kept:
+        if "RUNNING" in event.times_ns and event.pid:
+            by_process[(event.node_id, event.pid)].append(event)
+    places = {key: layout.process(*key, role=_class_of(tasks[0]), label=_class_of(tasks[0])) for key, tasks in by_process.items()}
+    runs = {key: merge_runs([(t.times_ns["RUNNING"], _end(t), p) for t in tasks if (p := _phase(t))]) for key, tasks in by_process.items()}
+    steps = find_steps(r for of_process in runs.values() for r in of_process)
+    arrows = _arrows(kept)
+    batches: list[Batch] = []
+    for key, tasks in by_process.items():
+        batches += _process_batches(places[key], tasks, runs[key], steps, arrows)
+    batches += _submissions(kept, places, layout, arrows)
+    batches += _waiting(kept, ended, found)
+    if runs:
+        batches += _steps(steps, [r for of_process in runs.values() for r in of_process])
+    return Held(ORIGIN, batches, gaps=found)
+
+
+def flow_id(task_id: str, attempt: int) -> int:
+    """One arrow's number, the same in every process and every run of ours."""
+    return int.from_bytes(hashlib.blake2b(f"{task_id}/{attempt}".encode(), digest_size=8).digest(), "little")
+
+
+def _end(event: TaskEvent) -> int | None:
+    return event.times_ns.get("FINISHED") or event.times_ns.get("FAILED")
+
+
+def _submitted(event: TaskEvent) -> int | None:
+    return min(event.times_ns.values(), default=None)
+
+
+def _method(event: TaskEvent) -> str:
+    return event.name.rsplit(".", 1)[-1]
+
+
+def _class_of(event: TaskEvent) -> str:
+    """Class of an actor's task: ``prefixWorkerDict_0:1:WorkerDict.__init__`` → ``WorkerDict``; ``tasks`` for plain functions."""
+    if event.kind == "DRIVER_TASK":
+        return "driver"
+    if event.actor_id is None and event.kind != "ACTOR_CREATION_TASK":
+        return "tasks"
+    return event.name.rpartition(".")[0].rsplit(":", 1)[-1].rsplit(".", 1)[-1] or "actor"
+
+
+def _phase(event: TaskEvent) -> str | None:
+    if event.kind == "ACTOR_CREATION_TASK":
+        return "init"
+    return phase_of_name(_method(event)) if event.kind == "ACTOR_TASK" else None
+
+
+def _arrows(events: Sequence[TaskEvent]) -> frozenset[int]:
+    drawn = [e for e in events if "RUNNING" in e.times_ns and e.kind != "DRIVER_TASK"]
+    if len(drawn) > MAX_ARROWS:
+        drawn.sort(key=lambda e: (_end(e) is None, e.times_ns["RUNNING"]))
+        drawn = drawn[-MAX_ARROWS:]
+    return frozenset(flow_id(e.task_id, e.attempt) for e in drawn)
+
+
+def _process_batches(place: Place, tasks: list[TaskEvent], runs: list[Run], steps: Steps, arrows: frozenset[int]) -> Iterator[Batch]:
+    concurrent = _is_concurrent(tasks)
+    track = Track((*place.path, "tasks"), place.clock, "async" if concurrent else "span", ORIGIN)
+    groups = [_slices(t, arrows) for t in tasks]
+    if concurrent:
+        yield from (Batch(track, g) for g in sorted(groups, key=lambda g: g[0].start_ns))
+    else:
+        yield Batch(track, [s for g in groups for s in g])
+    if runs:
+        phase_track = Track((*place.path, "phase"), place.clock, "async" if _overlap(runs) else "span", ORIGIN, rank=place.label)
+        spans = [Span(r.start_ns, r.end_ns, r.phase, "phase", (("step", n := steps.at(r.start_ns)),), r.phase, n) for r in runs]
+        yield from ([Batch(phase_track, [s]) for s in spans] if phase_track.kind == "async" else [Batch(phase_track, spans)])
+
+
+def _slices(event: TaskEvent, arrows: frozenset[int]) -> list[Span]:
+    start, end, submitted = event.times_ns["RUNNING"], _end(event), _submitted(event)
+    args: list[tuple[str, str | int | float | bool]] = [("task", event.name), ("task_id", event.task_id)]
+    if submitted is not None:
+        args.append(("queued_ms", round((start - submitted) / 1e6, 3)))
+    if event.attempt:
+        args.append(("attempt", event.attempt))
+    if "FAILED" in event.times_ns:
+        args.append(("failed", event.error or True))
+    flow = flow_id(event.task_id, event.attempt)
+    arrow = (flow,) if flow in arrows else ()
+    spans = [Span(start, end, _method(event), _phase(event) or "task", tuple(args), flows_in=arrow)]
+    if end is None:
+        for state, name in (("RUNNING_IN_RAY_GET", "ray.get"), ("RUNNING_IN_RAY_WAIT", "ray.wait")):
+            since = event.times_ns.get(state)
+            if since is not None and since >= start:
+                spans.append(Span(since, None, name, "wait"))
+    return spans
+
+
+def _is_concurrent(tasks: list[TaskEvent]) -> bool:
+    """Did the process run several tasks at once, as async and threaded actors do?"""
+    return _overlap([Run(t.times_ns["RUNNING"], _end(t), "") for t in tasks])
+
+
+def _overlap(runs: Sequence[Run]) -> bool:
+    latest: float = 0
+    for run in sorted(runs, key=lambda r: r.start_ns):
+        if run.start_ns < latest:
+            return True
+        latest = float("inf") if run.end_ns is None else max(latest, run.end_ns)
+    return False
+
+
+def _submissions(
+    events: Sequence[TaskEvent], places: dict[tuple[str | None, int | None], Place], layout: Layout, arrows: frozenset[int]
+) -> Iterator[Batch]:
+    """An instant in the submitting process for every task; those of unknown parents stand with the cluster."""
+    where = {e.task_id: (e.node_id, e.pid) for e in events if e.pid}
+    drivers = {e.job_id: (e.node_id, e.pid) for e in events if e.kind == "DRIVER_TASK" and e.pid}
+    found: dict[Track, list[Instant]] = defaultdict(list)
+    for event in events:
+        at = _submitted(event)
+        if at is None or event.kind == "DRIVER_TASK":
+            continue
+        key = where.get(event.parent_task_id or "") or drivers.get(event.job_id)
+        place = (places.get(key) or layout.process(*key)) if key else None
+        track = (
+            Track((*place.path, "submits"), place.clock, "instant", ORIGIN) if place else Track((CLUSTER, "submits"), kind="instant", origin=ORIGIN)
+        )
+        flow = flow_id(event.task_id, event.attempt)
+        args: Args = (("task", event.name), ("task_id", event.task_id))
+        found[track].append(Instant(at, f"submit {_method(event)}", "submit", args, flows_out=(flow,) if flow in arrows else ()))
+    for track, items in found.items():
+        yield Batch(track, items)
+
+
+def _waiting(events: Sequence[TaskEvent], job_ends: dict[str | None, int], found: list[Gap]) -> Iterator[Batch]:
+    """Tasks that were submitted and never began: open until the job ended."""
+    track = Track((CLUSTER, "waiting tasks"), kind="async", origin=ORIGIN)
+    waiting = sorted(
+        (e for e in events if "RUNNING" not in e.times_ns and e.times_ns and e.kind != "DRIVER_TASK"), key=lambda e: min(e.times_ns.values())
+    )
+    if len(waiting) > MAX_WAITING:
+        found.append(
+            Gap(id=gaps.TRUNCATED, where="cluster", what=f"{len(waiting) - MAX_WAITING} of {len(waiting)} waiting tasks", reason="too many to draw")
+        )
+    for event in waiting[:MAX_WAITING]:
+        state = max(event.times_ns, key=lambda s: event.times_ns[s])
+        args: Args = (("task", event.name), ("task_id", event.task_id), ("state", state))
+        end = _end(event) or job_ends.get(event.job_id)
+        yield Batch(track, [Span(min(event.times_ns.values()), end, f"waits: {event.name}", "wait", args)])
+
+
+def _steps(steps: Steps, runs: Sequence[Run]) -> Iterator[Batch]:
+    begin = min(r.start_ns for r in runs)
+    bounds = [begin, *(e for e in steps.ends_ns if e > begin)]
+    latest = max(max(r.end_ns or r.start_ns, r.start_ns) for r in runs)
+    spans = [Span(a, b, f"step {steps.at(a)}", "step", (("step", steps.at(a)),)) for a, b in itertools.pairwise(bounds)]
+    if any(r.end_ns is None for r in runs) or latest > bounds[-1]:
+        is_open = any(r.end_ns is None for r in runs)
+        number = steps.at(bounds[-1])
+        spans.append(Span(bounds[-1], None if is_open else latest, f"step {number}", "step", (("step", number),)))
+    yield Batch(Track((CLUSTER, "steps"), origin=f"{ORIGIN}: a step ends with its weight sync, or with its update"), spans)
+
+
+def queue_times(events: TaskEvents) -> dict[str, list[float]]:
+    """Seconds from submission to run, by task name, of tasks that began."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for event in events.events:
+        if "RUNNING" in event.times_ns and event.kind != "DRIVER_TASK" and not event.name.startswith(OUR_CLASS):
+            submitted = min(event.times_ns.values())
+            found[_class_of(event) + "." + _method(event) if event.actor_id else event.name].append((event.times_ns["RUNNING"] - submitted) / 1e9)
+    return dict(found)
+
+
+def last_progress_ns(events: TaskEvents) -> tuple[int, str] | None:
+    """The latest moment at which any task ended, and its name."""
+    return max(((t, e.name) for e in events.events if not e.name.startswith(OUR_CLASS) and (t := _end(e)) is not None), default=None)
+
+
+def narrow(events: TaskEvents, job_id: str | None) -> TaskEvents:
+    """Only the tasks of one job."""
+    return events if job_id is None else msgspec.structs.replace(events, events=tuple(e for e in events.events if e.job_id == job_id))
