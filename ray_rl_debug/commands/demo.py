@@ -23,6 +23,6 @@ def demo(format_: str, as_json: bool, output: Path | None, verbose: bool, quiet:
     report, snapshot, right = run_demo(progress=show)
     if output is not None:
         save(output, report, snapshot)
-    show_report(report, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    show_report(report, snapshot, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
     show("the report names the true culprit" if right else "the report does NOT name the true culprit")
     return EXIT_OK if right else EXIT_FINDINGS

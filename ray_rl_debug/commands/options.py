@@ -16,7 +16,7 @@ from ray_rl_debug.snapshot import Snapshot
 
 F = TypeVar("F", bound=Callable[..., object])
 
-FORMATS = ("terminal", "json", "markdown")
+FORMATS = ("terminal", "json", "markdown", "html", "speedscope")
 
 
 def rendering(f: F) -> F:
@@ -49,13 +49,16 @@ def progress(quiet: bool) -> Callable[..., None]:
     return show
 
 
-def show_report(report: Report, *, format_: str, as_json: bool, no_color: bool, verbose: bool) -> None:
-    """Print the report on stdout."""
+def show_report(report: Report, snapshot: Snapshot | None, *, format_: str, as_json: bool, no_color: bool, verbose: bool) -> None:
+    """Print the report on stdout; html and speedscope say more where the snapshot is at hand."""
     from ray_rl_debug.codec import encode
-    from ray_rl_debug.render import markdown, terminal
+    from ray_rl_debug.render import html, markdown, speedscope, terminal
 
     if as_json or format_ == "json":
         click.echo(encode(report).decode())
+        return
+    if format_ in ("html", "speedscope"):
+        click.echo((html if format_ == "html" else speedscope).render(report, snapshot))
         return
     if format_ == "markdown":
         lines = markdown.render(report)
@@ -66,20 +69,21 @@ def show_report(report: Report, *, format_: str, as_json: bool, no_color: bool, 
         click.echo(line)
 
 
-def save(folder: Path, report: Report, snapshot: Snapshot | None) -> None:
-    """Write ``report.json``, ``report.txt`` and, where there is one, ``snapshot.json.gz``.
+def save(folder: Path, report: Report, snapshot: Snapshot | None, *, is_saved: bool = False) -> None:
+    """Write ``report.json``, ``report.txt``, ``report.html`` and, where there is one that is not saved yet, ``snapshot.json.gz``.
 
     Raises:
         OutputError: the folder cannot be written.
     """
     from ray_rl_debug.codec import encode, write_atomically
-    from ray_rl_debug.render import terminal
+    from ray_rl_debug.render import html, terminal
 
-    if snapshot is not None:
+    if snapshot is not None and not is_saved:
         save_snapshot(folder, snapshot)
     write_atomically(folder / "report.json", encode(report) + b"\n")
     text = "".join(line + "\n" for line in terminal.render(report, width=100, colour=False, verbose=True))
     write_atomically(folder / "report.txt", text.encode("utf-8", "replace"))
+    write_atomically(folder / "report.html", html.render(report, snapshot).encode("utf-8", "replace"))
 
 
 def save_snapshot(folder: Path, snapshot: Snapshot) -> None:

@@ -14,6 +14,7 @@ Examples:
   rayrl-debug report hang/*/snapshot.json.gz     one file per node, taken with --here
   rayrl-debug report dumps/                      a folder of py-spy, pystack or faulthandler output
   rayrl-debug report rank0.txt rank1.txt         stacks collected by hand
+  rayrl-debug report --format html hang/snapshot.json.gz > page.html
 """
 
 
@@ -40,5 +41,5 @@ def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | 
         save(output, result, found.snapshot)
         if not quiet:
             click.echo(f"saved in {output}", err=True)
-    show_report(result, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    show_report(result, found.snapshot, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
     return exit_code(result)

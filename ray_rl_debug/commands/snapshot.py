@@ -80,9 +80,9 @@ def snapshot(
 
     report = diagnose(taken)
     if output is not None:
-        save(output, report, None)
-        show(f"saved {output}/snapshot.json.gz, report.json, report.txt")
-    show_report(report, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+        save(output, report, taken, is_saved=True)
+        show(f"saved {output}/snapshot.json.gz, report.json, report.txt, report.html")
+    show_report(report, taken, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
     return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
 
 

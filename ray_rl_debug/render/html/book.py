@@ -1,0 +1,86 @@
+"""What several parts of the page look up: processes by place, the kind of place each stands in, who is accused."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.report import ProcessSummary, Report, StackClass, Who
+from ray_rl_debug.snapshot import Node, Process, Snapshot
+
+GROUPS = {
+    "collective": "ranks", "p2p": "ranks", "rendezvous": "ranks", "new_group": "ranks", "destroy": "ranks",
+    "ray.get": "ray", "ray.wait": "ray", "ray.init": "ray",
+    "join": "thread", "future": "thread", "event": "thread", "queue": "thread", "lock": "thread", "mp-queue": "thread", "child": "thread",
+    "dataloader": "thread",
+    "socket": "io", "file": "io", "flock": "io", "sleep": "io", "cuda": "gpu",
+    "ray-idle": "idle", "loop-idle": "idle", "idle": "idle", "code": "code",
+}  # fmt: skip
+"""Kinds of places in seven groups that can be told apart by colour and letter."""
+
+GROUP_WORDS = {
+    "ranks": ("C", "waits for other ranks (collective, send, receive, start-up)"),
+    "ray": ("R", "waits for a Ray result"),
+    "thread": ("L", "waits for a thread, lock, queue or child"),
+    "io": ("I", "waits in a file, socket or sleep call"),
+    "gpu": ("G", "waits for the GPU"),
+    "code": ("•", "in its own code"),
+    "idle": ("·", "idle"),
+    "blind": ("?", "seen, but no stack"),
+    "missing": ("×", "rank not seen"),
+}
+
+
+class Book(msgspec.Struct, frozen=True):
+    """Lookups over one report and its snapshot."""
+
+    report: Report
+    snapshot: Snapshot | None
+    index: dict[tuple[str | None, int | None], int]
+    """Position in `Report.processes` by node and pid."""
+    kinds: dict[tuple[str, ...], str]
+    """Kind of place by stack."""
+    class_of: dict[tuple[str, ...], int]
+    """Position in `Report.classes` by stack."""
+    accused: frozenset[tuple[str | None, int | None]]
+    victims: frozenset[tuple[str | None, int | None]]
+    labels: frozenset[str]
+    """Labels of the accused."""
+    raw: dict[tuple[str | None, int | None], tuple[Node, Process]]
+
+    def process(self, who: Who) -> ProcessSummary | None:
+        position = self.index.get((who.node, who.pid)) if who.pid is not None else None
+        return self.report.processes[position] if position is not None else None
+
+    def anchor(self, who: Who) -> str | None:
+        """The id of the process's row in the raw facts."""
+        position = self.index.get((who.node, who.pid)) if who.pid is not None else None
+        return f"p{position}" if position is not None else None
+
+    def group(self, process: ProcessSummary) -> str:
+        """One of `GROUP_WORDS`."""
+        if not process.stack:
+            return "blind"
+        return GROUPS.get(self.kinds.get(process.stack, "code"), "code")
+
+    def stack_class(self, process: ProcessSummary) -> StackClass | None:
+        position = self.class_of.get(process.stack)
+        return self.report.classes[position] if position is not None and process.stack else None
+
+    def is_accused(self, who: Who) -> bool:
+        return (who.node, who.pid) in self.accused if who.pid is not None else who.label in self.labels
+
+
+def open_book(report: Report, snapshot: Snapshot | None) -> Book:
+    """Index a report; findings at the root accuse, or all findings where none is a root."""
+    roots = [f for f in report.findings if f.root] or list(report.findings)
+    return Book(
+        report=report,
+        snapshot=snapshot,
+        index={(p.who.node, p.who.pid): i for i, p in enumerate(report.processes)},
+        kinds={c.frames: c.kind for c in report.classes},
+        class_of={c.frames: i for i, c in enumerate(report.classes)},
+        accused=frozenset((w.node, w.pid) for f in roots for w in f.who if w.pid is not None),
+        victims=frozenset((w.node, w.pid) for f in roots for w in f.victims if w.pid is not None),
+        labels=frozenset(w.label for f in roots for w in f.who),
+        raw={(n.name, p.pid): (n, p) for n in snapshot.nodes for p in n.processes} if snapshot is not None else {},
+    )

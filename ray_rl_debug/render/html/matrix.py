@@ -1,0 +1,86 @@
+"""Every rank of every world on its node, one cell each: what kind of place it stands in, who is accused, who is missing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ray_rl_debug.render.fold import fold_numbers
+from ray_rl_debug.render.html.book import GROUP_WORDS, Book
+from ray_rl_debug.render.html.text import count, esc, name
+from ray_rl_debug.report import ProcessSummary, World
+
+MAX_CELLS = 4096
+MAX_OTHERS = 300
+
+
+def draw(book: Book) -> str:
+    """One grid a world, then the processes that belong to none."""
+    worlds: dict[str, list[ProcessSummary]] = defaultdict(list)
+    others: list[ProcessSummary] = []
+    for process in book.report.processes:
+        if process.who.rank is not None:
+            worlds[process.who.world or "?"].append(process)
+        else:
+            others.append(process)
+    known = {w.name: w for w in book.report.worlds}
+    if not worlds and not others and not known:
+        return "<p class=none>No process was seen.</p>"
+    used: set[str] = set()
+    parts = []
+    left = MAX_CELLS
+    for title in sorted({*worlds, *known}, key=lambda n: (-len(worlds.get(n, ())), n)):
+        members = worlds.get(title, [])
+        parts.append(_world(title, members[:left], known.get(title), book, used))
+        left = max(0, left - len(members))
+    if others:
+        # Driver and controllers matter more than spare processes when there is no room for all.
+        others.sort(key=lambda p: (not book.is_accused(p.who), book.group(p) == "idle"))
+        shown = others[:MAX_OTHERS]
+        hidden = f" <i>{count(len(others) - len(shown), 'more process')} in the raw facts</i>" if len(shown) < len(others) else ""
+        parts.append(f"<h3>no rank <i>{count(len(others), 'process')}</i>{hidden}</h3>{_grid(shown, book, used, named=True)}")
+    return f"{_legend(used)}<div class=matrix>{''.join(parts)}</div><p id=told class=told aria-live=polite></p>"
+
+
+def _world(title: str, members: Sequence[ProcessSummary], world: World | None, book: Book, used: set[str]) -> str:
+    size = f" of {world.size:,}" if world is not None and world.size is not None else ""
+    ranks = len(members) if members else len(world.ranks) if world is not None else 0
+    missing = world.missing if world is not None else ()
+    lost = f", <em>not seen: {esc(fold_numbers(missing), 300)}</em>" if missing else ""
+    head = f"<h3>{name(title)} <i>{ranks:,}{size} ranks{lost}</i></h3>"
+    block = ""
+    if missing:
+        used.add("missing")
+        cells = "".join(f'<span class="cell k-missing" title="{esc(title, 80)}/{r}: not seen">×</span>' for r in missing[:MAX_OTHERS])
+        block = f"<div class=host><b>not seen</b><div class=cells>{cells}</div></div>"
+    return head + _grid(sorted(members, key=lambda p: p.who.rank or 0), book, used, extra=block)
+
+
+def _grid(members: Sequence[ProcessSummary], book: Book, used: set[str], *, extra: str = "", named: bool = False) -> str:
+    nodes: dict[str, list[ProcessSummary]] = defaultdict(list)
+    for process in members:
+        nodes[process.who.node or "?"].append(process)
+    blocks = []
+    for node, found in nodes.items():
+        cells = "".join(_cell(p, book, used, named=named) for p in found)
+        blocks.append(f"<div class=host><b>{name(node, 60)}</b><div class=cells>{cells}</div></div>")
+    return f'<div class="hosts{" named" if named else ""}">{extra}{"".join(blocks)}</div>'
+
+
+def _cell(process: ProcessSummary, book: Book, used: set[str], *, named: bool) -> str:
+    group = book.group(process)
+    used.add(group)
+    who = process.who
+    bad = book.is_accused(who)
+    told = f"{who.label} on {who.node}, pid {who.pid}: {process.doing or 'unknown'}" + (f", phase {process.phase}" if process.phase else "")
+    letter = GROUP_WORDS[group][0]
+    text = f"<small>{letter}</small>{name(who.label, 28)}" if named else letter
+    number = f' data-rank="{who.rank}"' if who.rank is not None else ""
+    accused = "accused, " if bad else ""
+    kind = f"cell k-{group}{' bad' if bad else ''}"
+    return f'<a href="#{book.anchor(who)}" class="{kind}"{number} title="{accused}{esc(told, 240)}">{text}</a>'
+
+
+def _legend(used: set[str]) -> str:
+    items = [f'<li><span class="cell k-{g}">{letter}</span> {words}</li>' for g, (letter, words) in GROUP_WORDS.items() if g in used]
+    return f'<ul class=legend>{"".join(items)}<li><span class="cell bad">!</span> accused (red frame)</li></ul>'
