@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.flight import FlightResult, GroupResult, match
+from ray_rl_debug.analyze.flight_entries import is_pending
 from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
@@ -74,7 +76,17 @@ def find_flight(view: View) -> tuple[FlightWorld, ...]:
             if one is not None and rank is not None:
                 world = one.identity.world or f"{one.identity.job_id}|{one.identity.class_name}"
                 by_world[world][rank].append((record, one))
-    return tuple(_world(ranks) for _, ranks in sorted(by_world.items()))
+    return tuple(_world(ranks) for _, ranks in sorted(by_world.items()) if not _is_outdated(ranks.values()))
+
+
+def _is_outdated(ranks: Iterable[Sequence[tuple[FlightRecord, Seen]]]) -> bool:
+    """Files on disk may be of an earlier moment: a rank stands in a collective now, and its dump knows of none."""
+    for held in ranks:
+        record, one = held[-1]
+        is_file = "://" not in record.source
+        if is_file and one.kind is Kind.COLLECTIVE and record.entries and not any(is_pending(e) for e in record.entries):
+            return True
+    return False
 
 
 def _process_of(view: View, node: Node, record: FlightRecord) -> Seen | None:

@@ -24,6 +24,7 @@ from ray_rl_debug.collect.discover import Discovery, discover
 from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.collect.live_counters import LiveCounters, read_live_counters
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.permissions import find_doors, remedy
@@ -69,11 +70,13 @@ def collect_node(
     guard = Guard()
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
-    side = ThreadPoolExecutor(3, thread_name_prefix="side")
+    side = ThreadPoolExecutor(4, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
     tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
     before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
+    threads = {b.found.pid: {t.comm for t in b.threads.values()} for b in before if b and b.found.kind in SAMPLED}
+    counters_ = side.submit(guard.call, "counters of collectives", lambda: read_live_counters(threads, options.window_s, ended, proc), LiveCounters())
     stacks, taken = _sample(discovery, options, clock, deadline, guard, say, ended, proc)
     window = time.monotonic() - clock
     doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
@@ -83,9 +86,10 @@ def collect_node(
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
+    counters = _result(counters_, LiveCounters())
     memory = guard.call("the control group", lambda: _cgroup_memory(discovery, proc), CgroupMemory())
     cure = remedy(doors)
-    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *log_gaps, *task_gaps)]
+    found_gaps = [_named(g, name, cure) for g in (*stacks.gaps, *gpu_gaps, *log_gaps, *task_gaps, *counters.gaps)]
     found_gaps += [*_door_gaps(name, doors, len(processes)), *_driver_gap(name, discovery, cure), *missing]
     if taken < options.samples:
         what, why = f"{options.samples - taken} of {options.samples} samples", "interrupted" if ended.is_set() else "no time was left"
@@ -108,6 +112,8 @@ def collect_node(
         processes=processes,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
         gpus=gpus,
+        flight_records=counters.records,
+        communicators=counters.polls,
         log_lines=log_lines.get(None, ()),
         gaps=(*found_gaps, *guard.gaps(name)),
         took_s=round(time.monotonic() - clock, 3),

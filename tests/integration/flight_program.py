@@ -27,9 +27,13 @@ def main() -> None:
 
 
 def _dump_when_asked(rank: int, folder: Path) -> None:
-    """Writes both forms at each line on standard input."""
+    """Writes both forms at each line on standard input; ``own file`` is where torch itself writes on a timeout."""
     for line in sys.stdin:
         name = line.strip()
+        if name == "own file":
+            Path(f"{os.environ['TORCH_FR_DUMP_TEMP_FILE']}{rank}").write_bytes(c10d._dump_fr_trace())
+            print(name, flush=True)
+            continue
         (folder / f"{name}_rank_{rank}.pickle.part").write_bytes(c10d._dump_fr_trace())
         text = c10d._dump_fr_trace_json()
         (folder / f"{name}_rank_{rank}.json.part").write_bytes(text if isinstance(text, bytes) else text.encode())
