@@ -110,6 +110,7 @@ class Socket(Fact, frozen=True, kw_only=True):
     local: str
     """``ip:port``; for Unix sockets the path or empty."""
     remote: str | None = None
+    """The other end in the same form; None for a listener, and for a Unix socket whose other end is not known."""
     inode: int | None = None
     peer_inode: int | None = None
     """The other end of a Unix socket, where ``ss``/sock_diag tells."""
@@ -117,6 +118,11 @@ class Socket(Fact, frozen=True, kw_only=True):
     tx_queue_bytes: int | None = None
     rx_queue_bytes: int | None = None
     retransmits: int | None = None
+    bytes_sent: int | None = None
+    """Acknowledged by the other end since the connection was made."""
+    bytes_received: int | None = None
+    quiet_s: float | None = None
+    """Seconds since data last came in, at the end of the window."""
 
 
 class OpenFile(Fact, frozen=True, kw_only=True):

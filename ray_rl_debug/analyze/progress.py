@@ -19,6 +19,10 @@ AWAKE_SLICES_PER_S = 12.0
 """Times a second a waiting thread may be scheduled and still count as asleep: py-spy's own stops and time-outs of waits wake it a few times."""
 
 
+FILE_BYTES = 1 << 20
+"""Bytes a window may see read or written before a process that stands in a file call counts as at work; Ray's own threads move kilobytes."""
+
+
 class Motion(str, enum.Enum):
     FROZEN = "frozen"
     BUSY = "busy"
@@ -59,6 +63,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
+    flow = _flow(process, first.kind, thread)
+    if flow is not None:
+        return Motion.MOVING, flow
     # a rendezvous polls its store by nature: being awake there tells nothing
     if first.kind in (Kind.COLLECTIVE, Kind.P2P) and _awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: collectives complete"
@@ -87,6 +94,20 @@ def _runs(process: Process, thread: Thread | None) -> bool:
     if thread is not None and thread.cpu_s is not None:
         return thread.cpu_s / window > BUSY_FRACTION
     return process.cpu_s is not None and process.cpu_s / window > BUSY_FRACTION
+
+
+def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
+    """Bytes that move although the stack stands: a long answer that streams in, a long file."""
+    window = process.window_s or 0.0
+    if kind is Kind.SOCKET and thread is not None:
+        socket = next((s for s in process.sockets or () if s.fd == thread.syscall_arg0), None) if thread.syscall_arg0 is not None else None
+        if socket is not None and socket.quiet_s is not None and socket.quiet_s < window:
+            return f"data came in from {socket.remote} {socket.quiet_s:.1f} s before the end of the window"
+    if kind is Kind.FILE:
+        moved = (process.read_bytes or 0) + (process.written_bytes or 0)
+        if moved >= FILE_BYTES:
+            return f"read or wrote {moved / 1e6:.0f} MB during the window"
+    return None
 
 
 def _awake(process: Process, thread: Thread | None) -> bool:

@@ -21,6 +21,8 @@ def system_edges(view: View) -> Iterator[Edge]:
         kind = thread.place.kind if thread else None
         if kind is Kind.SOCKET and thread is not None:
             yield from _socket_edges(view, one, thread, owners)
+        if kind is Kind.FILE and thread is not None:
+            yield from _pipe_edges(view, one, thread)
         for task in one.process.async_tasks or ():
             if task.awaited is not None and task.awaited.fd is not None:
                 yield from _descriptor_edge(view, one, task.awaited.fd, owners, Certainty.PROVEN, f"coroutine {task.name} reads from it")
@@ -47,17 +49,20 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
         if s.family.startswith("tcp") and s.state in ("ESTABLISHED", "SYN_SENT", "CLOSE_WAIT") and not is_rays(view, one, s, owners)
     ]
     if len(candidates) == 1:
-        yield from _edge_to_peer(one, candidates[0], owners, Certainty.LIKELY, "its only connection")
+        yield from _edge_to_peer(view, one, candidates[0], owners, Certainty.LIKELY, "its only connection")
 
 
 def _descriptor_edge(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
     socket = next((s for s in one.process.sockets or () if s.fd == fd and s.state != "LISTEN"), None)
     if socket is not None:
-        yield from _edge_to_peer(one, socket, owners, certainty, reason)
+        yield from _edge_to_peer(view, one, socket, owners, certainty, reason)
 
 
-def _edge_to_peer(one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
-    if socket.remote is None or _is_served(one, socket):
+def _edge_to_peer(view: View, one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
+    if socket.remote is None or _is_served(one, socket) or _flows(one, socket):
+        return
+    if socket.family == "unix":
+        yield from _edge_to_unix_peer(view, one, socket, certainty, reason)
         return
     node = one.node.name
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
@@ -65,7 +70,7 @@ def _edge_to_peer(one: Seen, socket: Socket, owners: Owners, certainty: Certaint
     listening = [(k, p) for (addr, peer), found in owners.items() if peer is None and addr[1] == remote[1] for k, p in found]
     ends = owners.get((remote, local)) or listening
     ends = [(k, p) for k, p in ends if k != one.key] or ends
-    text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}"
+    text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:
         if not remote[0].endswith("|lo"):
             yield Edge(source=one.key, target=f"ext:{socket.remote}", why="socket", evidence=text, certainty=certainty)
@@ -75,9 +80,64 @@ def _edge_to_peer(one: Seen, socket: Socket, owners: Owners, certainty: Certaint
         yield Edge(source=one.key, target=key, why="socket", evidence=text, certainty=certainty)
 
 
+def _flows(one: Seen, socket: Socket) -> bool:
+    """Did data come in during the window? Then the other end works on the answer, and nobody is waited for."""
+    return socket.quiet_s is not None and one.process.window_s is not None and socket.quiet_s < one.process.window_s
+
+
+def _traffic(socket: Socket) -> str:
+    """What queues and clocks of a connection tell: who does not read, whether the network drops, since when nothing came."""
+    told = []
+    if socket.tx_queue_bytes and socket.retransmits:
+        told.append(
+            f"{socket.tx_queue_bytes} bytes sent without an answer, {socket.retransmits} retransmits: the network or the other host drops them"
+        )
+    elif socket.tx_queue_bytes:
+        told.append(f"{socket.tx_queue_bytes} bytes wait to be sent: the other end does not read")
+    if socket.rx_queue_bytes:
+        told.append(f"{socket.rx_queue_bytes} received bytes are not read")
+    if socket.quiet_s is not None and socket.quiet_s >= 1:
+        told.append(f"nothing came in for {socket.quiet_s:.0f} s")
+    return "".join(f", {t}" for t in told)
+
+
+def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certainty, reason: str) -> Iterator[Edge]:
+    """A socket pair may be held by parent and child alike: its other end is then the one that is not ours."""
+    if socket.peer_inode is None:
+        return
+    for other in view:
+        same_node = other.node is one.node and other.key != one.key
+        if same_node and any(s.inode == socket.peer_inode for s in other.process.sockets or ()) and other.process.kind not in RAY_PROCESSES:
+            text = f"Unix socket {socket.remote or 'pair'}, {reason}"
+            yield Edge(source=one.key, target=other.key, why="socket", evidence=text, certainty=certainty)
+            return
+
+
+def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
+    """A reader of a pipe or FIFO waits for those who hold its writing end, a writer for those who read."""
+    call = kernel_call(thread.kernel)
+    if thread.kernel is None or thread.kernel.syscall_arg0 is None or call not in ("read", "write"):
+        return
+    held = next((f for f in one.process.files or () if f.fd == thread.kernel.syscall_arg0 and f.kind in ("pipe", "fifo")), None)
+    if held is None or held.inode is None:
+        return
+    ends = [
+        other
+        for other in view
+        if other.node is one.node
+        and other.key != one.key
+        and any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in other.process.files or ())
+    ]
+    if len(ends) == 1:
+        what = "writes to" if call == "read" else "reads from"
+        yield Edge(source=one.key, target=ends[0].key, why="pipe", evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
+
+
 def _is_served(one: Seen, socket: Socket) -> bool:
     """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
     port = socket.local.rpartition(":")[2]
+    if socket.family == "unix":
+        return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
 
 

@@ -7,7 +7,10 @@ import os
 import struct
 from pathlib import Path
 
+import msgspec
+
 from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.collect.sock_diag import tcp_infos, unix_peers
 from ray_rl_debug.snapshot import Socket
 
 _STATES = {
@@ -37,20 +40,35 @@ class SocketReader:
         except OSError:
             return None
         if namespace not in self._tables:
-            self._tables[namespace] = _tables(self._proc / str(pid) / "net")
+            table = _tables(self._proc / str(pid) / "net")
+            # the kernel answers sock_diag for the namespace of the caller alone
+            self._tables[namespace] = _more(table) if namespace == self._own_namespace() else table
         table = self._tables[namespace]
         found = []
         for fd, inode in held[:MAX_SOCKETS]:
             row = table.get(inode)
             if row is not None:
-                found.append(_with_descriptor(row, fd))
+                found.append(msgspec.structs.replace(row, fd=fd))
         return tuple(found)
 
+    def _own_namespace(self) -> str | None:
+        try:
+            return os.readlink(self._proc / "self" / "ns" / "net")
+        except OSError:
+            return None
 
-def _with_descriptor(row: Socket, fd: int) -> Socket:
-    import msgspec
 
-    return msgspec.structs.replace(row, fd=fd)
+def _more(table: dict[int, Socket]) -> dict[int, Socket]:
+    """The table with bytes and silence of TCP connections and the peers of Unix sockets."""
+    infos, peers = tcp_infos(), unix_peers()
+    for inode, row in table.items():
+        info = infos.get(inode)
+        if info is not None:
+            table[inode] = msgspec.structs.replace(row, bytes_sent=info.bytes_sent, bytes_received=info.bytes_received, quiet_s=info.quiet_s)
+        peer = table.get(peers.get(inode, -1))
+        if row.family == "unix" and peer is not None:
+            table[inode] = msgspec.structs.replace(row, peer_inode=peer.inode, remote=peer.local)
+    return table
 
 
 def _held(pid: int, proc: Path) -> list[tuple[int, int]] | None:

@@ -32,7 +32,7 @@ CAUSE = Cause.BLOCKED_IO
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
-_HANDOVER = frozenset({"socket", "flock", "posix", "ofdlck", "waitpid"})
+_HANDOVER = frozenset({"socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
 
 
 def detect(scene: Scene) -> Iterator[Found]:
