@@ -1,45 +1,31 @@
-"""The facts of a whole Ray cluster: its tables, an agent on every node, and this machine's own look at nodes where no agent can go."""
+"""The door to a Ray cluster: one snapshot of it, or agents that stay on its nodes."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+import uuid
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ray_rl_debug import __version__, codec, gaps
+from ray_rl_debug.capture import Capture, ClusterOptions, choose_seats, unique_names
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.collect.procfs import read_status
 from ray_rl_debug.driver_handle import Driver
-from ray_rl_debug.driver_messages import Ended, Facts, Lost, Request, Said, Seat, Timed
-from ray_rl_debug.errors import AuthenticationRefusedError, RayRlDebugError
-from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
-from ray_rl_debug.local_looks import LocalLooks, has_room
+from ray_rl_debug.driver_messages import Ask, Ended, Facts, Gather, Lost, Message, Ready, Release, Seat
+from ray_rl_debug.errors import AuthenticationRefusedError
 from ray_rl_debug.ray_address import find_address
 from ray_rl_debug.ray_auth import switch_to_token
-from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
+from ray_rl_debug.ray_state import read_nodes
 from ray_rl_debug.ray_state.tables import OUR_NAMESPACE
-from ray_rl_debug.snapshot import CoreWorker, Gap, Node, RayNode, RayState, Snapshot
+from ray_rl_debug.snapshot import RayNode, Snapshot
 
-STOPPED_PATIENCE_S = 10.0
-"""After Ctrl-C: for nodes to hand over what they have."""
-PROBE_EVERY_S = 2.0
+__all__ = ["Agents", "Answer", "ClusterOptions", "take_snapshot"]
 
-
-class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What `take_snapshot` is asked to do."""
-
-    address: str | None = None
-    job_id: str | None = None
-    """Hex id or submission id."""
-    collect: CollectOptions = CollectOptions()
-    timeout_s: float = 60.0
-    """For everything beyond the sampling window."""
-    keep_agents: bool = False
-    """Leave them for the next snapshot, which then begins at once."""
+START_S = 20.0
+"""For agents to start: one to three seconds each on a quiet node, more on a loaded one."""
 
 
 def take_snapshot(
@@ -51,236 +37,159 @@ def take_snapshot(
     """The facts of a whole cluster within `timeout_s` beyond the sampling window; nodes that do not answer in time are gaps, the rest is complete.
 
     Setting `stop` ends the capture early with what there is; its `options` then have ``interrupted``.
+    Agents that somebody keeps are used and left as they are; others are started for the capture and removed after it.
 
     Raises:
         NoClusterError, SeveralClustersError, ClusterUnreachableError, AuthenticationRefusedError, UsageError
     """
-    return _Capture(options, progress, stop or threading.Event()).run()
+    return Capture(options, progress, stop or threading.Event()).run()
 
 
-class _Capture:
-    """One capture, step by step."""
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node's agent answered to `Agents.ask`."""
 
-    def __init__(self, options: ClusterOptions, progress: Callable[[str], None], stop: threading.Event) -> None:
-        self._options = options
+    node: str
+    """Name, as in `snapshot.Node.name`."""
+    data: bytes | None = None
+    reason: str | None = None
+    """Why there is no `data`."""
+
+
+class Agents:
+    """Agents that stay: a detached actor per node, in our namespace, so that each look costs milliseconds instead of seconds.
+
+    For a companion that lives beside the job::
+
+        with Agents(ClusterOptions(address=None, job_id=None, timeout_s=30.0)) as agents:
+            agents.start()                                  # an agent on every node; {node name: why not} for the others
+            ...
+            agents.refresh()                                # the same again: new nodes get one, dead agents are replaced
+            agents.ask("ray_rl_debug.watch.look:look", b"")  # one of our functions on every node, a few milliseconds
+            agents.gather(CollectOptions(samples=3))        # a full snapshot, well under a second beyond its window
+            agents.stop()                                   # our claim is given up
+
+    ``rayrl-debug snapshot`` finds the same agents by name and uses them. Several companions share them: each has a claim (`keeper`), which every
+    call prolongs, and an agent whose last claim was given up, or is 15 minutes old because its companion was killed, removes itself.
+    Leaving the ``with`` block without `stop` leaves the agents for a successor; pass its `keeper` again to continue the claim.
+
+    One Ray driver, a child process, serves all calls; when it dies, or hangs beyond a call's deadline, the next call starts a new one.
+    Methods may be called from one thread at a time. They raise what `take_snapshot` raises, and for single nodes nothing.
+    """
+
+    def __init__(self, options: ClusterOptions, *, keeper: str | None = None, progress: Callable[[str], None] = lambda _: None) -> None:
+        self.keeper = keeper or uuid.uuid4().hex[:12]
+        self._options = msgspec.structs.replace(options, keeper=self.keeper)
         self._progress = progress
-        self._stop = stop
-        self._started = time.monotonic()
-        window = options.collect.window_s
-        self._deadline = self._started + window + options.timeout_s
-        self._gather_until = self._deadline - min(6.0, options.timeout_s / 4)
-        self._call_s = min(10.0, options.timeout_s / 4)
-        self._used_token = False
-        self._timing: dict[str, float] = {}
-        self._gaps: list[Gap] = []
-        self._nodes: dict[str, Node] = {}
-        self._lost: dict[str, str] = {}
-        self._looked: dict[str, str] = {}
-        """Nodes to be looked at from here, and why no agent was sent."""
+        self._address: str | None = None
+        self._use_token = False
+        self._driver: Driver | None = None
+        self._seats: dict[str, Seat] = {}
 
-    def run(self) -> Snapshot:
-        address = find_address(self._options.address, os.environ)
-        with Driver() as driver:  # starts while we read the tables
-            state = self._read_tables(address)
-            job = choose_job(self._options.job_id, state.jobs)
-            before, _ = read_core_workers(state, deadline_s=min(2.0, self._call_s))
-            self._timing["tables_s"] = time.monotonic() - self._started
-            alive = [n for n in state.nodes if n.alive]
-            self._names = _unique_names(alive)
-            self._progress(f"{len(alive)} nodes, {sum(1 for w in state.workers if w.alive)} Ray workers")
-            taken = time.time()
-            if not self._stop.is_set():
-                self._gather(driver, address, state, alive, job, before)
-            last, after = self._read_again(address, state, before)
-        self._tell_silent(alive)
-        self._timing["total_s"] = time.monotonic() - self._started
-        self._timing["outside_s"] = self._timing["total_s"] - self._options.collect.window_s
-        return self._assemble(taken, job, last, after)
+    def __enter__(self) -> Agents:
+        return self
 
-    def _read_tables(self, address: str) -> RayState:
+    def __exit__(self, *_: object) -> None:
+        self._drop_driver(kindly=True)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes that had an agent at the last `start`, `refresh` or `ask`."""
+        return tuple(seat.name for seat in self._seats.values())
+
+    def start(self, *, deadline_s: float = START_S) -> dict[str, str]:
+        """Place an agent on every node that can take one without harm. Returns the names of the others and why."""
+        until = time.monotonic() + deadline_s
+        alive = self._read_nodes(min(5.0, deadline_s / 2))
+        names = unique_names(alive)
+        seats, refused = choose_seats(alive, find_raylets_by_node(), names, {}, probe_s=min(2.0, deadline_s / 4))
+        lost = dict(refused)
+        self._seats = {}
+        if seats:
+            left = max(1.0, until - time.monotonic())
+            wanted = {s.node_id: s for s in seats}
+            for message in self._converse(Gather(seats=tuple(seats), start_s=left, gather_s=left, keeper=self.keeper), left + 1.0):
+                if isinstance(message, Ready):
+                    self._seats[message.node_id] = wanted[message.node_id]
+                elif isinstance(message, Lost):
+                    lost[message.node_id] = message.reason
+                elif isinstance(message, Ended) and message.reason:
+                    lost.update(dict.fromkeys((n for n in wanted if n not in self._seats), message.reason))
+            lost.update(dict.fromkeys((n for n in wanted if n not in self._seats and n not in lost), f"no agent in {deadline_s:g} s"))
+        return {names[node_id]: why for node_id, why in lost.items()}
+
+    refresh = start
+
+    def ask(self, target: str, payload: bytes = b"", *, deadline_s: float = 2.0) -> tuple[Answer, ...]:
+        """Call one of our own functions in every agent.
+
+        Args:
+            target: ``ray_rl_debug.package.module:function``, a function of bytes to bytes; it may keep state in its module. Answers are
+                at most 90,000 bytes.
+            payload: Its argument.
+            deadline_s: For all nodes together. A call that takes longer goes on in the agent; at most three may be under way there.
+
+        Returns:
+            One answer per node with an agent. A node whose agent died has no seat any more until the next `refresh`.
+        """
+        waiting = dict(self._seats)
+        answers = []
+        order = Ask(target=target, payload=payload, keeper=self.keeper, deadline_s=deadline_s)
+        for message in self._converse(order, deadline_s + 1.0) if waiting else ():
+            if isinstance(message, Facts | Lost) and message.node_id in waiting:
+                name = waiting.pop(message.node_id).name
+                answers.append(Answer(node=name, data=message.data) if isinstance(message, Facts) else Answer(node=name, reason=message.reason))
+        answers += (Answer(node=seat.name, reason="our Ray driver did not answer, or does not know an agent there") for seat in waiting.values())
+        return tuple(answers)
+
+    def gather(self, collect: CollectOptions | None = None, *, stop: threading.Event | None = None) -> Snapshot:
+        """A full snapshot like `take_snapshot`, by the agents that are there; missing ones are placed on the way."""
+        options = self._options if collect is None else msgspec.structs.replace(self._options, collect=collect)
+        capture = Capture(options, self._progress, stop or threading.Event())
+        return capture.run(self._ready_driver())
+
+    def stop(self) -> None:
+        """Give up our claim on all agents; those that nobody else claims are removed."""
+        if self._seats:
+            for _ in self._converse(Release(seats=tuple(self._seats.values()), keeper=self.keeper), 5.0):
+                pass
+        self._seats = {}
+        self._drop_driver(kindly=True)
+
+    def _read_nodes(self, deadline_s: float) -> list[RayNode]:
+        if self._address is None:
+            self._address = find_address(self._options.address, os.environ)
         try:
-            state, found = read_ray_state(address, deadline_s=self._call_s)
+            nodes = read_nodes(self._address, deadline_s=deadline_s)
         except AuthenticationRefusedError:
             said = switch_to_token()
             if said is None:
                 raise
-            self._used_token = True
+            self._use_token = True
             self._progress(said)
-            state, found = read_ray_state(address, deadline_s=self._call_s)
-        self._gaps += found
-        return state
+            nodes = read_nodes(self._address, deadline_s=deadline_s)
+        return [n for n in nodes if n.alive]
 
-    def _gather(self, driver: Driver, address: str, state: RayState, alive: Sequence[RayNode], job: str | None, before: Sequence[CoreWorker]) -> None:
-        here = find_raylets_by_node()
-        silent = {k: v for k, v in probe_raylets(alive, deadline_s=min(2.0, self._call_s)).items() if v is not None}
-        seats = []
-        others = pids_of_others(job, state, before)
-        for node in alive:
-            pid = here.get(node.node_id)
-            if node.node_id in silent:
-                self._looked[node.node_id] = f"its raylet is silent ({_state_of(pid) or silent[node.node_id]})"
-            elif not any(n.node_id in here for n in alive):
-                self._looked[node.node_id] = "this machine is no node of the cluster, and Ray lets drivers in on nodes only"
-            elif (crowded := has_room(pid)) is not None:
-                self._looked[node.node_id] = crowded
-            else:
-                seats.append(Seat(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ())))
-        head = next((n for n in sorted(alive, key=lambda n: not n.is_head) if n.node_id in here), None)
-        if head is not None and head.node_id in silent:
-            # Ray connects a driver to this raylet and waits for it without end.
-            self._looked.update({s.node_id: "our driver cannot connect: the raylet of this machine is silent" for s in seats})
-            seats = []
-        drivers = tuple((j.driver_ip, j.driver_pid) for j in state.jobs if j.alive and j.driver_pid and j.driver_ip and job in (None, j.job_id))
-        collect = msgspec.structs.replace(
-            self._options.collect,
-            gcs_address=address,
-            job_id=job,
-            skip_pids=(os.getpid(), driver.pid),
-            timeout_s=max(1.0, self._gather_until - self._window_end() - 1.0),
-        )
-        looks = LocalLooks(here, self._names, collect, drivers, others, self._stop)
-        looks.start([n for n in alive if n.node_id in self._looked and n.node_id in here], seated_ips={s.ip for s in seats})
-        if seats:
-            request = Request(
-                address=address,
-                namespace=OUR_NAMESPACE,
-                use_token=self._used_token,
-                seats=tuple(seats),
-                collect=collect,
-                drivers=drivers,
-                start_s=min(20.0, self._options.timeout_s / 3),
-                gather_s=max(1.0, self._gather_until - time.monotonic()),
-                keep_agents=self._options.keep_agents,
-            )
-            self._listen(driver, request, [n for n in alive if any(s.node_id == n.node_id for s in seats)])
-        self._nodes.update(looks.finish(self._gather_until))
-        self._look_late([n for n in alive if n.node_id not in self._nodes and n.node_id in here], looks)
-        self._timing["gather_s"] = time.monotonic() - self._started - self._timing["tables_s"]
-
-    def _window_end(self) -> float:
-        return time.monotonic() + self._options.collect.window_s
-
-    def _listen(self, driver: Driver, request: Request, seated: Sequence[RayNode]) -> None:
-        """Take what the driver says until it has no more to say, the time is up, or the rest is known to be dead."""
-        driver.send(request)
-        waiting = {n.node_id: n for n in seated}
-        until, is_stopping, probe_at = self._gather_until, False, self._window_end() + PROBE_EVERY_S
-        while waiting and time.monotonic() < until:
-            message = driver.receive(0.1)
-            if isinstance(message, Said):
-                self._progress(message.text)
-            elif isinstance(message, Timed):
-                self._timing[message.name] = message.seconds
-                probe_at = self._window_end() + PROBE_EVERY_S
-            elif isinstance(message, Facts):
-                waiting.pop(message.node_id, None)
-                self._nodes[message.node_id] = codec.decode_node(message.data)
-            elif isinstance(message, Lost):
-                waiting.pop(message.node_id, None)
-                self._lost[message.node_id] = message.reason
-            elif isinstance(message, Ended):
-                self._lost.update(dict.fromkeys(waiting, message.reason or "the gathering ended without it"))
+    def _converse(self, order: Gather | Ask | Release, deadline_s: float) -> Iterator[Message]:
+        """Give an order and hear what is said until it ends or the time is up."""
+        driver = self._ready_driver()
+        driver.connect(self._address or "", OUR_NAMESPACE, use_token=self._use_token)
+        driver.order(order)
+        until = time.monotonic() + deadline_s
+        while (left := until - time.monotonic()) > 0:
+            message = driver.receive(left)
+            if message is not None:
+                yield message
+            if isinstance(message, Ended):
                 return
-            elif time.monotonic() > probe_at:
-                for node_id, why in probe_raylets(waiting.values(), deadline_s=1.0).items():
-                    if why is not None and "gone" in why:
-                        waiting.pop(node_id, None)
-                        self._lost[node_id] = why
-                probe_at = time.monotonic() + PROBE_EVERY_S
-            if self._stop.is_set() and not is_stopping:
-                is_stopping, until = True, min(until, time.monotonic() + STOPPED_PATIENCE_S)
-                driver.stop()
-        self._lost.update(dict.fromkeys(waiting, f"no answer in {time.monotonic() - self._started:.0f} s"))
 
-    def _look_late(self, nodes: Sequence[RayNode], looks: LocalLooks) -> None:
-        """Nodes of this machine whose agent failed, while there is time."""
-        room = self._gather_until - time.monotonic() - 1.0
-        if not nodes or self._stop.is_set() or room < 1.0:
-            return
-        for node in nodes:
-            self._looked.setdefault(node.node_id, self._lost.get(node.node_id, "its agent failed"))
-        looks.start(nodes, seated_ips=set(), room_s=room)
-        self._nodes.update(looks.finish(self._gather_until))
+    def _ready_driver(self) -> Driver:
+        if self._driver is not None and not self._driver.settle():
+            self._drop_driver(kindly=False)
+        if self._driver is None:
+            self._driver = Driver()
+        return self._driver
 
-    def _read_again(self, address: str, first: RayState, before: Sequence[CoreWorker]) -> tuple[RayState, tuple[CoreWorker, ...]]:
-        """Tables and statistics at the end of the window; the first ones when the second read fails."""
-        left = max(1.0, min(self._call_s, (self._deadline - time.monotonic()) / 3))
-        try:
-            state, again = read_ray_state(address, deadline_s=left)
-        except RayRlDebugError as e:
-            self._gaps.append(Gap(id=gaps.RAY_TABLES, where="cluster", what="tables at the end of the window", reason=str(e)))
-            return first, tuple(before)
-        self._gaps += (g for g in again if g not in self._gaps)
-        alive = [n for n in state.nodes if n.alive]
-        silent = probe_raylets(alive, deadline_s=min(2.0, left))
-        names = _unique_names(alive)
-        for node_id, why in silent.items():
-            if why is not None and node_id in self._nodes and node_id not in self._looked:
-                self._gaps.append(Gap(id=gaps.RAYLET_SILENT, where=names[node_id], what="an answer of its raylet", reason=why))
-        stores = read_object_stores([n for n in alive if silent.get(n.node_id) is None], deadline_s=min(2.0, left))
-        after, mute = read_core_workers(state, deadline_s=min(2.0, left))
-        known = {f"pid {w.pid}" for w in first.workers}
-        self._gaps += (g for g in mute if g.where in known)  # a worker that came and went in between is nobody's business
-        return msgspec.structs.replace(state, object_store=stores), finish_core_workers(before, after)
-
-    def _tell_silent(self, alive: Iterable[RayNode]) -> None:
-        for node in alive:
-            name, node_id = self._names[node.node_id], node.node_id
-            reason = self._lost.get(node_id) or self._looked.get(node_id) or ("interrupted" if self._stop.is_set() else "it was not asked")
-            if node_id not in self._nodes:
-                remedy = f"on {name}: rayrl-debug snapshot --here -o DIR, then: rayrl-debug report all the files together"
-                self._gaps.append(Gap(id=gaps.NODE_SILENT, where=name, what="everything of this node", reason=reason, remedy=remedy))
-            elif node_id in self._looked:
-                self._gaps.append(Gap(id=gaps.AGENT_SILENT, where=name, what="an agent on this node", reason=f"{reason}; it was looked at from here"))
-
-    def _assemble(self, taken: float, job: str | None, state: RayState, core_workers: tuple[CoreWorker, ...]) -> Snapshot:
-        collect, interrupted = self._options.collect, self._stop.is_set()
-        if interrupted:
-            self._gaps.append(Gap(id=gaps.INTERRUPTED, where="cluster", what="the rest of the capture", reason="interrupted by the user"))
-        options: dict[str, str | int | float | bool] = {
-            "samples": collect.samples,
-            "interval_s": collect.interval_s,
-            "native": collect.native,
-            **({"interrupted": True} if interrupted else {}),
-        }
-        whole = Snapshot(
-            tool_version=__version__,
-            taken_time_s=taken + collect.window_s,
-            job_id=job,
-            nodes=_once_each(sorted(self._nodes.values(), key=lambda n: n.name)),
-            ray=msgspec.structs.replace(state, core_workers=core_workers),
-            gaps=tuple(dict.fromkeys(self._gaps)),
-            options=options,
-            timing={k: round(v, 3) for k, v in self._timing.items()},
-        )
-        return keep_job(with_jobs(whole), job)
-
-
-def _state_of(raylet: int | None) -> str | None:
-    """What the kernel says of a raylet that is silent, where it runs on this machine."""
-    state = (read_status(raylet).get("State") if raylet is not None else None) or ""
-    return f"process {raylet} is {state}" if state[:1] in ("T", "t", "D", "Z") else None
-
-
-def _unique_names(nodes: Sequence[RayNode]) -> dict[str, str]:
-    hosts = [n.host or n.ip for n in nodes]
-    return {n.node_id: host if hosts.count(host) == 1 else f"{host}-{n.node_id[:6]}" for n, host in zip(nodes, hosts, strict=True)}
-
-
-def _once_each(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Raylets that share a machine (a test cluster) share the GCS process and the logs of the session: the first node keeps them."""
-    seen: set[object] = set()
-
-    def is_new(*key: object) -> bool:
-        if None in key or key not in seen:
-            seen.add(key)
-            return True
-        return False
-
-    result = []
-    for node in nodes:
-        machine = (node.boot_id, node.pid_namespace)
-        processes = tuple(p for p in node.processes if is_new(*machine, p.pid))
-        lines = tuple(line for line in node.log_lines if is_new(*machine, line.file, line.line_number))
-        result.append(msgspec.structs.replace(node, processes=processes, log_lines=lines))
-    return tuple(result)
+    def _drop_driver(self, *, kindly: bool) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.__exit__(None if kindly else TimeoutError, None, None)

@@ -1,18 +1,21 @@
-"""The command's side of its Ray driver: start it, ask it, hear it, and end it whatever it does."""
+"""The command's side of its Ray driver: start it, order, hear it, and end it whatever it does."""
 
 from __future__ import annotations
 
 import queue
+import re
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from types import TracebackType
 
 import msgspec
 
-from ray_rl_debug.driver_messages import STOP, Ended, Message, Request, pack, read_message
+from ray_rl_debug.driver_messages import Ask, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 LEAVE_S = 1.5
 """For the driver to remove its agents and leave the cluster, before it is killed."""
 
@@ -30,6 +33,9 @@ class Driver:
         self._said: queue.Queue[Message] = queue.Queue()
         self._ears = threading.Thread(target=self._hear, daemon=True)
         self._ears.start()
+        self._is_connected = False
+        self._is_gone = False
+        self._open_orders = 0
 
     @property
     def pid(self) -> int:
@@ -40,6 +46,8 @@ class Driver:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """End the child: kindly when all went well, at once otherwise."""
+        if kind is None:
+            self.leave()
         try:
             self._child.wait(LEAVE_S if kind is None else 0.0)
         except subprocess.TimeoutExpired:
@@ -53,27 +61,49 @@ class Driver:
             except OSError:
                 pass  # what was still to be written has no reader any more
 
-    def send(self, request: Request) -> None:
-        """Ask; a child that is already dead is heard as `Ended`."""
-        self._write(pack(request))
+    def connect(self, address: str, namespace: str, *, use_token: bool) -> None:
+        """Which cluster; once, later calls do nothing. A child that is already dead is heard as `Ended`."""
+        if not self._is_connected:
+            self._is_connected = True
+            self._write(Connect(address=address, namespace=namespace, use_token=use_token))
 
-    def stop(self) -> None:
-        """Ask to finish early."""
-        self._write(STOP)
+    def order(self, order: Gather | Ask | Release) -> None:
+        """Give an order; its end is heard as `Ended`."""
+        self._open_orders += 1
+        self._write(order)
+
+    def halt(self) -> None:
+        """Ask to finish the order in progress early."""
+        self._write(Halt())
+
+    def leave(self) -> None:
+        """No more orders come: the child leaves the cluster when it is through."""
+        self._write(Leave())
 
     def receive(self, timeout_s: float) -> Message | None:
         """The next message, or None when none came in time."""
         try:
-            return self._said.get(timeout=timeout_s)
+            message = self._said.get(timeout=timeout_s)
         except queue.Empty:
             return None
+        if isinstance(message, Ended):
+            self._open_orders -= 1
+            self._is_gone = self._is_gone or message.is_gone
+        return message
 
-    def _write(self, data: bytes) -> None:
+    def settle(self, patience_s: float = 0.5) -> bool:
+        """Drop what is left of earlier orders. False when the child is dead, or busy with one of them beyond its time."""
+        until = time.monotonic() + patience_s
+        while self._open_orders > 0 and not self._is_gone and (left := until - time.monotonic()) > 0:
+            self.receive(left)
+        return self._open_orders <= 0 and not self._is_gone and self._child.poll() is None
+
+    def _write(self, order: Order) -> None:
         assert self._child.stdin is not None
         try:
-            self._child.stdin.write(data)
+            self._child.stdin.write(pack(order))
             self._child.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):
             pass
 
     def _hear(self) -> None:
@@ -84,7 +114,7 @@ class Driver:
             except (OSError, ValueError, msgspec.DecodeError):
                 message = None
             if message is None:
-                self._said.put(Ended(f"our Ray driver ended: {self._last_words()}"))
+                self._said.put(Ended(f"our Ray driver ended: {self._last_words()}", is_gone=True))
                 return
             self._said.put(message)
 
@@ -95,4 +125,4 @@ class Driver:
             lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
         except (OSError, ValueError):
             lines = []
-        return lines[-1][:200] if lines else "without a word"
+        return _COLOURS.sub("", lines[-1])[:200] if lines else "without a word"

@@ -10,8 +10,6 @@ import msgspec
 
 from ray_rl_debug.collect.options import CollectOptions
 
-STOP = b"s"
-"""Sent by the command after the request: finish early with what there is. End of file means that the command is gone."""
 MAX_MESSAGE_BYTES = 1 << 30
 
 
@@ -26,20 +24,61 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     """Where our copy of py-spy lies there."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What the driver is to do. Seconds count from its arrival."""
+# --- orders of the command -------------------------------------------------------------------------------------------
+
+
+class Connect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The first order: which cluster."""
 
     address: str
     namespace: str
-    use_token: bool
+    use_token: bool = False
+
+
+class Gather(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Place agents where they are missing and, with `collect`, bring the facts of all nodes. Seconds count from its arrival."""
+
     seats: tuple[Seat, ...]
-    collect: CollectOptions
+    collect: CollectOptions | None = None
+    """None only places agents; each that answers is told by `Ready`."""
     drivers: tuple[tuple[str, int], ...] = ()
     """Drivers of jobs: IP address and pid."""
     start_s: float = 20.0
     """Agents that have not started by then collect later than the others."""
     gather_s: float = 60.0
-    keep_agents: bool = False
+    keeper: str | None = None
+    """Who wants the agents to stay; None removes those that were started for this order."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Call one of our functions in every agent that is known to be there."""
+
+    target: str
+    """``package.module:function``, bytes to bytes."""
+    payload: bytes
+    keeper: str
+    deadline_s: float
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The keeper needs the agents no more; those that nobody keeps are removed."""
+
+    seats: tuple[Seat, ...]
+    keeper: str
+
+
+class Halt(msgspec.Struct, frozen=True, tag=True):
+    """Finish the order in progress early, with what there is."""
+
+
+class Leave(msgspec.Struct, frozen=True, tag=True):
+    """The last order."""
+
+
+Order = Connect | Gather | Ask | Release | Halt | Leave
+
+
+# --- what the driver says --------------------------------------------------------------------------------------------
 
 
 class Said(msgspec.Struct, frozen=True, tag=True):
@@ -55,8 +94,23 @@ class Timed(msgspec.Struct, frozen=True, tag=True):
     seconds: float
 
 
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The agent of this node is there."""
+
+    node_id: str
+
+
+class Clock(msgspec.Struct, frozen=True, tag=True):
+    """The wall clock of a node against ours, by the fastest of some pings; seconds."""
+
+    node_id: str
+    at_time_s: float
+    ahead_s: float
+    bound_s: float
+
+
 class Facts(msgspec.Struct, frozen=True, tag=True):
-    """The facts of one node, as its agent encoded them."""
+    """The facts of one node, as its agent encoded them, or its answer to an `Ask`."""
 
     node_id: str
     data: bytes
@@ -70,13 +124,15 @@ class Lost(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
-    """Nothing more comes."""
+    """The order is done, or nothing can be done any more."""
 
     reason: str | None = None
     """Why nothing could be done at all."""
+    is_gone: bool = False
+    """The driver itself has ended."""
 
 
-Message = Said | Timed | Facts | Lost | Ended
+Message = Said | Timed | Ready | Clock | Facts | Lost | Ended
 
 
 def pack(value: msgspec.Struct) -> bytes:

@@ -28,17 +28,18 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
         ClusterUnreachableError: the GCS does not answer at all.
         AuthenticationRefusedError: it answers, but not to us.
     """
+    channel = open_channel(address)
+    try:
+        return _read(channel, address, job_id, deadline_s)
+    finally:
+        channel.close()
+
+
+def _read(channel: Any, address: str, job_id: str | None, deadline_s: float) -> tuple[RayState, tuple[Gap, ...]]:
     from ray.core.generated import gcs_service_pb2 as pb
     from ray.core.generated import gcs_service_pb2_grpc as stubs
 
-    channel = open_channel(address)
-    try:
-        nodes = stubs.NodeInfoGcsServiceStub(channel).GetAllNodeInfo(pb.GetAllNodeInfoRequest(), timeout=deadline_s).node_info_list
-    except Exception as e:
-        if is_refused(e):
-            raise AuthenticationRefusedError(f"the Ray cluster at {address} refused us: {describe_failure(e)}") from e
-        raise ClusterUnreachableError(f"the Ray cluster at {address} does not answer ({describe_failure(e)})") from e
-
+    nodes = _ask_nodes(channel, address, deadline_s)
     found: list[Gap] = []
 
     def call(what: str, fetch: Callable[[], Any]) -> Any:
@@ -92,6 +93,27 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
         placement_groups=tuple(_group(g) for g in groups_.result() or ()),
     )
     return state, tuple(found)
+
+
+def read_nodes(address: str, *, deadline_s: float = 10.0) -> tuple[RayNode, ...]:
+    """The table of nodes alone; raises like `read_ray_state`."""
+    channel = open_channel(address)
+    try:
+        return tuple(_node(n, None) for n in _ask_nodes(channel, address, deadline_s))
+    finally:
+        channel.close()
+
+
+def _ask_nodes(channel: Any, address: str, deadline_s: float) -> Any:
+    from ray.core.generated import gcs_service_pb2 as pb
+    from ray.core.generated import gcs_service_pb2_grpc as stubs
+
+    try:
+        return stubs.NodeInfoGcsServiceStub(channel).GetAllNodeInfo(pb.GetAllNodeInfoRequest(), timeout=deadline_s).node_info_list
+    except Exception as e:
+        if is_refused(e):
+            raise AuthenticationRefusedError(f"the Ray cluster at {address} refused us: {describe_failure(e)}") from e
+        raise ClusterUnreachableError(f"the Ray cluster at {address} does not answer ({describe_failure(e)})") from e
 
 
 def _is_ours(w: Any, own_workers: set[bytes], own_drivers: set[tuple[str, int]]) -> bool:

@@ -1,0 +1,237 @@
+"""Inside our Ray driver: one order to gather, carried out. The agents of all nodes, each at its own stage, within one deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ray_rl_debug.agent import PAGE_BYTES
+from ray_rl_debug.driver_messages import Clock, Facts, Gather, Lost, Message, Ready, Said, Seat, Timed
+from ray_rl_debug.roster import Roster, describe, is_dead
+
+GRACE_S = 5.0
+"""After the first agent is there the others get this much longer, or thrice its time, before the window begins without them."""
+LATE_STOP_S = 8.0
+"""After a request to stop, nodes get this long to hand over what they have."""
+PINGS = 5
+LAST_PING_S = 0.3
+"""For clocks that are still being compared when all facts are there."""
+
+
+class Gathering:
+    """The agents of all nodes, each at its own stage: ready, ship, wait, collect, page, and then gone from here."""
+
+    def __init__(self, roster: Roster, order: Gather, send: Callable[[Message], None], stop: threading.Event) -> None:
+        self._roster = roster
+        self._ray = roster.ray
+        self._order = order
+        self._send = send
+        self._stop = stop
+        self._began = time.monotonic()
+        self._deadline = self._began + order.gather_s
+        self._window_from = self._began + order.start_s
+        self._ticket = uuid.uuid4().hex
+        self._seats = {seat.node_id: seat for seat in order.seats}
+        self._agents: dict[str, Any] = {}
+        self._refs: dict[Any, tuple[str, str, int]] = {}
+        """What is awaited: node id, stage, number of the page."""
+        self._waiting: set[str] = set()
+        self._again: set[str] = set()
+        """Nodes whose agent turned out to be dead and was placed again."""
+        self._pages: dict[str, dict[int, bytes]] = {}
+        self._is_open = False
+        self._has_driver: set[tuple[str, int]] = set()
+        self._pyspy_parts: list[bytes] | None = None
+        self._pinged: dict[str, tuple[float, list[tuple[float, float]]]] = {}
+        """When the last ping left, and of those that came back: how far ahead, how long the way."""
+
+    def run(self) -> None:
+        """Until every node has given its facts or is lost, or the time is up."""
+        for seat in self._order.seats:
+            self._place(seat)
+        stopped = False
+        while self._is_busy() and time.monotonic() < self._deadline:
+            self._hear(0.2)
+            if not self._is_open and ((self._waiting and not self._is_starting()) or time.monotonic() > self._window_from):
+                self._open_window()
+            if self._stop.is_set() and not stopped:
+                stopped = True
+                self._deadline = min(self._deadline, time.monotonic() + LATE_STOP_S)
+                self._hurry()
+        until = time.monotonic() + LAST_PING_S
+        while not self._is_busy() and self._refs and time.monotonic() < until:
+            self._hear(LAST_PING_S)
+        for node_id in {n for n, s, _ in self._refs.values() if s != "ping"} | self._waiting:
+            stage = next((s for n, s, _ in self._refs.values() if n == node_id), "wait")
+            self._roster.forget(node_id)
+            self._send(Lost(node_id, f"{_STAGES[stage]} in {time.monotonic() - self._began:.0f} s"))
+
+    def _is_busy(self) -> bool:
+        return bool(self._waiting) or any(stage != "ping" for _, stage, _ in self._refs.values())
+
+    def _hear(self, timeout_s: float) -> None:
+        if self._refs:
+            done, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=timeout_s, fetch_local=False)
+            for ref in done:
+                self._take(ref)
+
+    def _place(self, seat: Seat) -> None:
+        try:
+            agent = self._roster.place(seat, is_kept=self._order.keeper is not None)
+        except Exception as e:  # noqa: BLE001 one node that cannot have an agent costs no other its own
+            self._send(Lost(seat.node_id, f"{_STAGES['ready']}: {describe(e)}"))
+            return
+        self._agents[seat.node_id] = agent
+        self._await(seat.node_id, "ready", agent.ready.remote(self._order.keeper))
+
+    def _await(self, node_id: str, stage: str, ref: Any, page: int = 0) -> None:
+        self._refs[ref] = (node_id, stage, page)
+
+    def _is_starting(self) -> bool:
+        return any(stage in ("ready", "ship") for _, stage, _ in self._refs.values())
+
+    def _take(self, ref: Any) -> None:
+        node_id, stage, page = self._refs.pop(ref)
+        if node_id not in self._agents:
+            return
+        try:
+            value = self._ray.get(ref, timeout=max(0.5, self._deadline - time.monotonic()))
+        except Exception as e:  # noqa: BLE001 the agent's own failure is a fact about its node
+            if stage == "ping":
+                return
+            if stage == "ready" and is_dead(e) and node_id not in self._again:
+                self._again.add(node_id)
+                self._roster.forget(node_id)
+                self._place(self._seats[node_id])
+            else:
+                self._drop(node_id, f"{_STAGES[stage]}: {describe(e)}", is_dead(e))
+            return
+        if stage == "ready":
+            self._window_from = min(self._window_from, time.monotonic() + max(GRACE_S, 2 * (time.monotonic() - self._began)))
+            self._send(Ready(node_id))
+            self._ready(node_id, has_pyspy=bool(value))
+        elif stage == "ship":
+            # The parts of a message may arrive in any order; whichever completes it answers with the path.
+            if value:
+                self._seats[node_id] = msgspec.structs.replace(self._seats[node_id], pyspy=value)
+            if not any(n == node_id and s == "ship" for n, s, _ in self._refs.values()):
+                self._ready(node_id, has_pyspy=True)
+        elif stage == "ping":
+            self._pong(node_id, value)
+        elif stage == "collect":
+            self._pages[node_id] = {}
+            self._ping(node_id)
+            for number in range(value):
+                self._await(node_id, "page", self._agents[node_id].page.remote(self._ticket, number), number)
+        else:
+            parts = self._pages[node_id]
+            parts[page] = value
+            if not any(n == node_id and s == "page" for n, s, _ in self._refs.values()):
+                self._send(Facts(node_id, b"".join(parts[i] for i in sorted(parts))))
+                self._send(Said(f"{self._seats[node_id].name} answered"))
+
+    def _drop(self, node_id: str, reason: str, is_dead: bool) -> None:
+        self._send(Lost(node_id, reason))
+        if is_dead:
+            self._roster.forget(node_id)
+        self._agents.pop(node_id, None)
+        self._waiting.discard(node_id)
+        self._refs = {ref: what for ref, what in self._refs.items() if what[0] != node_id}
+
+    def _ready(self, node_id: str, *, has_pyspy: bool) -> None:
+        if not has_pyspy and self._ship(node_id):
+            return
+        if self._order.collect is None:
+            return
+        self._waiting.add(node_id)
+        self._ping(node_id)
+        if self._is_open:
+            self._collect(node_id)
+
+    def _ship(self, node_id: str) -> bool:
+        """Send the py-spy binary in small parts; False when we have none ourselves."""
+        if self._pyspy_parts is None:
+            self._pyspy_parts = _packed_pyspy(self._order.collect.pyspy if self._order.collect else None)
+        agent, parts = self._agents[node_id], self._pyspy_parts
+        for i, part in enumerate(parts):
+            self._await(node_id, "ship", agent.receive_pyspy.remote(i, part, len(parts)), i)
+        return bool(parts)
+
+    def _open_window(self) -> None:
+        self._is_open = True
+        self._send(Timed("agents_s", time.monotonic() - self._began))
+        if self._order.collect is not None:
+            self._send(Said(f"collecting on {len(self._waiting)} of {len(self._order.seats)} nodes"))
+        for node_id in sorted(self._waiting):
+            self._collect(node_id)
+
+    def _collect(self, node_id: str) -> None:
+        self._waiting.discard(node_id)
+        seat, asked = self._seats[node_id], self._order.collect
+        assert asked is not None
+        # Of several raylets on one host (a test cluster) the first one looks at the drivers.
+        drivers = tuple(d for d in self._order.drivers if d[0] == seat.ip and d not in self._has_driver)
+        self._has_driver.update(drivers)
+        asked = msgspec.structs.replace(
+            asked,
+            node_id=node_id,
+            node_name=seat.name,
+            node_ip=seat.ip,
+            driver_pids=tuple(pid for _, pid in drivers),
+            skip_pids=(*asked.skip_pids, *seat.skip_pids),
+            pyspy=seat.pyspy or asked.pyspy,
+        )
+        self._await(node_id, "collect", self._agents[node_id].collect.remote(self._ticket, msgspec.json.encode(asked)))
+
+    def _ping(self, node_id: str) -> None:
+        """Compare the clocks, before and after the collection, beside what else is going on."""
+        if any(n == node_id and s == "ping" for n, s, _ in self._refs.values()):
+            return
+        _, came = self._pinged.get(node_id, (0.0, []))
+        self._pinged[node_id] = (time.time(), came)
+        self._await(node_id, "ping", self._agents[node_id].now.remote())
+
+    def _pong(self, node_id: str, theirs: float) -> None:
+        left, came = self._pinged[node_id]
+        back = time.time()
+        came.append((theirs - (left + back) / 2, back - left))
+        if len(came) % PINGS:
+            self._ping(node_id)
+            return
+        ahead, way = min(came[-PINGS:], key=lambda c: c[1])
+        self._send(Clock(node_id, back, ahead, way / 2))
+
+    def _hurry(self) -> None:
+        if not self._is_open:
+            self._open_window()
+        for node_id, stage, _ in list(self._refs.values()):
+            if stage == "collect":
+                self._agents[node_id].finish_early.remote(self._ticket)
+
+
+_STAGES = {
+    "ready": "its agent did not start",
+    "ship": "py-spy could not be sent to it",
+    "wait": "its agent was not asked",
+    "collect": "it did not finish collecting",
+    "ping": "its clock did not answer",
+    "page": "its facts did not come over",
+}
+
+
+def _packed_pyspy(given: str | None) -> list[bytes]:
+    import lzma
+
+    from ray_rl_debug.collect.pyspy import find_pyspy
+
+    binary = find_pyspy(given)
+    if binary is None:
+        return []
+    packed = lzma.compress(Path(binary).read_bytes(), preset=1)
+    return [packed[i : i + PAGE_BYTES] for i in range(0, len(packed), PAGE_BYTES)]
