@@ -312,6 +312,9 @@ class CollectiveEntry(Fact, frozen=True, kw_only=True):
     input_dtypes: tuple[str, ...] = ()
     output_dtypes: tuple[str, ...] = ()
     created_time_s: float | None = None
+    started_time_s: float | None = None
+    """When the recorder's watchdog found it started; it looks ten times a second."""
+    completed_time_s: float | None = None
     frames: tuple[AwaitFrame, ...] = ()
 
 

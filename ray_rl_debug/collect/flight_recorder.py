@@ -208,7 +208,6 @@ def _entry(raw: object) -> CollectiveEntry | None:
         return None
     group = raw.get("process_group")
     named = _text(group[0]) if isinstance(group, (list, tuple)) and group else _text(group)
-    created = _int(raw.get("time_created_ns"))
     return CollectiveEntry(
         group=named or _text(raw.get("pg_name")) or _text(raw.get("pg_id")),
         seq=seq,
@@ -220,7 +219,9 @@ def _entry(raw: object) -> CollectiveEntry | None:
         output_sizes=_sizes(raw.get("output_sizes")),
         input_dtypes=_texts(raw.get("input_dtypes")),
         output_dtypes=_texts(raw.get("output_dtypes")),
-        created_time_s=created / 1e9 if created else None,
+        created_time_s=_seconds(raw.get("time_created_ns")),
+        started_time_s=_seconds(raw.get("time_discovered_started_ns")),
+        completed_time_s=_seconds(raw.get("time_discovered_completed_ns")),
         frames=_frames(raw.get("frames")),
     )
 
@@ -255,6 +256,11 @@ def _list(value: object) -> list[object]:
 
 def _int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def _seconds(value: object) -> float | None:
+    ns = _int(value)
+    return ns / 1e9 if ns else None
 
 
 def _text(value: object) -> str:

@@ -9,10 +9,10 @@ from typing import Protocol
 import msgspec
 
 from ray_rl_debug.snapshot import Gap, NodeClock
+from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.clocks import Alignment, align
 from ray_rl_debug.timeline.layout import in_order
 from ray_rl_debug.timeline.model import CLUSTER, Batch, Clock, Count, Instant, Item, SharedEnd, Source, Span, Track
-from ray_rl_debug.timeline.tables import Accumulator
 
 MAX_SLICES = 3_000_000
 """Perfetto's UI holds a trace in the browser's memory: about 440 MB for a million slices."""
@@ -42,6 +42,10 @@ class Plan(msgspec.Struct, frozen=True):
     """Slices shorter than this are left out."""
     gaps: tuple[Gap, ...]
     sources: tuple[str, ...]
+
+    def to_reference(self, clock: str, at_ns: int) -> int:
+        """A moment of one clock in the reference clock."""
+        return self.alignments.get(clock, _UNALIGNED).to_reference(at_ns)
 
 
 def make_plan(

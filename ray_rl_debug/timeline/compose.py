@@ -19,6 +19,7 @@ from ray_rl_debug.errors import OutputError, UsageError
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
 from ray_rl_debug.report import Report
 from ray_rl_debug.snapshot import Gap, NodeClock, Snapshot
+from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.build import MAX_SLICES, Plan, make_plan, write_trace
 from ray_rl_debug.timeline.chrome import ChromeWriter
 from ray_rl_debug.timeline.layout import Layout, build_layout
@@ -26,7 +27,7 @@ from ray_rl_debug.timeline.model import Source
 from ray_rl_debug.timeline.perfetto import PerfettoWriter
 from ray_rl_debug.timeline.sources.ray_tasks import last_progress_ns, narrow, queue_times, ray_task_source
 from ray_rl_debug.timeline.sources.snapshots import snapshot_source
-from ray_rl_debug.timeline.tables import Accumulator, Tables
+from ray_rl_debug.timeline.tables import Tables
 
 FORMATS = ("perfetto", "chrome")
 _GZIP_LEVEL = 5
@@ -97,7 +98,7 @@ def make_timeline(
     if inputs.events is not None:
         now_ns = max(now_ns, int(inputs.events.read_time_s * 1e9))
     queues = queue_times(narrow(events, inputs.job_id)) if events else None
-    tables = accumulator.finish(now_ns or plan.last_ns or None, queues=queues, gpu_of_rank=_gpus(views, layout))
+    tables = accumulator.finish(now_ns or None, last_ns=plan.last_ns, queues=queues, gpu_of_rank=_gpus(views, layout), to_reference=plan.to_reference)
     if events is not None and now_ns and (ended := last_progress_ns(narrow(events, inputs.job_id))) is not None:
         tables = msgspec.structs.replace(tables, since_progress_s=(now_ns - ended[0]) / 1e9, last_progress=ended[1])
     return Timeline(plan, tables, path, size, (*inputs.gaps, *plan.gaps))

@@ -24,20 +24,29 @@ class Place(msgspec.Struct, frozen=True):
     label: str
     """How its rank is called in tables: unique within the timeline."""
     clock: str
+    node: str | None = None
 
 
 class Layout:
     """Places of processes; what a snapshot does not know is placed by what the source itself tells."""
 
-    def __init__(self, places: Mapping[tuple[str, int], Place], nodes: Mapping[str, str], descriptions: Mapping[tuple[str, ...], str]) -> None:
+    def __init__(
+        self,
+        places: Mapping[tuple[str, int], Place],
+        nodes: Mapping[str, str],
+        descriptions: Mapping[tuple[str, ...], str],
+        starts_ns: Mapping[tuple[str, ...], int] | None = None,
+    ) -> None:
         """
         Args:
             places: By (node name, pid).
             nodes: Name of a node by Ray's node id, host name or IP.
             descriptions: Texts for the groups of rows.
+            starts_ns: When processes began, by their path, in their node's wall clock.
         """
         self._places = dict(places)
         self._nodes = dict(nodes)
+        self._starts_ns = dict(starts_ns or {})
         self.descriptions = dict(descriptions)
 
     def seen_nodes(self) -> tuple[str, ...]:
@@ -71,7 +80,7 @@ class Layout:
         shown = label or role or "process"
         if pid is not None:
             shown = f"{shown} (pid {pid})"
-        place = Place((CLUSTER, name or "unknown node", role or "other", shown), shown, wall_clock(name))
+        place = Place((CLUSTER, name or "unknown node", role or "other", shown), shown, wall_clock(name), name)
         if name is not None and pid is not None:
             self._places[(name, pid)] = place
         return place
@@ -81,6 +90,10 @@ class Layout:
         wanted = f"{role}/{rank}"
         found = [p for p in self._places.values() if p.label == wanted]
         return found[0] if len(found) == 1 else None
+
+    def started_ns(self, place: Place) -> int | None:
+        """When the process there began, where a snapshot knows it."""
+        return self._starts_ns.get(place.path)
 
     def _only(self, pid: int) -> Place | None:
         found = [p for (_, known), p in self._places.items() if known == pid]
@@ -92,6 +105,7 @@ def build_layout(snapshots: Sequence[Snapshot], views: Sequence[View] | None = N
     places: dict[tuple[str, int], Place] = {}
     nodes: dict[str, str] = {}
     descriptions: dict[tuple[str, ...], str] = {}
+    starts: dict[tuple[str, ...], int] = {}
     for view in views if views is not None else [build_view(s) for s in snapshots]:
         for node in view.snapshot.nodes:
             for alias in (node.node_id, node.ip, node.name):
@@ -104,14 +118,16 @@ def build_layout(snapshots: Sequence[Snapshot], views: Sequence[View] | None = N
             place = _place(seen, labels.count(seen.identity.label) == 1)
             places[(seen.identity.node, seen.identity.pid)] = place
             descriptions[place.path] = _about(seen)
-    return Layout(places, nodes, descriptions)
+            if seen.process.start_time_s is not None:
+                starts[place.path] = int(seen.process.start_time_s * 1e9)
+    return Layout(places, nodes, descriptions, starts)
 
 
 def _place(seen: Seen, is_unique: bool) -> Place:
     identity = seen.identity
     role = identity.role or identity.class_name or identity.kind
     label = identity.label if is_unique or f"(pid {identity.pid})" in identity.label else f"{identity.label} (pid {identity.pid})"
-    return Place((CLUSTER, identity.node, role, label), label, wall_clock(identity.node))
+    return Place((CLUSTER, identity.node, role, label), label, wall_clock(identity.node), identity.node)
 
 
 def _about(seen: Seen) -> str:

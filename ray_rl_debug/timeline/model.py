@@ -42,6 +42,8 @@ class Track(msgspec.Struct, frozen=True):
     description: str | None = None
     rank: str | None = None
     """Label of the rank or process whose time this is: ``actor/3``. None: not one process's time."""
+    is_summary: bool = False
+    """Time of the run as a whole: tables use it only where no single rank's is known."""
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):

@@ -151,7 +151,9 @@ def _is_figure(text: str) -> bool:
     return text[:1].isdigit() or text in ("-", "")
 
 
-def _seconds(s: float) -> str:
+def _seconds(s: float | None) -> str:
+    if s is None:
+        return "-"
     if s >= 100:
         return f"{s:.0f} s"
     return f"{s:.1f} s" if s >= 10 else f"{s:.3f} s"

@@ -76,7 +76,7 @@ class RayTimelineSource:
         name = self._layout.node(node) or node
         role = "driver" if kind == "driver" else class_name or "tasks"
         label = f"{role} {hexadecimal[:8]}"
-        return Place((CLUSTER, name, role, label), label, f"wall:{name}")
+        return Place((CLUSTER, name, role, label), label, f"wall:{name}", name)
 
 
 def ray_timeline_source(name: str, rows: Iterable[dict[str, Any]], layout: Layout) -> RayTimelineSource:

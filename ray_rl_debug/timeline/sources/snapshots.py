@@ -10,7 +10,8 @@ from ray_rl_debug.analyze.view import Seen, View, describe_place
 from ray_rl_debug.report import Finding, Report, State, Who
 from ray_rl_debug.snapshot import Node, Snapshot
 from ray_rl_debug.timeline.layout import Layout
-from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Count, Frame, Held, Instant, Span, Track, wall_clock
+from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Count, Frame, Held, Instant, SharedEnd, Span, Track, wall_clock
+from ray_rl_debug.timeline.sources.flight import flight_batches, flight_ends
 
 SAMPLED_KINDS = frozenset({"ray-worker", "driver", "child", "named"})
 MAX_BRIDGE_NS = 120_000_000_000
@@ -36,7 +37,13 @@ def snapshot_source(views: Sequence[View], reports: Sequence[Report], layout: La
     batches += _stacks([v for v, _ in ordered], layout)
     if ordered:
         batches += _verdicts([r for _, r in ordered], layout, since_ns or {}, [v.snapshot for v, _ in ordered])
-    return Held("snapshots", batches)
+    records = {(n.name, r.pid, r.rank, r.source): r for v, _ in ordered for n in v.snapshot.nodes for r in n.flight_records}
+    ends: list[SharedEnd] = []
+    for (node, pid, rank, _), record in records.items():
+        place = layout.process(node, pid, role="collectives", label=f"rank {rank}" if rank is not None else None)
+        batches += flight_batches(record, place)
+        ends += flight_ends(record, place)
+    return Held("snapshots", batches, ends=ends)
 
 
 def _ns(seconds: float) -> int:
