@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -11,8 +11,9 @@ from ray_rl_debug.analyze.graph import Edge, Root, way_through
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.detectors import DETECTORS
+from ray_rl_debug.detectors.known_error import critical_lines, pid_of_log
 from ray_rl_debug.detectors.scene import Found, Scene
-from ray_rl_debug.report import Certainty, Finding, Report
+from ray_rl_debug.report import Certainty, Evidence, Finding, Report
 from ray_rl_debug.snapshot import Gap, Snapshot
 from ray_rl_debug.summaries import await_classes, node_summaries, process_summaries, stack_classes, world_summaries
 from ray_rl_debug.verdict import give_verdict
@@ -27,7 +28,9 @@ def diagnose(snapshot: Snapshot) -> Report:
     waits = find_waits(view)
     scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined)
     found, raised = _ask(scene)
-    findings = _choose(scene, found)
+    findings = _choose(scene, [(order, f) for order, f in found if not _is_last_resort(order)])
+    if all(f.certainty is Certainty.POSSIBLE for f in findings):
+        findings = _choose(scene, found)
     all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
     return Report(
         tool_version=snapshot.tool_version,
@@ -56,6 +59,10 @@ def _ask(scene: Scene) -> tuple[list[tuple[int, Found]], list[Gap]]:
             reason = f"{type(e).__name__}: {e}"
             raised.append(Gap(id=gaps.RULE_RAISED, where="analysis", what=f"rule {rule.ID} ({rule.NAME})", reason=reason[:300]))
     return found, raised
+
+
+def _is_last_resort(order: int) -> bool:
+    return getattr(DETECTORS[order], "LAST_RESORT", False) is True
 
 
 def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]:
@@ -103,7 +110,19 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
             waiting += [n for n in root.nodes if n not in waiting]
     victims = [scene.who(n) for n in _unique(waiting)]
     victims = [v for v in victims if (v.node, v.pid) not in accused]
-    return msgspec.structs.replace(finding, root=True, victims=tuple(victims), chain=tuple(scene.link(e) for e in chain))
+    logs = tuple(e for e in _critical_lines(scene, finding) if e not in finding.evidence)
+    links = tuple(scene.link(e) for e in chain)
+    return msgspec.structs.replace(finding, root=True, victims=tuple(victims), chain=links, evidence=(*finding.evidence, *logs))
+
+
+def _critical_lines(scene: Scene, finding: Finding) -> Iterator[Evidence]:
+    """What the accused printed, also those that are dead: their logs are known by the pid in the file's name."""
+    for who in finding.who:
+        node = next((n for n in scene.view.snapshot.nodes if n.name == who.node), None)
+        if node is None or who.pid is None:
+            continue
+        alive = next((p for p in node.processes if p.pid == who.pid), None)
+        yield from critical_lines(alive.log_lines if alive is not None else (x for x in node.log_lines if pid_of_log(x.file) == who.pid))
 
 
 def _chain(scene: Scene, finding: Finding, root: Root) -> tuple[Edge, ...]:

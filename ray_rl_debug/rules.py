@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from types import ModuleType
 
-from ray_rl_debug import errors, gaps
+from ray_rl_debug import errors, gaps, signatures
 from ray_rl_debug.detectors import DETECTORS
+from ray_rl_debug.signatures import Signature
 from ray_rl_debug.slurm import lint, lint_rules
 
 RULES: tuple[ModuleType, ...] = DETECTORS
@@ -17,9 +18,10 @@ EXTRA_NAMES: tuple[tuple[str, str, ModuleType], ...] = tuple(
 
 
 def list_ids() -> tuple[tuple[str, str], ...]:
-    """All ids with their names, sorted: rules, gaps, errors."""
+    """All ids with their names, sorted: rules, known errors in logs, gaps, errors."""
     found = {rule.ID: rule.NAME for rule in RULES}
     found.update({rule_id: name for rule_id, name, _ in EXTRA_NAMES})
+    found.update({s.id: s.title for s in signatures.load()})
     found.update(gaps.NAMES)
     found.update({rule.id: rule.name for rule in lint_rules.RULES})
     found.update({kind.id: _first_sentence(kind) for kind in _errors()})
@@ -36,6 +38,9 @@ def explain(rule_id: str) -> str | None:
         if wanted == extra:
             body = (inspect.getdoc(rule) or "").split("\n", 1)[-1]
             return f"{extra} {name}\n{body}\n"
+    signature = signatures.find(wanted)
+    if signature is not None:
+        return _explain_line(signature)
     if wanted in gaps.NAMES:
         return (
             f"{wanted} {gaps.NAMES[wanted]}\n\nA gap: something the tool tried to see and did not. The report says where, and what would open it.\n"
@@ -47,6 +52,16 @@ def explain(rule_id: str) -> str | None:
         if wanted == kind.id:
             return f"{wanted} {_first_sentence(kind)}\n\nHint\n    {kind.hint}\n"
     return None
+
+
+def _explain_line(signature: Signature) -> str:
+    parts = {
+        f"Known error line ({signature.layer}, {signature.effect})": signature.matches[0],
+        "Cause": signature.cause.strip(),
+        "Remedy": signature.remedy.strip(),
+        "Source": signature.source,
+    }
+    return f"{signature.id} {signature.title}\n" + "".join(f"\n{head}\n    {text}\n" for head, text in parts.items())
 
 
 def _errors() -> tuple[type[errors.RayRlDebugError], ...]:

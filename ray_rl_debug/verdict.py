@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ray_rl_debug import gaps
+from ray_rl_debug import gaps, signatures
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Scene, judge
 from ray_rl_debug.report import Cause, Certainty, Finding, State, Verdict
@@ -16,6 +16,9 @@ _LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
 
 def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap]) -> Verdict:
     """State, sentence and next command from the findings, the motion of the processes and the gaps."""
+    if findings and not scene.view.seen and signatures.find(findings[0].id) is not None:
+        summary = f"the logs hold a known error: {findings[0].summary}; they do not say whether the job still runs"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=findings[0].certainty, next=f"rayrl-debug explain {findings[0].id}")
     sure = [f for f in findings if f.certainty is not Certainty.POSSIBLE]
     if sure:
         best = sure[0]
@@ -43,6 +46,9 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         one = not_overdue[0]
         summary = f"others wait for {one.where()}, which {one.at()}; {judge(scene, one).reason}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
+    if not seen and any(n.log_lines for n in scene.view.snapshot.nodes) and scene.view.snapshot.options.get("imported"):
+        summary = "the logs hold no error that would explain a hang; stacks of the processes would tell"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
     if not seen:
         return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
     blind = [g for g in all_gaps if g.id in _BLINDING]

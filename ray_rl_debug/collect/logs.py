@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ray_rl_debug import gaps
+from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.collect.redact import MAX_CHARS, redact
 from ray_rl_debug.signatures.match import Hit, Matcher
 from ray_rl_debug.snapshot import Gap, LogLine, Process
@@ -23,6 +24,8 @@ from ray_rl_debug.snapshot import Gap, LogLine, Process
 TAIL_BYTES = 256 << 10
 MAX_FILES = 200
 DEADLINE_S = 2.0
+DEAD_AGE_S = 3600.0
+"""What an ended worker wrote longer ago says nothing of this hang."""
 MAX_LINES = 20
 """Kept per file: the first and the last few of each signature, then the last ones."""
 MAX_GIVEN_FILES = 10_000
@@ -42,8 +45,10 @@ def collect_log_lines(
     max_bytes: int = TAIL_BYTES,
     max_files: int = MAX_FILES,
     deadline_s: float = DEADLINE_S,
+    proc: Path = PROC,
 ) -> tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]:
-    """Matching lines at the end of each process's Ray logs, by pid; ``None`` holds those of the raylet, the GCS and submitted drivers.
+    """Matching lines at the end of each process's Ray logs, by pid; ``None`` holds those of the raylet, the GCS, submitted drivers and
+    workers that ended lately.
 
     Reads at most ``max_bytes`` of each of ``max_files`` files within ``deadline_s`` seconds. `Gap.where` is empty: prefix the node's name.
     """
@@ -52,7 +57,7 @@ def collect_log_lines(
     started = time.monotonic()
     folder = session_dir / "logs"
     try:
-        files = _session_files(folder, {p.pid for p in processes})
+        files = _session_files(folder, {p.pid for p in processes}, proc)
     except OSError as e:
         return {}, (_gap("Ray's session logs", f"{folder}: {e.strerror}"),)
     matcher = Matcher()
@@ -93,14 +98,17 @@ def read_log_paths(
     return tuple(lines), tuple(missing)
 
 
-def _session_files(folder: Path, pids: set[int]) -> list[tuple[int | None, Path]]:
-    """Files of the raylet and GCS first, then what the processes printed, then their core-worker logs."""
+def _session_files(folder: Path, pids: set[int], proc: Path) -> list[tuple[int | None, Path]]:
+    """Files of the raylet and GCS first, then what the processes printed, their core-worker logs, and the last words of workers that are gone."""
+    now = time.time()
     found: list[tuple[int, str, int | None, Path]] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             of_process = _OF_PROCESS.match(entry.name)
             if of_process and int(of_process[1]) in pids:
                 found.append((1 if entry.name.startswith("worker-") else 2, entry.name, int(of_process[1]), folder / entry.name))
+            elif of_process and entry.name.endswith(".err") and now - entry.stat().st_mtime < DEAD_AGE_S and not (proc / of_process[1]).exists():
+                found.append((3, entry.name, None, folder / entry.name))
             elif _OF_NODE.match(entry.name):
                 found.append((0, entry.name, None, folder / entry.name))
     return [(pid, path) for _, _, pid, path in sorted(found, key=lambda f: f[:2])]

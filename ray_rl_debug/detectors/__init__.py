@@ -15,6 +15,7 @@ from ray_rl_debug.detectors import (
     event_loop_blocked,
     gil_held,
     init_deadlock,
+    known_error,
     lock_deadlock,
     object_store,
     p2p_mismatch,
@@ -56,4 +57,5 @@ DETECTORS: tuple[ModuleType, ...] = (
     collective_stalled,
     straggler,
     zero_steps,
+    known_error,
 )

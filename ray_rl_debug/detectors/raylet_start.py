@@ -18,26 +18,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug import signatures
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
+from ray_rl_debug.snapshot import LogLine
 
 ID = "RRD406"
 NAME = "Ray does not start"
 CAUSE = Cause.RAYLET_START
 
 
-_SIGNATURES = ("register", "raylet", "gcs", "token", "auth", "port", "worker_startup", "unable")
+_TELLING = ("regist", "raylet", "gcs", "token", "port-taken", "version", "node-start", "too-many", "permission", "socket-path")
+"""Parts of the names of known errors that keep a process out."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes that cannot get into Ray, with what the logs say."""
-    lines = [line for node in scene.view.snapshot.nodes for line in node.log_lines if any(s in line.signature for s in _SIGNATURES)]
+    lines = [line for node in scene.view.snapshot.nodes for line in node.log_lines if _is_telling(line)]
     for one in scene.view:
         if one.kind is not Kind.RAY_INIT or one.motion is Motion.MOVING or one.is_stopped:
             continue
-        logs = [*one.process.log_lines, *lines][:4]
+        logs = [*(line for line in one.process.log_lines if _is_telling(line)), *lines][:4]
         finding = make_finding(
             ID,
             NAME,
@@ -53,3 +56,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase="init",
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _is_telling(line: LogLine) -> bool:
+    signature = signatures.find(line.signature)
+    return signature is not None and signature.layer in ("ray", "os") and any(part in signature.slug for part in _TELLING)

@@ -59,4 +59,9 @@ def load(folder: Path = Path(__file__).parent) -> tuple[Signature, ...]:
 
 def find(signature_id: str) -> Signature | None:
     """The signature of an id, in upper or lower case."""
-    return next((s for s in load() if s.id == signature_id.upper()), None)
+    return _by_id().get(signature_id.upper())
+
+
+@functools.cache
+def _by_id() -> dict[str, Signature]:
+    return {s.id: s for s in load()}

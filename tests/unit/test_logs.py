@@ -34,11 +34,14 @@ def test_lines_of_each_process_and_of_the_raylet(session):
     write(session, "raylet.err", f"fine\n{HANGING_START}\n")
     write(session, f"worker-{WORKER}-01000000-812.err", "step 1\nRuntimeError: CUDA error: an illegal memory access was encountered\n")
     write(session, f"python-core-worker-{WORKER}_812.log", "nothing\n")
+    write(session, f"worker-{WORKER}-01000000-998.err", "KeyError: 'responses'\n")
     write(session, f"worker-{WORKER}-01000000-999.err", "KeyError: 'responses'\n")
-    found, missing = collect_log_lines([process(812), process(813)], session)
+    (session / "proc" / "998").mkdir(parents=True)  # alive, of another job
+    found, missing = collect_log_lines([process(812), process(813)], session, proc=session / "proc")
     assert missing == ()
     assert set(found) == {None, 812}
-    (raylet,) = found[None]
+    raylet, dead = found[None]
+    assert dead.file.endswith("-999.err")
     assert (raylet.line_number, raylet.signature, raylet.text) == (2, "RRD608", HANGING_START)
     assert raylet.time_s == time.mktime((2026, 11, 21, 0, 11, 6, 0, 0, -1)) + 0.234
     (kernel,) = found[812]
