@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
+from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, Kind, Place
 from ray_rl_debug.snapshot import CoreWorker, Process, Thread
 
@@ -67,7 +68,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if flow is not None:
         return Motion.MOVING, flow
     # a rendezvous polls its store by nature: being awake there tells nothing
-    if first.kind in (Kind.COLLECTIVE, Kind.P2P) and _awake(process, thread):
+    if first.kind in (Kind.COLLECTIVE, Kind.P2P) and first.op != GPU_COLLECTIVE and _awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: collectives complete"
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
 

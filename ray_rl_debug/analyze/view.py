@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
@@ -189,7 +190,16 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         same = next((t for t in of_sample if telling is not None and t.tid == telling.tid and t.name == telling.name), None)
         if same is not None:
             places.append(same.place)
+    spins = waits_on_gpu(node, process, places)
+    if spins is not None and telling is not None:
+        telling = msgspec.structs.replace(telling, place=on_gpu(telling.place))
+        places = [on_gpu(p) for p in places]
     motion, reason = motion_of(process, places, telling.kernel if telling else None, core)
+    if spins is not None and motion is not Motion.MOVING:
+        reason = spins
+    elif motion is Motion.FROZEN and telling is not None and telling.place.kind in (Kind.CUDA, Kind.CODE):
+        works = works_on_gpu(node, process)
+        motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)
     phase = phase_of_name(identity.method) if identity.method else None
     if phase is None and telling is not None:
         phase = phase_of_stack(f for f, _, _ in telling.place.path)

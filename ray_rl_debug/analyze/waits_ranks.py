@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug import gaps
+from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -35,7 +36,9 @@ def is_waiting(one: Seen) -> bool:
 def site_of(one: Seen) -> Site:
     """Where a waiting rank stands; only meaningful when it waits."""
     place = one.place
-    return (place.op, place.path) if place is not None else ("", ())
+    if place is None:
+        return ("", ())
+    return (place.op, () if place.op == GPU_COLLECTIVE else place.path)
 
 
 def split_by_site(members: Sequence[Seen]) -> dict[Site, list[Seen]]:
