@@ -50,7 +50,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one dump: threads, or why not."""
 
     kind: str
-    """``ok``, ``gone``, ``refused``, ``not-python``, ``failed`` or ``timeout``."""
+    """``ok``, ``gone``, ``refused``, ``no-py-spy``, ``not-python``, ``failed`` or ``timeout``."""
     threads: tuple[RawThread, ...] = ()
     nonblocking: bool = False
     native: bool = False
@@ -59,6 +59,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     continued: bool = False
     """The deadline left the target with a stop, and we took it back with SIGCONT."""
     reason: str = ""
+    source: str | None = None
+    """Who gave the threads, where it was not py-spy."""
 
 
 _threads_decoder = msgspec.json.Decoder(list[RawThread])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.collect import object_refs, pyspy, pystack
+from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack
 from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
 from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
@@ -112,7 +112,7 @@ class StackSampler:
         first = not self._seen
         self._seen.update(target.pid for target in targets)
         wanted = [target for target in targets if self._is_wanted(target)]
-        if self._pyspy is None or self._is_refused_everywhere():
+        if self._is_refused_everywhere():
             return
         for target, (outcome, waits) in zip(wanted, self._pool.map(self._look, wanted), strict=True):
             self._record(target.pid, at_s, outcome, waits)
@@ -138,16 +138,20 @@ class StackSampler:
         return target.state not in ("Z", "X") and target.pid not in self._not_python
 
     def _is_refused_everywhere(self) -> bool:
-        refused = sum(outcome.kind == "refused" for outcome in self._troubles.values())
+        refused = sum(outcome.kind in ("refused", "no-py-spy") for outcome in self._troubles.values())
         return refused >= REFUSED_ENOUGH and not self._samples
 
     def _look(self, target: Target) -> tuple[Outcome, tuple[ObjectRefWait, ...]]:
-        assert self._pyspy is not None
         careful = target.tracer_pid != 0 or target.pid in self._timed_out or len(self._timed_out) >= TIMEOUTS_ENOUGH
         options = self._options
-        outcome = pyspy.dump(self._pyspy, target.pid, nonblocking=careful, native=options.native, timeout_s=options.timeout_s, proc=self._proc)
+        if self._pyspy is None:
+            outcome = Outcome(kind="no-py-spy")
+        else:
+            outcome = pyspy.dump(self._pyspy, target.pid, nonblocking=careful, native=options.native, timeout_s=options.timeout_s, proc=self._proc)
         if outcome.timed_out:
             self._timed_out.add(target.pid)
+        if outcome.kind in ("refused", "no-py-spy"):
+            return _from_inside(target.pid, self._proc) or outcome, ()
         if outcome.kind != "ok":
             return outcome, ()
         if ids := pyspy.thread_ids_by_inner_id(target.pid, self._proc):
@@ -165,7 +169,7 @@ class StackSampler:
             self._troubles[pid] = outcome
         else:
             self._troubles.pop(pid, None)
-            source = "py-spy --nonblocking" if outcome.nonblocking else "py-spy"
+            source = outcome.source or ("py-spy --nonblocking" if outcome.nonblocking else "py-spy")
             threads = tuple([self._thread(pid, thread) for thread in outcome.threads])
             self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source=source, native=outcome.native))
             self._refs[pid] = waits
@@ -199,9 +203,8 @@ class StackSampler:
         return ThreadSample(stack=stack, tid=raw.tid, name=name, owns_gil=raw.owns_gil, waits_for_gil=raw.waits_for_gil)
 
     def _gaps(self) -> Iterable[Gap]:
-        everyone = f"stacks of {_count(self._seen)}"
-        if self._pyspy is None and self._seen:
-            yield Gap(id=gaps.PYSPY_MISSING, where="", what=everyone, reason="py-spy was not found", remedy="pip install py-spy")
+        if self._pyspy is None and (unseen := self._seen - self._samples.keys()):
+            yield Gap(id=gaps.PYSPY_MISSING, where="", what=f"stacks of {_count(unseen)}", reason="py-spy was not found", remedy="pip install py-spy")
         refused = {pid: o for pid, o in self._troubles.items() if o.kind == "refused" and pid not in self._samples}
         gone = {pid: o for pid, o in self._troubles.items() if o.kind == "gone"}
         for id, found in ((gaps.STACKS_REFUSED, refused), (gaps.PROCESS_GONE, gone)):
@@ -230,6 +233,18 @@ class StackSampler:
             for pid in pids:
                 what = "the latest of its stacks" if pid in self._samples else "its stacks"
                 yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what=what, reason=reason)
+
+
+def _from_inside(pid: int, proc: Path) -> Outcome | None:
+    """The stacks that a prepared process writes itself."""
+    threads = prepared.read_stacks(pid, proc=proc)
+    if threads is None:
+        return None
+    raw = [
+        RawThread(frames=[RawFrame(*frame) for frame in frames], thread_name=name, os_thread_id=pid if i == 0 else None, owns_gil=owns)
+        for i, (name, owns, frames) in enumerate(threads)
+    ]
+    return Outcome(kind="ok", threads=tuple(raw), source="faulthandler")
 
 
 def _count(pids: Iterable[int]) -> str:

@@ -1,0 +1,78 @@
+"""Stacks of a process that `ray_rl_debug.prepare` has opened: it writes them itself when it gets a signal. For where ptrace is forbidden."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from ray_rl_debug.collect.procfs import PROC, read_stat, read_status, read_text
+from ray_rl_debug.prepare import FOLDER, SIGNAL, stack_file
+
+MAX_BYTES = 4 << 20
+QUIET_S = 0.03
+"""The stacks are complete when the file has not grown for this long."""
+
+Thread = tuple[str | None, bool | None, tuple[tuple[str, str, int], ...]]
+"""Name, whether it was executing, and its frames (function, file, line), innermost first."""
+
+
+def read_stacks(pid: int, *, timeout_s: float = 1.0, proc: Path = PROC, folder: Path = FOLDER) -> tuple[Thread, ...] | None:
+    """The threads of a prepared process, the main thread first; None when it is not prepared or does not answer.
+
+    The signal goes only to a process that catches it and whose file is there: to others it would be deadly.
+    """
+    path = _file_of(pid, proc, folder)
+    if path is None or not _catches(pid, proc):
+        return None
+    try:
+        os.truncate(path, 0)
+        os.kill(pid, SIGNAL)
+    except OSError:
+        return None
+    from ray_rl_debug.imports import faulthandler
+
+    dumps = faulthandler.read(_wait_for(path, timeout_s).splitlines())
+    try:
+        os.truncate(path, 0)
+    except OSError:
+        pass  # the process has ended, and its file with it
+    if not dumps:
+        return None
+    return tuple((t.name, t.owns_gil, tuple(t.frames)) for t in reversed(dumps[0].threads))
+
+
+def _file_of(pid: int, proc: Path, folder: Path) -> Path | None:
+    status, stat = read_status(pid, proc), read_stat(proc / str(pid))
+    if stat is None or stat.state in ("T", "t", "Z", "X", "D"):
+        return None  # it would answer when it runs again, when nobody listens any more
+    inner, uid = (status.get("NSpid") or str(pid)).split()[-1], status.get("Uid", "").split()
+    if not inner.isdigit() or not uid:
+        return None
+    # A user namespace shows the owner under another number than the process knows itself by.
+    for owner in dict.fromkeys((int(uid[0]), *_outer_ids(proc))):
+        path = stack_file(int(inner), stat.start_ticks, owner, folder)
+        if os.path.isfile(path) and not os.path.islink(path):  # False, not an error, in another user's folder
+            return path
+    return None
+
+
+def _outer_ids(proc: Path) -> tuple[int, ...]:
+    """What our own user is called outside of our user namespace."""
+    rows = (line.split() for line in (read_text(proc / "self" / "uid_map") or "").splitlines())
+    return tuple(int(row[1]) + os.getuid() - int(row[0]) for row in rows if len(row) == 3 and int(row[0]) <= os.getuid() < int(row[0]) + int(row[2]))
+
+
+def _catches(pid: int, proc: Path) -> bool:
+    caught = read_status(pid, proc).get("SigCgt", "0")
+    return bool(int(caught, 16) >> (SIGNAL - 1) & 1)
+
+
+def _wait_for(path: Path, timeout_s: float) -> str:
+    until, size, changed = time.monotonic() + timeout_s, 0, time.monotonic()
+    while (now := time.monotonic()) < until and not (size and now - changed > QUIET_S):
+        time.sleep(0.005)
+        found = path.stat().st_size if path.exists() else 0
+        if found != size:
+            size, changed = found, now
+    return read_text(path, MAX_BYTES) or ""
