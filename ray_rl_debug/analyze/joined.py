@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_flight import FlightWorld, covered, find_flight, flight_edges
 from ray_rl_debug.analyze.waits_ras import RasWorld, find_ras, ras_edges
@@ -32,5 +33,7 @@ def find_joined(view: View) -> Joined:
 def joined_edges(view: View, joined: Joined, by_stacks: Sequence[Edge]) -> list[Edge]:
     """Edges between ranks: by dumps where there are some, by stacks for the rest, by RAS beside them."""
     exact = {key for world in joined.flight for key in covered(world, view)}
-    kept = [e for e in by_stacks if e.source not in exact]
+    # a recv that names its peer is exact by itself; that its rank has not enqueued a collective does not end its wait
+    named = {one.key for one in view if one.place is not None and one.place.kind is Kind.P2P and one.place.peer is not None}
+    kept = [e for e in by_stacks if e.source not in exact or e.source in named]
     return [*flight_edges(view, joined.flight), *ras_edges(view, joined.ras), *kept]

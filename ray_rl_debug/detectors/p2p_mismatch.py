@@ -43,7 +43,11 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = [m for m in members if m.key not in culprits]
         sure = Certainty.LIKELY if all(e.certainty is not Certainty.POSSIBLE for e in directed) else Certainty.POSSIBLE
         labels = " and ".join(w.identity.label for w in who[:3])
-        said = f"{labels} wait for each other in {who[0].at()}" if len(who) > 1 else f"{labels} does not answer a {directed[0].why}: it {who[0].at()}"
+        said = (
+            f"{labels} wait for each other: {who[0].identity.label} {who[0].at()}"
+            if len(who) > 1
+            else f"{labels} does not answer a {directed[0].why}: it {who[0].at()}"
+        )
         finding = make_finding(
             ID,
             NAME,

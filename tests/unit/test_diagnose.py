@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from scenes import (
     ALL_REDUCE,
@@ -29,6 +30,8 @@ from ray_rl_debug.snapshot import (
     AsyncTask,
     Awaited,
     AwaitFrame,
+    CollectiveEntry,
+    FlightRecord,
     Local,
     OwnedTask,
     Process,
@@ -99,6 +102,28 @@ def p2p_ring() -> Snapshot:
     return ranks(
         (f"{BARRIER} {UPDATE}", {}), (f"{RECV} {UPDATE}", {"locals_": src(2)}), (f"{RECV} {UPDATE}", {"locals_": src(1)}), (f"{BARRIER} {UPDATE}", {})
     )
+
+
+def p2p_ring_recorded() -> Snapshot:
+    """The recorders know nothing of the two recvs, only that ranks 1 and 2 have not enqueued the others' barrier."""
+    taken = p2p_ring()
+    (node,) = taken.nodes
+    done = CollectiveEntry(group="0", seq=1, op="gloo:barrier", state="completed", retired=True, created_time_s=190.0)
+    waits = CollectiveEntry(group="0", seq=2, op="gloo:barrier", state="scheduled", retired=False, created_time_s=191.0)
+    records = tuple(
+        FlightRecord(
+            source=f"fr_{i}",
+            rank=i,
+            pid=100 + i,
+            groups={"0": (0, 1, 2, 3)},
+            entries=(done, waits) if i in (0, 3) else (done,),
+            taken_time_s=200.0,
+            first_record=0,
+            enqueued={"0": 2 if i in (0, 3) else 1},
+        )
+        for i in range(4)
+    )
+    return msgspec.structs.replace(taken, nodes=(msgspec.structs.replace(node, flight_records=records),))
 
 
 def p2p_short() -> Snapshot:
@@ -221,6 +246,7 @@ HANGS: tuple[tuple[Callable[[], Snapshot], Cause, list[int | None]], ...] = (
     (cleanup, Cause.CLEANUP_DEADLOCK, [101]),
     (swallowed, Cause.CLEANUP_DEADLOCK, [101]),
     (p2p_ring, Cause.P2P_MISMATCH, [101, 102]),
+    (p2p_ring_recorded, Cause.P2P_MISMATCH, [101, 102]),
     (p2p_short, Cause.P2P_MISMATCH, [100]),
     (stopped, Cause.PROCESS_STOPPED, [101]),
     (died_in_init, Cause.RANK_DIED, [102]),
