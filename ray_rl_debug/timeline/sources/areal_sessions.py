@@ -11,7 +11,7 @@ import msgspec
 
 from ray_rl_debug.timeline.layout import Layout, Place
 from ray_rl_debug.timeline.model import Batch, Span, Track
-from ray_rl_debug.timeline.sources.json_stream import as_int, as_number, read_objects
+from ray_rl_debug.timeline.sources.json_stream import as_int, as_number, read_objects, unix_ns
 from ray_rl_debug.timeline.sources.trace_file import TraceFile
 
 _RANK = re.compile(r"sessions-r(\d+)")
@@ -64,9 +64,9 @@ def _spans(row: dict[str, Any]) -> list[Span]:
     if start is None or start < _PLAUSIBLE_S:
         return []
     args = tuple((k, v) for k in _SHOWN if isinstance(v := row.get(k), (str, int)))
-    end_ns = None if end is None or end < start else round(end * 1e9)
+    end_ns = None if end is None or end < start else unix_ns(end)
     status = str(row.get("status") or "")
-    spans = [Span(round(start * 1e9), end_ns, "session" if status in ("", "accepted") else f"session {status}", "session", args)]
+    spans = [Span(unix_ns(start), end_ns, "session" if status in ("", "accepted") else f"session {status}", "session", args)]
     phases = row.get("phases")
     for name, parts in phases.items() if isinstance(phases, dict) else ():
         for part in parts if isinstance(parts, list) else ():
@@ -74,7 +74,7 @@ def _spans(row: dict[str, Any]) -> list[Span]:
             if begin is None or begin < _PLAUSIBLE_S:
                 continue
             until = as_number(part.get("end_ts"))
-            spans.append(Span(round(begin * 1e9), None if until is None else round(until * 1e9), str(name), "rollout"))
+            spans.append(Span(unix_ns(begin), None if until is None else unix_ns(until), str(name), "rollout"))
     return spans
 
 
@@ -98,4 +98,4 @@ def session_limits(perf_path: Path) -> SessionLimits | None:
 
 
 def _first_ns(times_s: list[float]) -> int | None:
-    return round(min(times_s) * 1e9) if times_s else None
+    return unix_ns(min(times_s)) if times_s else None

@@ -142,6 +142,11 @@ def as_number(value: object) -> float | None:
     return number if -1e18 < number < 1e18 else None
 
 
+def unix_ns(seconds: float) -> int:
+    """Nanoseconds of a Unix time, to the microsecond: a double holds no more today."""
+    return round(seconds * 1e6) * 1000
+
+
 def as_int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -45,8 +45,8 @@ def ray_task_source(events: TaskEvents, layout: Layout) -> Held:
         batches += _process_batches(places[key], tasks, runs[key], steps, arrows)
     batches += _submissions(kept, places, layout, arrows)
     batches += _waiting(kept, ended, found)
-    if runs:
-        batches += _steps(steps, [r for of_process in runs.values() for r in of_process])
+    if every := [r for of_process in runs.values() for r in of_process]:
+        batches += _steps(steps, every)
     return Held(ORIGIN, batches, gaps=found)
 
 
