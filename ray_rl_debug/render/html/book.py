@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.report import ProcessSummary, Report, StackClass, Who
+from ray_rl_debug.report import AwaitClass, ProcessSummary, Report, StackClass, Who
 from ray_rl_debug.snapshot import Node, Process, Snapshot
 
 GROUPS = {
@@ -35,8 +35,8 @@ class Book(msgspec.Struct, frozen=True):
 
     report: Report
     snapshot: Snapshot | None
-    index: dict[tuple[str | None, int | None], int]
-    """Position in `Report.processes` by node and pid."""
+    index: dict[tuple[str | None, int | str], int]
+    """Position in `Report.processes` by node and pid; by label where a saved stack has no pid."""
     kinds: dict[tuple[str, ...], str]
     """Kind of place by stack."""
     class_of: dict[tuple[str, ...], int]
@@ -48,12 +48,12 @@ class Book(msgspec.Struct, frozen=True):
     raw: dict[tuple[str | None, int | None], tuple[Node, Process]]
 
     def process(self, who: Who) -> ProcessSummary | None:
-        position = self.index.get((who.node, who.pid)) if who.pid is not None else None
+        position = self.index.get(_key(who))
         return self.report.processes[position] if position is not None else None
 
     def anchor(self, who: Who) -> str | None:
         """The id of the process's row in the raw facts."""
-        position = self.index.get((who.node, who.pid)) if who.pid is not None else None
+        position = self.index.get(_key(who))
         return f"p{position}" if position is not None else None
 
     def group(self, process: ProcessSummary) -> str:
@@ -66,6 +66,11 @@ class Book(msgspec.Struct, frozen=True):
         position = self.class_of.get(process.stack)
         return self.report.classes[position] if position is not None and process.stack else None
 
+    def awaits(self, who: Who) -> list[AwaitClass]:
+        """Coroutines of a process, where they were read."""
+        place = f"{who.label} ({who.node} pid {who.pid})"
+        return [a for a in self.report.awaits if a.process == place]
+
     def is_accused(self, who: Who) -> bool:
         return (who.node, who.pid) in self.accused if who.pid is not None else who.label in self.labels
 
@@ -76,7 +81,7 @@ def open_book(report: Report, snapshot: Snapshot | None) -> Book:
     return Book(
         report=report,
         snapshot=snapshot,
-        index={(p.who.node, p.who.pid): i for i, p in enumerate(report.processes)},
+        index={_key(p.who): i for i, p in enumerate(report.processes)},
         kinds={c.frames: c.kind for c in report.classes},
         class_of={c.frames: i for i, c in enumerate(report.classes)},
         accused=frozenset((w.node, w.pid) for f in roots for w in f.who if w.pid is not None),
@@ -84,3 +89,7 @@ def open_book(report: Report, snapshot: Snapshot | None) -> Book:
         labels=frozenset(w.label for f in roots for w in f.who),
         raw={(n.name, p.pid): (n, p) for n in snapshot.nodes for p in n.processes} if snapshot is not None else {},
     )
+
+
+def _key(who: Who) -> tuple[str | None, int | str]:
+    return who.node, who.pid if who.pid is not None else who.label

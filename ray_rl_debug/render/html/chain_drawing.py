@@ -15,10 +15,11 @@ from ray_rl_debug.render.terminal import neutralise
 from ray_rl_debug.report import Certainty, Finding, Link, Who
 
 MAX_BOXES = 14
-WIDE, NARROW = 760, 340
-"""Widths in CSS pixels: the page shows the one that fits, at its own size, so that text never shrinks."""
+WIDTH = 336
+"""CSS pixels: fits a phone at its own size, so that text never shrinks, and stands beside the cause on a desk."""
 
 _LEFT, _PAD, _LINE = 34, 12, 19
+_ALL = "wait for"
 
 
 class _Box(msgspec.Struct, frozen=True):
@@ -36,12 +37,12 @@ class _Arrow(msgspec.Struct, frozen=True):
 
 
 def draw(finding: Finding, book: Book) -> str:
-    """Two SVGs of one chain, for wide and narrow screens; empty when nobody is known to wait."""
+    """The chain as an SVG; empty when nobody is known to wait."""
     boxes, arrows, ring = _steps(finding, book)
     if not arrows:
         return ""
     title = "who waits for whom: " + " → ".join(b.title for b in boxes)
-    return "".join(_svg(boxes, arrows, ring, width, title) for width in (WIDE, NARROW))
+    return _svg(boxes, arrows, ring, title)
 
 
 def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int | None]:
@@ -51,7 +52,7 @@ def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int 
         if not finding.victims or not finding.who:
             return [], [], None
         waiting = _Box(clip(people(finding.victims), 120), (f"{count(len(finding.victims), 'process')} only wait",), "waiter")
-        return [waiting, _cause(finding, finding.who[0], book)], [_Arrow("wait for", "", finding.certainty)], None
+        return [waiting, _cause(finding, finding.who[0], book, ())], [_Arrow(_ALL, "", finding.certainty)], None
     stations = [chain[0].waiter, *(link.target for link in chain)]
     places = [_key(w) for w in stations]
     ring = places.index(places[-1]) if places[-1] in places[:-1] else None
@@ -62,7 +63,7 @@ def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int 
     for position, who in enumerate(stations):
         accused = book.is_accused(who) or any(_key(who) == _key(w) for w in finding.who)
         last = position == len(stations) - 1
-        boxes.append(_cause(finding, who, book) if accused and (last or ring is not None) else _waiter(who, peers, book, accused))
+        boxes.append(_cause(finding, who, book, stations) if accused and (last or ring is not None) else _waiter(who, peers, book, accused))
     arrows = [_Arrow(link.why, link.evidence, link.certainty) for link in chain]
     if len(boxes) > MAX_BOXES and ring is None:
         boxes, arrows = _fold(boxes, arrows)
@@ -76,8 +77,9 @@ def _fold(boxes: list[_Box], arrows: list[_Arrow]) -> tuple[list[_Box], list[_Ar
     return [*boxes[:half], more, *boxes[-half:]], [*arrows[:half], *arrows[-half:]]
 
 
-def _cause(finding: Finding, who: Who, book: Book) -> _Box:
-    others = [w for w in finding.who if _key(w) != _key(who)]
+def _cause(finding: Finding, who: Who, book: Book, drawn: Sequence[Who]) -> _Box:
+    here = {_key(who), *(_key(w) for w in drawn)}
+    others = [w for w in finding.who if _key(w) not in here]
     below = list(_below(who, book))
     if others:
         below.append(f"and {clip(people(others), 140)}")
@@ -86,9 +88,9 @@ def _cause(finding: Finding, who: Who, book: Book) -> _Box:
 
 def _waiter(who: Who, peers: Counter[str | None], book: Book, accused: bool) -> _Box:
     below = list(_below(who, book))
-    more = peers[who.world] - 1 if who.rank is not None else 0
+    more = peers[who.world] - 1 if who.rank is not None and not accused else 0
     if more > 0:
-        below.append(f"and {count(more, 'more rank')} of {clip(str(who.world), 40)} like it")
+        below.append(f"and {count(more, 'more rank')} of {clip(str(who.world), 40)}")
     return _Box(who.label, tuple(below), "cause" if accused else "waiter", book.anchor(who))
 
 
@@ -122,10 +124,9 @@ def _text(x: float, y: float, kind: str, text: str) -> str:
     return f'<text x="{x:g}" y="{y:g}" class="{kind}">{esc(text)}</text>'
 
 
-def _svg(boxes: Sequence[_Box], arrows: Sequence[_Arrow], ring: int | None, width: int, title: str) -> str:
-    narrow = width == NARROW
+def _svg(boxes: Sequence[_Box], arrows: Sequence[_Arrow], ring: int | None, title: str) -> str:
     left = _LEFT if ring is not None else 2
-    inner = width - left - 3
+    inner = WIDTH - left - 3
     y = 4.0
     parts: list[str] = []
     tops: list[float] = []
@@ -142,13 +143,14 @@ def _svg(boxes: Sequence[_Box], arrows: Sequence[_Arrow], ring: int | None, widt
         parts.append(f'<a href="#{box.link}">{group}</a>' if box.link else group)
         y += height
         if position < len(arrows):
-            y = _arrow(parts, arrows[position], left, y, inner, back=ring is not None and position == len(boxes) - 1)
+            back = boxes[ring].title if ring is not None and position == len(boxes) - 1 else None
+            y = _arrow(parts, arrows[position], left, y, inner, back=back)
     if ring is not None:
         low, high = bottoms[-1] - 14, tops[ring] + 14
         parts.append(f'<path class="wire back" d="M{left},{low:g} H14 V{high:g} H{left - 7}"/>')
         parts.append(f'<path class="tip" d="M{left - 1},{high:g} l-9,-5 v10 z"/>')
-    size = f'width="{width}" height="{y + 4:g}" viewBox="0 0 {width} {y + 4:g}"'
-    return f'<svg class="chain {"narrow" if narrow else "wide"}" {size} role="group" aria-label="{esc(title)}">{"".join(parts)}</svg>'
+    size = f'width="{WIDTH}" height="{y + 4:g}" viewBox="0 0 {WIDTH} {y + 4:g}"'
+    return f'<svg class=chain {size} role="group" aria-label="{esc(title)}">{"".join(parts)}</svg>'
 
 
 def _box_lines(box: _Box, room: float) -> list[tuple[str, str]]:
@@ -160,16 +162,17 @@ def _box_lines(box: _Box, room: float) -> list[tuple[str, str]]:
     return lines
 
 
-def _arrow(parts: list[str], arrow: _Arrow, left: int, y: float, inner: int, *, back: bool) -> float:
-    """Draw the arrow under a box; the y where the next box begins."""
+def _arrow(parts: list[str], arrow: _Arrow, left: int, y: float, inner: int, *, back: str | None) -> float:
+    """Draw the arrow under a box, or only its words where it leads `back` up the ring; the y where the next box begins."""
     room = (inner - 46) / 7.1
     is_sure = arrow.certainty is Certainty.PROVEN
     doubt = "" if is_sure else f" ({arrow.certainty.value})"
-    lines = [("why", line) for line in _wrap(f"waits: {arrow.why}{doubt}" if arrow.why != "wait for" else f"wait for{doubt}", room, lines=2)]
+    words = f"waits: {arrow.why}" if arrow.why != _ALL else _ALL
+    lines = [("why", line) for line in _wrap(words + doubt + (f", back to {back}" if back is not None else ""), room, lines=2)]
     lines += [("sub", line) for line in _wrap(arrow.evidence, room, lines=3)] if arrow.evidence else []
     height = len(lines) * _LINE + 14
     x = left + 20
-    if not back:
+    if back is None:
         parts.append(f'<path class="wire{"" if is_sure else " unsure"}" d="M{x},{y:g} V{y + height - 8:g}"/>')
         parts.append(f'<path class="tip" d="M{x},{y + height:g} l-5,-9 h10 z"/>')
     parts += [_text(x + 18, y + 19 + i * _LINE, kind, line) for i, (kind, line) in enumerate(lines)]

@@ -10,6 +10,8 @@ from ray_rl_debug.render.html.book import Book
 from ray_rl_debug.render.html.text import clip, count, esc, facts, folded, name, people, stack
 from ray_rl_debug.report import AwaitClass, Evidence, Finding, ProcessSummary, State, Who
 
+MAX_HEAD = 420
+"""Characters of the page's headline; what is longer is told again in the finding."""
 MAX_FULL = 4
 """Root findings shown in full."""
 MAX_CARDS = 6
@@ -42,28 +44,19 @@ def _finding(finding: Finding, book: Book, position: int) -> str:
     phase = finding.phase if finding.phase and finding.phase != "unknown" else None
     tags = [finding.cause.value, finding.certainty.value, f"phase {phase}" if phase else ""]
     chips = "".join(f"<span class=chip>{esc(tag)}</span>" for tag in dict.fromkeys(t for t in tags if t and t != finding.name))
-    said = finding.summary in book.report.verdict.summary
+    said = finding.summary in book.report.verdict.summary[:MAX_HEAD]
     head = f"<h3><b>{esc(finding.id)}</b> {esc(finding.name)} {chips}</h3>"
     told = "" if said else f"<p class=summary>{esc(finding.summary)}</p>"
     return f"<article class=finding{' id=root' if position == 0 else ''}>{head}{told}{_body(finding, book, drawing=True)}</article>"
 
 
 def _body(finding: Finding, book: Book, *, drawing: bool) -> str:
-    parts = []
-    if drawing:
-        drawn = chain_drawing.draw(finding, book)
-        if drawn:
-            parts.append(f"<h4>Who waits for whom</h4>{drawn}")
-            if finding.chain:
-                parts.append(folded("The same as text", chain_drawing.as_list(finding.chain)))
-    cards = [_card(w, finding, book, is_open=i < 3) for i, w in enumerate(finding.who)]
-    if cards:
-        parts.append(f"<h4>{'The cause' if drawing else 'Who'}</h4>{''.join(cards[:MAX_CARDS])}")
-        if len(cards) > MAX_CARDS:
-            rest = finding.who[MAX_CARDS:]
-            parts.append(folded(f"and {len(rest):,} more: {name(people(rest), 200)}", "".join(cards[MAX_CARDS:60])))
-    if finding.remedy:
-        parts.append(f"<h4>What to do</h4><ol class=remedy>{''.join(f'<li>{esc(step)}</li>' for step in finding.remedy)}</ol>")
+    """On a wide screen the drawing stands beside the cause and what to do about it."""
+    drawn = chain_drawing.draw(finding, book) if drawing else ""
+    text = folded("The same as text", chain_drawing.as_list(finding.chain)) if finding.chain else ""
+    left = f"<div class=left><h4>Who waits for whom</h4>{drawn}{text}</div>" if drawn else ""
+    right = _cause(finding, book) + _remedy(finding)
+    parts = [f"<div class=pair>{left}<div class=right>{right}</div></div>" if left else right]
     if finding.evidence:
         parts.append(f"<h4>Evidence</h4>{_evidence(finding.evidence)}")
     if finding.victims:
@@ -71,14 +64,28 @@ def _body(finding: Finding, book: Book, *, drawing: bool) -> str:
     return "".join(parts)
 
 
-def _card(who: Who, finding: Finding, book: Book, *, is_open: bool) -> str:
+def _cause(finding: Finding, book: Book) -> str:
+    cards = [_card(w, book, is_open=i < 2) for i, w in enumerate(finding.who[:60])]
+    if not cards:
+        return ""
+    rest = finding.who[MAX_CARDS:]
+    more = folded(f"and {len(rest):,} more: {name(people(rest), 200)}", "".join(cards[MAX_CARDS:])) if rest else ""
+    return f"<h4>{'The cause' if finding.root else 'Who'}</h4>{''.join(cards[:MAX_CARDS])}{more}"
+
+
+def _remedy(finding: Finding) -> str:
+    steps = "".join(f"<li>{esc(step)}</li>" for step in finding.remedy)
+    return f"<h4>What to do</h4><ol class=remedy>{steps}</ol>" if steps else ""
+
+
+def _card(who: Who, book: Book, *, is_open: bool) -> str:
     """One accused: names, what it does, its stack, the coroutines it holds."""
     process = book.process(who)
     lines = stack(process.stack) if process is not None and process.stack else ""
-    waits = _awaits([a for a in book.report.awaits if a.process == who.label])
+    waits = _awaits(book.awaits(who))
     if process is not None and not lines and who.pid is not None:
         lines = "<p class=none>Its stack was not read.</p>"
-    body = facts(_facts(who, process)) + (folded("its stack, innermost first", lines, is_open=is_open) if lines else "") + waits
+    body = facts(_facts(who, process)) + (folded("stack, innermost first", lines, is_open=is_open) if lines else "") + waits
     return f"<div class=card><p class=title>{name(who.label)}</p>{body}</div>"
 
 
@@ -104,7 +111,7 @@ def _awaits(waits: Sequence[AwaitClass]) -> str:
         goal = f" for <b>{name(item.awaited, 200)}</b>" if item.awaited else ""
         tasks = f"<p class=note>{name(', '.join(item.tasks), 400)}</p>" if item.tasks else ""
         steps = "".join(f"<li>{esc(step, 300)}</li>" for step in item.chain)
-        items.append(f"<li><b>{item.count:,}×</b> wait{'' if item.count > 1 else 's'}{goal}<ol class=chain>{steps}</ol>{tasks}</li>")
+        items.append(f"<li><b>{item.count:,}×</b> wait{'' if item.count > 1 else 's'}{goal}<ol class=steps>{steps}</ol>{tasks}</li>")
     if not items:
         return ""
     more = f"<li>{count(len(waits) - MAX_AWAITS, 'more group')} in the raw facts</li>" if len(waits) > MAX_AWAITS else ""
@@ -132,7 +139,7 @@ def _victims(victims: Sequence[Who], book: Book) -> str:
         known = book.process(members[0])
         doing = f" <i>{esc(known.doing, 240)}</i>" if known is not None and known.doing else ""
         head = f"<b>{len(members):,}×</b> {name(people(members), 300)}{doing}"
-        waits = "".join(_awaits([a for a in book.report.awaits if a.process == w.label]) for w in members[:3])
+        waits = "".join(_awaits(book.awaits(w)) for w in members[:3])
         items.append(folded(head, stack(key) + waits) if isinstance(key, tuple) and key else f"<p class=flat>{head}</p>{waits}")
     more = f"<p class=note>{count(len(groups) - MAX_GROUPS, 'more group')} in the raw facts.</p>" if len(groups) > MAX_GROUPS else ""
     return "".join(items) + more

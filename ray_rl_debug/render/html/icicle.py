@@ -56,7 +56,7 @@ def draw(book: Book) -> str:
         parts.append(f'<div class="scroll ice" tabindex=0 role=region aria-label="Merged stacks, outermost frame on top">{kids}</div>')
     if notes:
         parts.append(f"<p class=note>{'; '.join(notes)}.</p>")
-    parts.append(_listed(sorted(classes, key=lambda c: _order(c, book)), book))
+    parts.append(_listed(sorted(enumerate(classes), key=lambda c: _order(c[1], book)), book))
     return "".join(parts)
 
 
@@ -110,7 +110,7 @@ def _kids(tree: _Tree, book: Book) -> str:
 def _block(tree: _Tree, book: Book, weight: int) -> str:
     is_leaf = not tree.children
     bad = any(not book.labels.isdisjoint(c.members) for c in tree.classes())
-    lines = "".join(_run(key, list(run)) for key, run in groupby(tree.lines, is_own))
+    lines = "".join(_runs(tree.lines, is_leaf=is_leaf))
     people = "".join(_members(item, book) for item in tree.ends) if is_leaf else ""
     number = f"<span class=n>{tree.weight:,}×</span>"
     group = GROUPS.get(tree.ends[0].kind, "code") if is_leaf and tree.ends else ""
@@ -129,21 +129,27 @@ def _members(item: StackClass, book: Book) -> str:
     return f"<p class=who>{name(fold_labels(item.members), 160)}</p><p class=kind>{esc(item.kind)}</p>"
 
 
-def _run(own: bool, lines: Sequence[str]) -> str:
-    if own or len(lines) <= 2:
-        return "".join(f'<p class="{"own" if own else "lib"}">{frame_text(line)}</p>' for line in lines)
-    body = "".join(f"<p class=lib>{frame_text(line)}</p>" for line in lines)
-    return folded(f"{len(lines)} library frames", body, kind="lib")
+def _runs(lines: Sequence[str], *, is_leaf: bool) -> Iterator[str]:
+    """Own code in full, library code folded; at the end of a stack the innermost call is named, since there somebody waits."""
+    runs = [(own, list(run)) for own, run in groupby(lines, is_own)]
+    for position, (own, run) in enumerate(runs):
+        last = is_leaf and position == len(runs) - 1 and not own
+        seen = run if own else run[-1:] if last else []
+        hidden = [] if own else run[:-1] if last else run
+        if hidden:
+            body = "".join(f"<p class=lib>{frame_text(line, brief=True)}</p>" for line in hidden)
+            yield folded(f"{count(len(hidden), 'frame')} of libraries", body, kind="lib")
+        yield "".join(f'<p class="{"own" if own else "lib"}">{frame_text(line, brief=True)}</p>' for line in seen)
 
 
-def _listed(classes: Sequence[StackClass], book: Book) -> str:
+def _listed(classes: Sequence[tuple[int, StackClass]], book: Book) -> str:
     items = []
-    for item in classes[:MAX_LISTED]:
+    for position, item in classes[:MAX_LISTED]:
         group = GROUPS.get(item.kind, "code")
         mark = " <span class=mark>accused</span>" if not book.labels.isdisjoint(item.members) else ""
         head = (
             f"<span class='dot k-{group}'></span><b>{len(item.members):,}×</b> {name(fold_labels(item.members), 200)} <i>{esc(item.kind)}</i>{mark}"
         )
-        items.append(f"<div id=s{book.class_of[item.frames]}>{folded(head, stack(item.frames))}</div>")
+        items.append(f"<div id=s{position}>{folded(head, stack(item.frames))}</div>")
     more = f"<p class=note>{count(len(classes) - MAX_LISTED, 'more place')} not listed.</p>" if len(classes) > MAX_LISTED else ""
     return folded(f"The same as a list: {count(len(classes), 'place')}", "".join(items) + more, kind="list")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from ray_rl_debug.render.fold import fold_numbers
@@ -12,6 +12,8 @@ from ray_rl_debug.report import ProcessSummary, World
 
 MAX_CELLS = 4096
 MAX_OTHERS = 300
+MAX_NUMBERED = 128
+"""Ranks of a world up to which the cells are wide enough for their numbers."""
 
 
 def draw(book: Book) -> str:
@@ -38,8 +40,8 @@ def draw(book: Book) -> str:
         others.sort(key=lambda p: (not book.is_accused(p.who), book.group(p) == "idle"))
         shown = others[:MAX_OTHERS]
         hidden = f" <i>{count(len(others) - len(shown), 'more process')} in the raw facts</i>" if len(shown) < len(others) else ""
-        parts.append(f"<h3>no rank <i>{count(len(others), 'process')}</i>{hidden}</h3>{_grid(shown, book, used, named=True)}")
-    return f"{_legend(used)}<div class=matrix>{''.join(parts)}</div><p id=told class=told aria-live=polite></p>"
+        parts.append(f"<h3>without a rank <i>{count(len(others), 'process')}</i>{hidden}</h3>{_grid(shown, book, used, named=True)}")
+    return f"{_legend(used)}<div class=matrix>{''.join(parts)}<p id=told class=told aria-live=polite></p></div>"
 
 
 def _world(title: str, members: Sequence[ProcessSummary], world: World | None, book: Book, used: set[str]) -> str:
@@ -49,6 +51,9 @@ def _world(title: str, members: Sequence[ProcessSummary], world: World | None, b
     lost = f", <em>not seen: {esc(fold_numbers(missing), 300)}</em>" if missing else ""
     head = f"<h3>{name(title)} <i>{ranks:,}{size} ranks{lost}</i></h3>"
     block = ""
+    if not members and world is not None and world.ranks:
+        ranks_text = esc(fold_numbers(world.ranks), 300)
+        return f"{head}<p class=note>Ranks {ranks_text} are alive; which process holds which rank was not seen.</p>"
     if missing:
         used.add("missing")
         cells = "".join(f'<span class="cell k-missing" title="{esc(title, 80)}/{r}: not seen">×</span>' for r in missing[:MAX_OTHERS])
@@ -57,28 +62,48 @@ def _world(title: str, members: Sequence[ProcessSummary], world: World | None, b
 
 
 def _grid(members: Sequence[ProcessSummary], book: Book, used: set[str], *, extra: str = "", named: bool = False) -> str:
+    """Cells by node. Where there are many, the nodes that differ from the most common picture come first, under a line of their own."""
     nodes: dict[str, list[ProcessSummary]] = defaultdict(list)
     for process in members:
         nodes[process.who.node or "?"].append(process)
-    blocks = []
-    for node, found in nodes.items():
-        cells = "".join(_cell(p, book, used, named=named) for p in found)
-        blocks.append(f"<div class=host><b>{name(node, 60)}</b><div class=cells>{cells}</div></div>")
-    return f'<div class="hosts{" named" if named else ""}">{extra}{"".join(blocks)}</div>'
+    numbered = not named and len(members) <= MAX_NUMBERED
+    dense = not named and not numbered
+    blocks = {node: _host(node, found, book, used, named=named, numbered=numbered) for node, found in nodes.items()}
+    kind = "named" if named else "numbered" if numbered else "dense"
+    if dense:
+        pictures = {node: tuple((book.group(p), book.is_accused(p.who)) for p in found) for node, found in nodes.items()}
+        usual, often = Counter(pictures.values()).most_common(1)[0]
+        odd = [blocks[node] for node in nodes if pictures[node] != usual]
+        if odd and often > 1:
+            rest = "".join(blocks[node] for node in nodes if pictures[node] == usual)
+            few = f"<p class=note>{count(len(odd), 'node')} {'stands' if len(odd) == 1 else 'stand'} out:</p>{_hosts(extra + ''.join(odd), kind)}"
+            return f"{few}<p class=note>{count(often, 'node')} with the same picture:</p>{_hosts(rest, kind)}"
+    return _hosts(extra + "".join(blocks.values()), kind)
 
 
-def _cell(process: ProcessSummary, book: Book, used: set[str], *, named: bool) -> str:
+def _hosts(blocks: str, kind: str) -> str:
+    return f'<div class="hosts {kind}">{blocks}</div>'
+
+
+def _host(node: str, found: Sequence[ProcessSummary], book: Book, used: set[str], *, named: bool, numbered: bool) -> str:
+    numbers = [p.who.rank for p in found if p.who.rank is not None]
+    span = f" <i>{fold_numbers(numbers)}</i>" if numbers and not numbered and not named else ""
+    cells = "".join(_cell(p, book, used, named=named, numbered=numbered) for p in found)
+    return f"<div class=host><b>{name(node, 60)}{span}</b><div class=cells>{cells}</div></div>"
+
+
+def _cell(process: ProcessSummary, book: Book, used: set[str], *, named: bool, numbered: bool) -> str:
     group = book.group(process)
     used.add(group)
     who = process.who
     bad = book.is_accused(who)
-    told = f"{who.label} on {who.node}, pid {who.pid}: {process.doing or 'unknown'}" + (f", phase {process.phase}" if process.phase else "")
+    place = f"{who.label} on {who.node}, pid {who.pid}" if who.pid is not None else who.label
+    told = f"{place}: {process.doing or 'unknown'}" + (f", phase {process.phase}" if process.phase else "")
     letter = GROUP_WORDS[group][0]
-    text = f"<small>{letter}</small>{name(who.label, 28)}" if named else letter
-    number = f' data-rank="{who.rank}"' if who.rank is not None else ""
+    text = f"<small>{letter}</small>{name(who.label, 28) if named else who.rank}" if named or numbered else letter
     accused = "accused, " if bad else ""
     kind = f"cell k-{group}{' bad' if bad else ''}"
-    return f'<a href="#{book.anchor(who)}" class="{kind}"{number} title="{accused}{esc(told, 240)}">{text}</a>'
+    return f'<a href="#{book.anchor(who)}" class="{kind}" title="{accused}{esc(told, 240)}">{text}</a>'
 
 
 def _legend(used: set[str]) -> str:

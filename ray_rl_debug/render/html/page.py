@@ -15,6 +15,7 @@ from importlib.resources import files
 
 from ray_rl_debug.render.html import findings, icicle, matrix, missing, raw, strips
 from ray_rl_debug.render.html.book import Book, open_book
+from ray_rl_debug.render.html.findings import MAX_HEAD
 from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.render.html.text import count, esc
 from ray_rl_debug.report import Report, State
@@ -62,7 +63,7 @@ def _header(book: Book, word: str) -> str:
     report = book.report
     verdict = report.verdict
     sure = "" if verdict.state is State.UNKNOWN else f"<span class=sure>{verdict.certainty.value}</span>"
-    lines = [f"<p class=state><span class=word>{word}</span>{sure}</p>", f"<h1>{esc(verdict.summary)}</h1>"]
+    lines = [f"<p class=state><span class=word>{word}</span>{sure}</p>", f"<h1>{esc(verdict.summary, MAX_HEAD)}</h1>"]
     roots = [f.id for f in report.findings if f.root]
     command = verdict.next or (f"rayrl-debug explain {roots[0]}" if roots else "rayrl-debug snapshot -o hang --samples 5")
     lines.append(f"<p class=next><span>next:</span> <code id=next>{esc(command)}</code><button data-copy=next hidden>copy</button></p>")

@@ -9,18 +9,18 @@ from itertools import pairwise
 import msgspec
 
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
+from ray_rl_debug.render.html import gpus
 from ray_rl_debug.render.html.book import Book
-from ray_rl_debug.render.html.text import clip, count, esc, is_own, name, people, seconds, size
+from ray_rl_debug.render.html.text import clip, count, esc, is_own, name, people, seconds
 from ray_rl_debug.render.samples import frames_of, line_of, telling_samples
 from ray_rl_debug.report import PHASES, Who
-from ray_rl_debug.snapshot import Gpu, RayTask, Snapshot
+from ray_rl_debug.snapshot import RayTask, Snapshot
 
+KINDS = (*PHASES, "queued")
+"""What a stretch of time can be; `queued` is a call that had not begun."""
 MAX_LANES = 24
-MAX_GPUS = 256
 _NARROWEST = 12.0
 """Of 1,000 units: a short call beside a long one is still seen."""
-_COOL = 0.4
-"""Share of the power limit under which a fully used GPU does no arithmetic: it spins in a collective."""
 
 
 class Band(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ def draw(book: Book, history: Sequence[Strip] = ()) -> str:
     looks = _looks(book, snapshot)
     if looks:
         parts.append("<h3>samples of the capture <i>one stretch each; a gap is where the stack changed</i></h3>" + lanes(looks))
-    parts.append(_gpus(snapshot))
+    parts.append(gpus.draw(snapshot))
     return "".join(parts)
 
 
@@ -67,12 +67,16 @@ def lanes(strips: Sequence[Strip]) -> str:
     start = min(b.start_s for s in shown for b in s.bands)
     end = max(b.end_s for s in shown for b in s.bands)
     length = max(end - start, 1e-6)
-    used = [p for p in PHASES if any(b.value == p for s in shown for b in s.bands)]
+    used = [p for p in KINDS if any(b.value == p for s in shown for b in s.bands)]
     rows = "".join(_lane(s, start, length) for s in shown)
     more = f"<p class=note>{count(len(strips) - len(shown), 'more lane')} not drawn.</p>" if len(strips) > len(shown) else ""
     legend = "".join(f'<li><span class="swatch ph-{p}"></span> {p}</li>' for p in used)
-    ticks = "".join(f"<span>{'now' if i == 4 else '−' + seconds(length * (4 - i) / 4)}</span>" for i in range(5))
+    ticks = "".join(f"<span>{'now' if i == 4 else '−' + _tick(length * (4 - i) / 4, length)}</span>" for i in range(5))
     return f'<ul class=legend>{legend}</ul><div class=lanes>{rows}<div class="lane axis"><div></div><div class=ticks>{ticks}</div></div></div>{more}'
+
+
+def _tick(value: float, length: float) -> str:
+    return f"{value:.1f} s" if 2 <= length < 60 else seconds(value)
 
 
 def _lane(strip: Strip, start: float, length: float) -> str:
@@ -83,7 +87,7 @@ def _lane(strip: Strip, start: float, length: float) -> str:
         x = max(0.0, min(x, 1000 - width))
         tip = f"<title>{esc(band.text, 300)}</title>" if band.text else ""
         if isinstance(band.value, str):
-            kind = band.value if band.value in PHASES else "unknown"
+            kind = band.value if band.value in KINDS else "unknown"
             bars.append(f'<rect class="ph-{kind}" x="{x:.1f}" y="0" width="{width:.1f}" height="20">{tip}</rect>')
         else:
             height = max(1.0, 20 * min(100.0, max(0.0, band.value)) / 100)
@@ -102,7 +106,7 @@ def _calls(book: Book, snapshot: Snapshot) -> list[Strip]:
     for task in snapshot.ray.tasks:
         if task.state_times_s and task.state != "FAILED" and (task.name or task.pid):
             node = nodes.get(task.node_id or "")
-            position = book.index.get((node, task.pid))
+            position = book.index.get((node, task.pid)) if task.pid is not None else None
             who = book.report.processes[position].who if position is not None else None
             groups[(task.name, who.world if who else None, who is not None and book.is_accused(who))].append((task, who))
     longest = {h.name: h.longest_s for h in snapshot.ray.history}
@@ -126,7 +130,7 @@ def _bands(tasks: Sequence[RayTask], now: float) -> tuple[Band, ...]:
     first, run = min(asked), min(begun, default=now)
     found = []
     if run - first > 0.05 * max(now - first, 1e-6):
-        found.append(Band(first, max(run, first), "idle", f"waited {seconds(run - first)} before it ran"))
+        found.append(Band(first, max(run, first), "queued", f"waited {seconds(run - first)} before it ran"))
     if begun:
         phase = phase_of_name(tasks[0].name) or "unknown"
         found.append(Band(run, max(now, run), phase, f"{tasks[0].name} runs for {seconds(max(0.0, now - run))}, phase {phase}"))
@@ -167,43 +171,3 @@ def _stretches(stacks: Sequence[Sequence[str]], times: Sequence[float], usual: s
         changes = position + 1 < len(stacks) and stacks[position + 1] != lines
         phase = phase_of_stack(line.split(" (")[0] for line in lines if is_own(line)) or usual
         yield Band(at, max(at, end - (0.12 * step if changes else 0)), phase, f"{at:.1f} s: {' ‹ '.join(lines[:4])}")
-
-
-def _gpus(snapshot: Snapshot) -> str:
-    """One meter a GPU, by node: use, power, memory at the moment of the capture."""
-    rows = []
-    left = MAX_GPUS
-    cool = False
-    for node in snapshot.nodes:
-        if not node.gpus:
-            continue
-        meters = "".join(_gpu(g) for g in node.gpus[:left])
-        cool = cool or any(_is_cool(g) for g in node.gpus)
-        left = max(0, left - len(node.gpus))
-        if meters:
-            rows.append(f"<div class=host><b>{name(node.name, 60)}</b><div class=gpus>{meters}</div></div>")
-    if not rows:
-        return "<h3>GPUs</h3><p class=none>No GPU was read.</p>"
-    hint = "<p class=note>A GPU that is fully used at little power (striped) spins in a collective and computes nothing.</p>" if cool else ""
-    return f"<h3>GPUs <i>at the capture: use, then power</i></h3><div class=hosts>{''.join(rows)}</div>{hint}"
-
-
-def _is_cool(gpu: Gpu) -> bool:
-    busy = gpu.utilization_percent is not None and gpu.utilization_percent >= 90
-    return busy and gpu.power_watts is not None and bool(gpu.power_limit_watts) and gpu.power_watts < _COOL * (gpu.power_limit_watts or 0)
-
-
-def _gpu(gpu: Gpu) -> str:
-    use = gpu.utilization_percent
-    watts = "–" if gpu.power_watts is None else f"{gpu.power_watts:.0f} W"
-    tip = f"GPU {gpu.index} {gpu.name}: {'–' if use is None else f'{use:.0f} %'}, {watts}"
-    tip += f" of {gpu.power_limit_watts:.0f} W" if gpu.power_limit_watts else ""
-    tip += f", {size(gpu.memory_used_bytes)} of {size(gpu.memory_total_bytes)}"
-    tip += f", throttled: {', '.join(gpu.throttle_reasons)}" if gpu.throttle_reasons else ""
-    tip += f", Xid {gpu.xid}" if gpu.xid else ""
-    height = 0.0 if use is None else 24 * min(100.0, max(0.0, use)) / 100
-    bar = f'<rect class="{"cool" if _is_cool(gpu) else "level"}" x="0" y="{24 - height:.1f}" width="30" height="{height:.1f}"/>'
-    words = "–" if use is None else f"{use:.0f}%"
-    bad = " bad" if gpu.xid or gpu.ecc_uncorrected else ""
-    drawing = f'<svg viewBox="0 0 30 24" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
-    return f'<span class="gpu{bad}" title="{esc(tip, 300)}">{drawing}<b>{words}</b><i>{watts}</i></span>'

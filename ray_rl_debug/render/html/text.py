@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from ray_rl_debug.analyze.places import is_library
 from ray_rl_debug.render.fold import fold_labels
@@ -87,17 +88,16 @@ def is_own(line: str) -> bool:
 
 
 def stack_lines(lines: Sequence[str]) -> Iterator[str]:
-    """List items of a stack, innermost first; own code stands out, runs of library frames below it are folded."""
-    last_own = max((i for i, line in enumerate(lines) if is_own(line)), default=len(lines))
-    for line in lines[: last_own + 1]:
-        yield _stack_line(line)
-    rest = lines[last_own + 1 :]
-    if len(rest) > 2:
-        yield f"<li class=fold><details><summary>{count(len(rest), 'frame')} of Ray, torch or Python below</summary><ol>"
-        yield from (_stack_line(line) for line in rest)
-        yield "</ol></details></li>"
-    else:
-        yield from (_stack_line(line) for line in rest)
+    """List items of a stack, innermost first: own code stands out; of library code only the innermost call is shown unfolded."""
+    for position, (own, run) in enumerate((own, list(run)) for own, run in groupby(lines, is_own)):
+        if own or (len(run) == 1 and position == 0):
+            yield from (_stack_line(line) for line in run)
+            continue
+        if position == 0:
+            yield _stack_line(run[0])
+            run = run[1:]
+        inner = "".join(_stack_line(line) for line in run)
+        yield f"<li class=fold><details><summary>{count(len(run), 'frame')} of libraries</summary><ol>{inner}</ol></details></li>"
 
 
 def stack(lines: Sequence[str]) -> str:
@@ -109,9 +109,10 @@ def _stack_line(line: str) -> str:
     return f"<li{' class=own' if is_own(line) else ''}>{frame_text(line)}</li>"
 
 
-def frame_text(line: str) -> str:
-    """Function and place of one line of a stack."""
+def frame_text(line: str, *, brief: bool = False) -> str:
+    """Function and place of one line of a stack; `brief` leaves out the folder."""
     function, file, number = split_line(line)
+    file = file.rsplit("/", 1)[-1] if brief else file
     place = f"{file}:{number}" if number else file
     return f"<b>{name(function, 200)}</b>" + (f" <i>{name(place, 300)}</i>" if place else "")
 
