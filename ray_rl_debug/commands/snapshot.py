@@ -5,18 +5,15 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ray_rl_debug import __version__
 from ray_rl_debug.commands.options import exit_code, progress, rendering, save, save_snapshot, show_report
 from ray_rl_debug.errors import EXIT_INTERRUPTED, UsageError
-from ray_rl_debug.gaps import NO_RAY_TABLES_IN_FILE
-from ray_rl_debug.snapshot import Gap, Snapshot
+from ray_rl_debug.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
@@ -32,7 +29,11 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here. With --here: of its raylets here.")
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="The cluster; found by itself when one runs here. With --here: its processes here, and its tables when they can be read.",
+)
 @click.option("--here", is_flag=True, help="This node only, without Ray: works when Ray does not.")
 @click.option("--pid", "pids", type=click.IntRange(min=1), multiple=True, help="Only this process and its descendants (implies --here); repeatable.")
 @click.option("--job", "job_id", metavar="ID", help="Only this Ray job.")
@@ -116,30 +117,7 @@ def _capture_cluster(
     return take_snapshot(options, progress=show, stop=stop)
 
 
-def _capture_here(collect: CollectOptions, show: Callable[..., None], stop: threading.Event, *, clock: Callable[[], float] = time.time) -> Snapshot:
-    from ray_rl_debug.collect.node import collect_node
+def _capture_here(collect: CollectOptions, show: Callable[..., None], stop: threading.Event) -> Snapshot:
+    from ray_rl_debug.here import take_here
 
-    taken_time_s = clock()
-    node = collect_node(collect, progress=show, stop=stop)
-    options: dict[str, str | int | float | bool] = {
-        "here": True,
-        "samples": collect.samples,
-        "interval_s": collect.interval_s,
-        "native": collect.native,
-    }
-    return Snapshot(
-        tool_version=__version__,
-        taken_time_s=taken_time_s,
-        job_id=collect.job_id,
-        nodes=(node,),
-        gaps=(
-            Gap(
-                id=NO_RAY_TABLES_IN_FILE,
-                where=node.name,
-                what="Ray's actors, tasks and other nodes",
-                reason="this capture looked at one node without Ray",
-                remedy="rayrl-debug snapshot",
-            ),
-        ),
-        options={**options, "interrupted": True} if stop.is_set() else options,
-    )
+    return take_here(collect, progress=show, stop=stop)
