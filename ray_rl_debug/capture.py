@@ -110,7 +110,7 @@ class Capture:
             self._options.collect,
             gcs_address=address,
             job_id=job,
-            skip_pids=(os.getpid(), driver.pid),
+            skip_pids=(os.getpid(), *([driver.pid] if driver.pid is not None else [])),
             timeout_s=max(1.0, self._gather_until - self._window_end() - 1.0),
         )
         looks = LocalLooks(here, self._names, collect, drivers, others, self._stop)

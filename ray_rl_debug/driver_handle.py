@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import re
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 import threading
 import time
 from types import TracebackType
+from typing import IO
 
 import msgspec
 
@@ -27,39 +29,45 @@ class Driver:
         # the same import path as ours, without the current folder that -m and -c would put first
         program = f"import sys; sys.path[:] = {sys.path!r}; from ray_rl_debug.driver import main; main()"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed at the exit of this context manager
-        self._child = subprocess.Popen(
-            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
-        )
         self._said: queue.Queue[Message] = queue.Queue()
-        self._ears = threading.Thread(target=self._hear, daemon=True)
-        self._ears.start()
         self._is_connected = False
         self._is_gone = False
         self._open_orders = 0
+        self._child: subprocess.Popen[bytes] | None = None
+        try:
+            self._child = subprocess.Popen(
+                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+            )
+        except OSError as e:  # no more processes, or an interpreter that another user may not run
+            self._said.put(Ended(f"our Ray driver could not be started: {e.strerror}", is_gone=True))
+            return
+        self._ears = threading.Thread(target=self._hear, args=(self._child.stdout,), daemon=True)
+        self._ears.start()
 
     @property
-    def pid(self) -> int:
-        return self._child.pid
+    def pid(self) -> int | None:
+        """None when it could not be started."""
+        return self._child.pid if self._child is not None else None
 
     def __enter__(self) -> Driver:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """End the child: kindly when all went well, at once otherwise."""
-        if kind is None:
-            self.leave()
-        try:
-            self._child.wait(LEAVE_S if kind is None else 0.0)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait(5)
-        self._ears.join(1)
-        for pipe in (self._child.stdin, self._child.stdout, self._errors):
+        if self._child is not None:
+            if kind is None:
+                self.leave()
             try:
-                if pipe is not None:
-                    pipe.close()
-            except OSError:
-                pass  # what was still to be written has no reader any more
+                self._child.wait(LEAVE_S if kind is None else 0.0)
+            except subprocess.TimeoutExpired:
+                self._child.kill()
+                self._child.wait(5)
+            self._ears.join(1)
+            for pipe in (self._child.stdin, self._child.stdout):
+                with contextlib.suppress(OSError):  # what was still to be written has no reader any more
+                    if pipe is not None:
+                        pipe.close()
+        self._errors.close()
 
     def connect(self, address: str, namespace: str, *, use_token: bool) -> None:
         """Which cluster; once, later calls do nothing. A child that is already dead is heard as `Ended`."""
@@ -96,21 +104,21 @@ class Driver:
         until = time.monotonic() + patience_s
         while self._open_orders > 0 and not self._is_gone and (left := until - time.monotonic()) > 0:
             self.receive(left)
-        return self._open_orders <= 0 and not self._is_gone and self._child.poll() is None
+        return self._open_orders <= 0 and not self._is_gone and self._child is not None and self._child.poll() is None
 
     def _write(self, order: Order) -> None:
-        assert self._child.stdin is not None
+        if self._child is None or self._child.stdin is None:
+            return
         try:
             self._child.stdin.write(pack(order))
             self._child.stdin.flush()
         except (OSError, ValueError):
             pass
 
-    def _hear(self) -> None:
-        assert self._child.stdout is not None
+    def _hear(self, stdout: IO[bytes]) -> None:
         while True:
             try:
-                message = read_message(self._child.stdout.read)
+                message = read_message(stdout.read)
             except (OSError, ValueError, msgspec.DecodeError):
                 message = None
             if message is None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.discover import find_raylets
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.errors import NoClusterError, SeveralClustersError, UsageError
@@ -35,10 +36,10 @@ def find_address(explicit: str | None, env: Mapping[str, str], proc: Path = PROC
         if found is None or not 0 < int(found[2]) < 65536:
             raise UsageError(f"{given!r} is not an address", hint="write it as HOST:PORT, such as 10.0.0.1:6379")
         return given
-    addresses = sorted({a for a in find_raylets(proc).values() if a})
+    raylets = find_raylets(proc)
+    addresses = sorted({a for a in raylets.values() if a})
     if not addresses:
         raise NoClusterError("no Ray cluster runs on this machine, and none was named")
     if len(addresses) > 1:
-        listed = ", ".join(addresses)
-        raise SeveralClustersError(f"{len(addresses)} Ray clusters run on this machine: {listed}", hint=f"choose one: --address {addresses[0]}")
+        raise SeveralClustersError(f"{len(addresses)} Ray clusters run on this machine", hint=f"choose one: {describe_choices(raylets, proc)}")
     return addresses[0]

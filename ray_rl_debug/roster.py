@@ -96,4 +96,9 @@ def is_dead(error: Exception) -> bool:
 def describe(error: Exception) -> str:
     """Kind and one telling line of a Ray error; never its traces."""
     lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    name = type(error).__name__
+    if name.startswith("RayTaskError"):  # a whole trace, whose last line is the error that was raised
+        return lines[-1][:200]
+    return f"{name}: {' '.join(lines)[:200]}"

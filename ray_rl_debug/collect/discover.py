@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, Stat, list_pids, read_arguments, read_environment, read_stat, read_text
 from ray_rl_debug.errors import NoClusterError, SeveralClustersError
@@ -178,8 +179,8 @@ def _raylets(table: _Table, options: CollectOptions) -> list[int]:
     addresses = sorted({gcs or "?" for gcs in raylets.values()})
     if len(addresses) > 1:
         raise SeveralClustersError(
-            f"{len(addresses)} Ray clusters run on this node: {', '.join(addresses)}",
-            hint=f"choose one: rayrl-debug snapshot --here --address {addresses[0]}",
+            f"{len(addresses)} Ray clusters run on this node",
+            hint=f"choose one: {describe_choices(raylets, table.proc)}",
         )
     return sorted(raylets)
 

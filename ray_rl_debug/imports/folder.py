@@ -153,11 +153,12 @@ def _whole(path: Path, data: bytes, limit: int) -> bytes:
 
 def _is_ours(data: bytes) -> bool:
     # The schema is the first field of both documents.
-    return any(schema.encode() in data[:200] for schema in (report.SCHEMA, snapshot.SCHEMA))
+    # Of any version: a newer one shall be told as such.
+    return any(schema.rpartition("/")[0].encode() + b"/" in data[:200] for schema in (report.SCHEMA, snapshot.SCHEMA))
 
 
 def _ours(path: Path, data: bytes) -> Snapshot | Report:
-    if report.SCHEMA.encode() in data[:200]:
+    if report.SCHEMA.rpartition("/")[0].encode() + b"/" in data[:200]:
         return codec.decode_report(data)
     if not _is_ours(data) and path.suffix == ".json":
         raise UnreadableFileError("JSON, but neither a snapshot nor a report nor py-spy's, Flight Recorder's or NCCL's")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 MAX_MESSAGE_BYTES = 512 << 20
@@ -34,7 +35,27 @@ def describe_failure(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).split(chr(10), 1)[0][:160]}"
 
 
+def why_unreachable(address: str, error: Exception, *, probe_s: float = 2.0) -> str:
+    """One sentence on a GCS that gave no answer: gRPC's own words do not tell a wrong port from a stopped cluster, a plain connection does."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=probe_s).close()
+    except socket.gaierror:
+        return f"there is no machine called {host}"
+    except ConnectionRefusedError:
+        return f"nothing listens at {address}"
+    except OSError as e:
+        return f"{address} cannot be reached ({e.strerror or 'no answer'})"
+    if _status(error) == "DEADLINE_EXCEEDED":
+        return f"{address} takes connections and does not answer: a Ray cluster that is stopped, or something else"
+    return f"what listens at {address} is not the GCS of a Ray cluster ({describe_failure(error)})"
+
+
+def _status(error: Exception) -> str | None:
+    code = getattr(error, "code", None)
+    return getattr(code(), "name", None) if callable(code) else None
+
+
 def is_refused(error: Exception) -> bool:
     """Did the cluster refuse our authentication?"""
-    code = getattr(error, "code", None)
-    return callable(code) and getattr(code(), "name", "") in ("UNAUTHENTICATED", "PERMISSION_DENIED")
+    return _status(error) in ("UNAUTHENTICATED", "PERMISSION_DENIED")

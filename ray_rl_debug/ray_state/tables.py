@@ -8,7 +8,7 @@ from typing import Any
 
 from ray_rl_debug import gaps
 from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError
-from ray_rl_debug.ray_state.channel import describe_failure, is_refused, open_channel
+from ray_rl_debug.ray_state.channel import describe_failure, is_refused, open_channel, why_unreachable
 from ray_rl_debug.ray_state.tasks import read_tasks
 from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
 
@@ -113,7 +113,7 @@ def _ask_nodes(channel: Any, address: str, deadline_s: float) -> Any:
     except Exception as e:
         if is_refused(e):
             raise AuthenticationRefusedError(f"the Ray cluster at {address} refused us: {describe_failure(e)}") from e
-        raise ClusterUnreachableError(f"the Ray cluster at {address} does not answer ({describe_failure(e)})") from e
+        raise ClusterUnreachableError(why_unreachable(address, e)) from e
 
 
 def _is_ours(w: Any, own_workers: set[bytes], own_drivers: set[tuple[str, int]]) -> bool:
