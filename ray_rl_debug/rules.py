@@ -7,6 +7,7 @@ from types import ModuleType
 
 from ray_rl_debug import errors, gaps, signatures
 from ray_rl_debug.detectors import DETECTORS
+from ray_rl_debug.doctor import CHECKS
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.slurm import lint, lint_rules
 
@@ -23,6 +24,7 @@ def list_ids() -> tuple[tuple[str, str], ...]:
     found.update({rule_id: name for rule_id, name, _ in EXTRA_NAMES})
     found.update({s.id: s.title for s in signatures.load()})
     found.update(gaps.NAMES)
+    found.update({check.ID: check.NAME for check in CHECKS})
     found.update({rule.id: rule.name for rule in lint_rules.RULES})
     found.update({kind.id: _first_sentence(kind) for kind in _errors()})
     return tuple(sorted(found.items()))
@@ -45,6 +47,9 @@ def explain(rule_id: str) -> str | None:
         return (
             f"{wanted} {gaps.NAMES[wanted]}\n\nA gap: something the tool tried to see and did not. The report says where, and what would open it.\n"
         )
+    check = next((c for c in CHECKS if wanted == c.ID), None)
+    if check is not None:
+        return f"{inspect.getdoc(check) or ''}\n\nCheck of the doctor\n    {check.CHECK}\n"
     fault = lint.explain(wanted)
     if fault is not None:
         return fault

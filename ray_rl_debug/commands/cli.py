@@ -12,6 +12,7 @@ import click
 
 from ray_rl_debug import __version__
 from ray_rl_debug.commands.demo import demo
+from ray_rl_debug.commands.doctor import doctor
 from ray_rl_debug.commands.explain import explain
 from ray_rl_debug.commands.report import report
 from ray_rl_debug.commands.slurm import slurm_group
@@ -42,7 +43,7 @@ def cli() -> None:
     """Name the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
 
-VERBS: tuple[click.Command, ...] = (snapshot, report, timeline, slurm_group, explain, demo)
+VERBS: tuple[click.Command, ...] = (snapshot, report, timeline, doctor, slurm_group, explain, demo)
 for _verb in VERBS:
     cli.add_command(_verb)
 

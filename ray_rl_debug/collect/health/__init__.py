@@ -1,0 +1,118 @@
+"""All that the doctor measures on one node."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from ray_rl_debug import __version__, gaps
+from ray_rl_debug.collect.gpus import collect_gpus
+from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
+from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan
+from ray_rl_debug.snapshot import Gap
+
+DEADLINE_S = 100.0
+"""Beyond the slowest collector: two imports of Ray from a slow file system."""
+
+T = TypeVar("T")
+
+
+def answer(payload: bytes) -> bytes:
+    """The same through one of our agents: a `Plan` in, a `NodeHealth` out, both JSON."""
+    plan = msgspec.json.decode(payload, type=Plan)
+    return msgspec.json.encode(collect_health(plan))
+
+
+def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: str | None = None, proc: Path = PROC) -> NodeHealth:
+    """Facts of this machine; every collector is bounded, and one that fails is a gap."""
+    variables = dict(os.environ) if env is None else dict(env)
+    guard = Guard()
+    network_ = guard.call("network", lambda: network.read_network(variables), None)
+    host = name or variables.get("SLURMD_NODENAME") or (network_.host if network_ else os.uname().nodename)
+    side = ThreadPoolExecutor(5, thread_name_prefix="health")
+    pending: dict[str, Future[object]] = {
+        "gpus": side.submit(guard.call, "GPUs", lambda: _gpus(variables, proc), None),
+        "slurm": side.submit(guard.call, "Slurm", lambda: slurm_facts.read_slurm(variables), None),
+        "looking": side.submit(guard.call, "a look into a process", lambda: looking.read_looking(proc), None),
+        "contacts": side.submit(guard.call, "other nodes", lambda: _contacts(plan, variables, host, network_), None),
+    }
+    if plan.is_preflight:
+        pending["start"] = side.submit(guard.call, "the start of Ray", lambda: software.read_start(variables), None)
+    no_groups: dict[str, str] = {}
+    no_sessions: tuple[str, ...] = ()
+    groups = guard.call("control groups", lambda: cpu.read_groups(proc), no_groups)
+    temp = Path(plan.temp_dir or variables.get("RAY_TMPDIR") or "/tmp/ray")
+    used = guard.call("Ray's sessions", lambda: ray_processes.sessions_in_use(proc), no_sessions)
+    facts = NodeHealth(
+        tool_version=__version__,
+        name=host,
+        taken_time_s=time.time(),
+        plan=plan,
+        cpus=guard.call("CPUs", lambda: cpu.read_cpus(variables, proc), Cpus()),
+        limits=guard.call("limits", lambda: limits.read_limits(groups, proc), Limits()),
+        memory=guard.call("memory", lambda: limits.read_memory(proc), Memory()),
+        temp=guard.call("the temporary folder", lambda: folders.read_temp(temp, used, proc), None),
+        logs=guard.call("the log folder", partial(_logs, plan, proc), None),
+        ray=guard.call("processes of Ray", lambda: ray_processes.read_ray_processes(proc), None),
+        ports=guard.call("ports", lambda: network.try_ports(plan.port_base), None) if plan.is_preflight else None,
+        network=network_,
+        auth=guard.call("authentication", lambda: software.read_auth(variables), None),
+        versions=guard.call("versions", software.read_versions, {}),
+        env=ray_processes.kept_environment(variables.items()),
+    )
+    found = {key: _result(future, key, guard) for key, future in pending.items()}
+    side.shutdown(wait=False, cancel_futures=True)
+    return msgspec.structs.replace(facts, **found, gaps=guard.gaps(host))
+
+
+def _result(future: Future[object], what: str, guard: Guard) -> object:
+    try:
+        return future.result(DEADLINE_S)
+    except FutureTimeoutError:
+
+        def late() -> object:
+            raise TimeoutError(f"no answer in {DEADLINE_S:g} s")
+
+        return guard.call(what, late, None)
+
+
+def _logs(plan: Plan, proc: Path) -> Folder | None:
+    return folders.read_logs(Path(plan.log_dir), proc) if plan.log_dir else None
+
+
+def _contacts(plan: Plan, env: Mapping[str, str], name: str, found: Network | None) -> tuple[Contact, ...] | None:
+    if plan.address is not None:
+        return (network.connect("GCS", plan.address),)
+    if plan.meeting_dir is None:
+        return None
+    addresses = [a for i in (found.interfaces if found else ()) if i.is_up for a in i.addresses if not a.startswith(("127.", "169.254.", "172.17."))]
+    return meeting.meet(Path(plan.meeting_dir), env, name, addresses)
+
+
+def _gpus(env: Mapping[str, str], proc: Path) -> Gpus:
+    devices, missing = collect_gpus()
+    version = re.search(r"Kernel Module\s+(?:for \S+\s+)?([\d.]+)", read_text(proc / "driver/nvidia/version", 4096) or "")
+    given = [x for x in (env.get("SLURM_JOB_GPUS") or env.get("SLURM_STEP_GPUS") or "").split(",") if x]
+    return Gpus(
+        devices=devices,
+        has_driver=(proc / "driver/nvidia").exists() or Path("/dev/nvidiactl").exists(),
+        driver=version[1] if version else None,
+        error=missing[0].reason if missing else None,
+        slurm=len(given) or None,
+    )
+
+
+def silent(node: str, reason: str) -> Gap:
+    """A node of which nothing is known."""
+    return Gap(id=gaps.NODE_SILENT, where=node, what="everything of this node", reason=reason, remedy=f"on {node}: rayrl-debug doctor --here -o DIR")

@@ -1,0 +1,59 @@
+"""Limits of processes, files and memory that a process started here would have."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Mapping
+from pathlib import Path
+
+from ray_rl_debug.collect.cgroups import read_cgroup_memory
+from ray_rl_debug.collect.health.cpu import ROOT, levels
+from ray_rl_debug.collect.procfs import PROC, list_pids, read_stat, read_text
+from ray_rl_debug.health import Limit, Limits, Memory
+
+
+def read_limits(group: Mapping[str, str], proc: Path = PROC, root: Path = ROOT) -> Limits:
+    folders = levels(group, "pids", root)
+    tightest = min(((n, f) for f in folders if (n := _number(f / "pids.max")) is not None), default=None, key=lambda pair: pair[0])
+    return Limits(
+        processes=_limit(resource.RLIMIT_NPROC),
+        user_threads=_threads_of(os.geteuid(), proc),
+        group_max=tightest[0] if tightest else None,
+        group_now=_number(tightest[1] / "pids.current") if tightest else None,
+        files=_limit(resource.RLIMIT_NOFILE),
+        locked_memory=_limit(resource.RLIMIT_MEMLOCK),
+    )
+
+
+def read_memory(proc: Path = PROC, shm: Path = Path("/dev/shm")) -> Memory:
+    rows = dict(line.split(":", 1) for line in (read_text(proc / "meminfo", 1 << 16) or "").splitlines() if ":" in line)
+    total = int(rows["MemTotal"].split()[0]) << 10 if "MemTotal" in rows else None
+    limit = read_cgroup_memory(os.getpid(), proc).limit_bytes
+    try:
+        room = os.statvfs(shm)
+    except OSError:
+        return Memory(total_bytes=total, limit_bytes=limit)
+    return Memory(total_bytes=total, limit_bytes=limit, shm_total_bytes=room.f_frsize * room.f_blocks, shm_free_bytes=room.f_frsize * room.f_bavail)
+
+
+def _limit(which: int) -> Limit:
+    soft, hard = (None if n == resource.RLIM_INFINITY else n for n in resource.getrlimit(which))
+    return Limit(soft=soft, hard=hard)
+
+
+def _threads_of(uid: int, proc: Path) -> int:
+    total = 0
+    for pid in list_pids(proc):
+        try:
+            if (proc / str(pid)).stat().st_uid == uid:
+                stat = read_stat(proc / str(pid))
+                total += stat.threads if stat else 0
+        except OSError:
+            continue
+    return total
+
+
+def _number(path: Path) -> int | None:
+    text = (read_text(path, 64) or "").strip()
+    return int(text) if text.isdigit() else None

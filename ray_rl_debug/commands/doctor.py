@@ -1,0 +1,138 @@
+"""``rayrl-debug doctor``: may this cluster start, be joined, be inspected."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ray_rl_debug.commands.options import is_colour_wanted, progress
+from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK, NoClusterError, UsageError
+
+if TYPE_CHECKING:
+    from ray_rl_debug.health import Examination, Health, Plan
+
+EPILOG = """\b
+Examples:
+  rayrl-debug doctor                                  the cluster that runs here; without one, this node before start
+  rayrl-debug doctor --preflight --num-cpus 64        before ray start
+  srun rayrl-debug doctor --here -q -o doc            on each node of a Slurm job ...
+  rayrl-debug doctor doc                              ... and all of them together
+  rayrl-debug doctor --logs /tmp/ray/session_latest   after it died
+
+\b
+Exit codes: 0 nothing fails, 1 something fails (with --strict also warnings),
+2 wrong usage, 3 nothing could be measured.
+"""
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE]...")
+@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
+@click.option("--here", is_flag=True, help="This node only, without Ray.")
+@click.option("--preflight", is_flag=True, help="Before start: also what a start costs, and whether ports are free (implies --here).")
+@click.option("--logs", type=_PATH, multiple=True, metavar="DIR", help="Post mortem: known errors in logs; repeatable.")
+@click.option("--num-cpus", type=click.IntRange(min=0), help="What Ray will be told.  [default: what Ray would take]")
+@click.option("--num-gpus", type=click.IntRange(min=0), help="What Ray will be told.")
+@click.option("--temp-dir", metavar="DIR", help="Ray's temporary folder.  [default: /tmp/ray]")
+@click.option("--log-dir", metavar="DIR", help="The job's log folder; must be seen by all nodes.")
+@click.option("--port-base", type=click.IntRange(1024, 65000), help="First of the job's block of ports.  [default: Ray's own ports]")
+@click.option("--expect", metavar="NAMES", default="", help="With FILE: nodes that must be among them, with commas.")
+@click.option("--strict", is_flag=True, help="Warnings count as failures.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Seconds for the whole cluster.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, also for errors.")
+@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Keep the facts in DIR, one file per node.")
+@click.option("-v", "--verbose", is_flag=True, help="Also what is good.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@click.option("--no-color", is_flag=True, help="No colours; NO_COLOR and a pipe do the same.")
+def doctor(
+    files: tuple[Path, ...],
+    address: str | None,
+    here: bool,
+    preflight: bool,
+    logs: tuple[Path, ...],
+    expect: str,
+    strict: bool,
+    timeout_s: float,
+    as_json: bool,
+    output: Path | None,
+    verbose: bool,
+    quiet: bool,
+    no_color: bool,
+    **plan: object,
+) -> int:
+    """Say whether Ray can start here, be joined and be inspected: measured value, threshold, consequence, cure.
+
+    FILE is what -o wrote on several nodes, or a folder of such files.
+    """
+    from ray_rl_debug.doctor import CHECKS, LOG_CHECKS, examine
+
+    if sum(map(bool, (files, logs, here or preflight, address))) > 1:
+        raise UsageError("--address, --here or --preflight, --logs and FILE exclude each other", hint="give one of them")
+    from ray_rl_debug import checkup
+
+    show = progress(quiet)
+    if logs:
+        health = checkup.check_logs(logs)
+    elif files:
+        health = checkup.read_files(files, [n for n in expect.split(",") if n])
+    else:
+        health = _look(address, here, preflight, timeout_s, _plan(plan, output), show)
+    found = examine(health, LOG_CHECKS if logs else CHECKS)
+    if output is not None:
+        checkup.save(output, health.nodes)
+    _print(found, as_json, no_color, verbose)
+    return _exit_code(found, strict)
+
+
+def _plan(given: dict[str, object], output: Path | None) -> Plan:
+    import msgspec
+
+    from ray_rl_debug.health import Plan
+
+    timeout = os.environ.get("RAY_worker_register_timeout_seconds", "")  # noqa: SIM112 Ray's own spelling
+    return msgspec.convert(
+        {**given, "register_timeout_s": float(timeout) if timeout.isdigit() else 60.0, "meeting_dir": str(output) if output else None}, type=Plan
+    )
+
+
+def _look(address: str | None, here: bool, preflight: bool, timeout_s: float, plan: Plan, show: object) -> Health:
+    import msgspec
+
+    from ray_rl_debug import checkup
+    from ray_rl_debug.ray_address import find_address
+
+    assert callable(show)
+    if here or preflight:
+        return checkup.check_here(msgspec.structs.replace(plan, is_preflight=preflight))
+    try:
+        found = find_address(address, os.environ)
+    except NoClusterError:
+        show("no Ray cluster runs here: this node before start (--preflight)")
+        return checkup.check_here(msgspec.structs.replace(plan, is_preflight=True))
+    return checkup.check_cluster(found, plan, timeout_s=timeout_s, progress=show)
+
+
+def _print(found: Examination, as_json: bool, no_color: bool, verbose: bool) -> None:
+    from ray_rl_debug.codec import encode
+    from ray_rl_debug.render.checkup import render
+
+    if as_json:
+        click.echo(encode(found).decode())
+        return
+    width = min(max(shutil.get_terminal_size((120, 24)).columns, 80), 160) if sys.stdout.isatty() else 120
+    for line in render(found, width=width, colour=is_colour_wanted(no_color), verbose=verbose):
+        click.echo(line)
+
+
+def _exit_code(found: Examination, strict: bool) -> int:
+    from ray_rl_debug.health import Status
+
+    if found.state is Status.FAIL or (strict and found.state is Status.WARN):
+        return EXIT_FINDINGS
+    return EXIT_NO_VERDICT if found.state is Status.UNKNOWN else EXIT_OK

@@ -1,0 +1,51 @@
+"""RRD817 the host name leads elsewhere
+
+Story
+    /etc/hosts maps a host's own name to loopback, or IPv6 comes first. Ray and torch then announce an address that no other node can reach.
+
+Evidence
+    Addresses of the own host name in the resolver's order.
+
+Remedy
+    Give Ray the address.
+
+Not this when
+    Only one node is used, or --node-ip-address is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.doctor.answers import ok, unknown, warn
+from ray_rl_debug.health import Health, Interface, NodeHealth, Result
+
+ID = "RRD817"
+NAME = "the host name leads elsewhere"
+CHECK = "net.name"
+
+
+def examine(health: Health) -> Iterator[Result]:
+    for node in health.nodes:
+        if node.network is None:
+            yield unknown(node.name, "the network was not read")
+            continue
+        found, own = node.network.resolved, reachable(node)
+        remedy = f"ray start --node-ip-address={own[0]}" if own else "ip -4 addr"
+        consequence = "gloo, NCCL and Ray may announce an address that other nodes cannot reach"
+        if not found:
+            yield warn(node.name, f"{node.network.host} has no address", "an IPv4 address", consequence, remedy)
+        elif found[0].startswith("127.") or found[0] == "::1":
+            alone = len(health.nodes) == 1 and node.slurm is None
+            text = f"{node.network.host} is {found[0]}"
+            yield ok(node.name, f"{text} (one node)") if alone else warn(node.name, text, "not loopback", consequence, remedy)
+        elif ":" in found[0]:
+            yield warn(node.name, f"{node.network.host} is {found[0]} first", "IPv4 first", "programs that expect IPv4 fail", remedy)
+        else:
+            yield ok(node.name, f"{node.network.host} is {found[0]}")
+
+
+def reachable(node: NodeHealth) -> tuple[str, ...]:
+    """IPv4 addresses of a node that others may reach: not loopback, link-local or Docker's own."""
+    interfaces: tuple[Interface, ...] = node.network.interfaces if node.network else ()
+    return tuple(a for i in interfaces if i.is_up for a in i.addresses if not a.startswith(("127.", "169.254.", "172.17.")))
