@@ -89,7 +89,7 @@ _WORDS: tuple[tuple[str, str], ...] = (
 )
 _COMPILED = tuple((re.compile(p), phase) for p, phase in _WORDS)
 
-_ROLE_PREFIX = re.compile(r"^(actor_rollout_ref|actor_rollout|actor|critic|ref|rm|rollout|reward)_(?=[a-z])")
+_ROLE_PREFIX = re.compile(r"^(actor_rollout_ref|actor_rollout|actor|critic|ref|rm|rollout|reward)_(?=_?[a-z])")
 
 CLEANUP_WORDS = re.compile(r"(^|_)(destroy|shutdown|teardown|tear_down|cleanup|close|finalize|stop_engine)($|_)|^__(exit|del)__$")
 """Function names under which a rank is on its way out."""

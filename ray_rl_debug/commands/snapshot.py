@@ -84,6 +84,11 @@ def snapshot(
         save(output, report, taken, is_saved=True)
         show(f"saved {output}/snapshot.json.gz, report.json, report.txt, report.html")
     show_report(report, taken, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    if output is not None and taken.ray is not None and not stop.is_set():
+        from ray_rl_debug.timeline.live import save_beside
+
+        if save_beside(output, taken, report, progress=show) is not None:
+            show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {output}/run.pftrace shows it")
     return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ray_rl_debug.commands.options import progress
-from ray_rl_debug.errors import EXIT_OK, UsageError
+from ray_rl_debug.commands.snapshot import stop_on_interrupt
+from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from ray_rl_debug.timeline.compose import Inputs
@@ -74,7 +75,11 @@ def timeline(
     from ray_rl_debug.timeline.serve import how_to_open
     from ray_rl_debug.timeline.show import document, lines
 
-    inputs = _read(files, job_id, show) if files else _capture(address, job_id, timeout_s, samples, interval_s, show)
+    interrupted = False
+    if files:
+        inputs = _read(files, job_id, show)
+    else:
+        inputs, interrupted = _capture(address, job_id, timeout_s, samples, interval_s, show)
     made = make_timeline(inputs, output, format_=format_, max_slices=max_slices, progress=show)
     if as_json:
         click.echo(json.dumps(document(made), ensure_ascii=False))
@@ -85,7 +90,9 @@ def timeline(
             show(line)
         if output is None:
             show("next: rayrl-debug timeline -o run.pftrace writes the trace")
-    return _serve(output, show) if open_ and output else EXIT_OK
+    if open_ and output and not interrupted:
+        return _serve(output, show)
+    return EXIT_INTERRUPTED if interrupted else EXIT_OK
 
 
 def _read(files: tuple[Path, ...], job_id: str | None, show: Callable[..., None]) -> Inputs:
@@ -94,14 +101,20 @@ def _read(files: tuple[Path, ...], job_id: str | None, show: Callable[..., None]
     return load(files, job_id=job_id, progress=show)
 
 
-def _capture(address: str | None, job_id: str | None, timeout_s: float, samples: int, interval_s: float, show: Callable[..., None]) -> Inputs:
+def _capture(
+    address: str | None, job_id: str | None, timeout_s: float, samples: int, interval_s: float, show: Callable[..., None]
+) -> tuple[Inputs, bool]:
+    """What a timeline of the cluster is made of, and whether Ctrl-C cut it short."""
     from ray_rl_debug.cluster import ClusterOptions, take_snapshot
     from ray_rl_debug.collect.options import CollectOptions
     from ray_rl_debug.timeline.live import live_inputs
 
     collect = CollectOptions(samples=samples, interval_s=interval_s, job_id=job_id, timeout_s=timeout_s)
-    snapshot = take_snapshot(ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s), progress=show)
-    return live_inputs(snapshot, None, job_id=job_id)
+    options = ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s)
+    with stop_on_interrupt(show) as stop:
+        snapshot = take_snapshot(options, progress=show, stop=stop)
+    show("reading Ray's task events")
+    return live_inputs(snapshot, None, job_id=job_id), stop.is_set()
 
 
 def _serve(path: Path, show: Callable[..., None]) -> int:

@@ -15,6 +15,7 @@ import msgspec
 from ray_rl_debug.snapshot import NodeClock
 from ray_rl_debug.timeline.model import WALL, Clock, SharedEnd, wall_clock
 
+ONLY_NODE = "the only node"
 END_JITTER_NS = 100_000
 """Ranks leave one collective within some tens of microseconds of each other; more is in the spread of the events themselves."""
 MIN_SHARED = 2
@@ -84,7 +85,7 @@ def align(
         if pings.get(node):
             found[key] = from_pings(key, pings[node])
         elif len(known) <= 1:
-            found[key] = Alignment(key, 0, 0, "the only node")
+            found[key] = Alignment(key, 0, 0, ONLY_NODE)
         else:
             found[key] = Alignment(key)
     relative = {c.key: c for c in clocks if c.is_relative}

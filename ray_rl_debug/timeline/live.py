@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from ray_rl_debug.snapshot import Gap, Snapshot
 from ray_rl_debug.timeline.compose import Inputs, Timeline, make_timeline
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Source
+from ray_rl_debug.timeline.ray_export import export
 
 TASKS_FILE = "tasks.json.gz"
 TRACE_FILE = "run.pftrace"
@@ -31,7 +31,9 @@ def live_inputs(
     job_id: str | None = None,
     clock: Callable[[], float] = time.time,
     read: Callable[..., TaskEvents] = read_task_events,
-    second: Callable[[str], list[Any]] | None = None,
+    second: Callable[[str], list[dict[str, Any]]] = export,
+    earlier: Sequence[tuple[Snapshot, Report]] = (),
+    others: Sequence[Callable[[Layout], Source]] = (),
 ) -> Inputs:
     """The snapshot, and the task events of the cluster it was taken of; where Ray refuses those, what ``ray.timeline()`` gives.
 
@@ -42,52 +44,60 @@ def live_inputs(
         clock: Unix time.
         read: Reads the task events.
         second: The second way to them.
+        earlier: Snapshots of the same run taken before, with their reports, the oldest first.
+        others: More sources, made once it is known where processes stand.
     """
-    reports = (report,) if report is not None else None
+    known = tuple(s for s, _ in earlier)
+    all_reports = (*(r for _, r in earlier), report) if report is not None else None
+    found = Inputs((*known, snapshot), all_reports, others=tuple(others), job_id=job_id)
     if snapshot.ray is None:
         missing = Gap(id=gaps.RAY_TABLES, where="cluster", what="task events", reason="this capture looked at one node without Ray")
-        return Inputs((snapshot,), reports, gaps=(missing,), job_id=job_id)
+        return msgspec.structs.replace(found, gaps=(missing,))
     try:
         events = read(snapshot.ray.address, now_s=clock(), job_id=job_id)
-        return Inputs((snapshot,), reports, events, job_id=job_id)
+        return msgspec.structs.replace(found, events=events)
     except Exception as e:  # noqa: BLE001 a private table of Ray: the rest of the timeline is worth having without it
         missing = Gap(id=gaps.RAY_TABLES, where="cluster", what="task events", reason=describe_failure(e))
     try:
-        rows = (second or _ray_timeline)(snapshot.ray.address)
+        rows = second(snapshot.ray.address)
     except Exception as e:  # noqa: BLE001 the second way may fail as well
         again = Gap(id=gaps.RAY_TABLES, where="cluster", what="ray.timeline()", reason=describe_failure(e))
-        return Inputs((snapshot,), reports, gaps=(missing, again), job_id=job_id)
+        return msgspec.structs.replace(found, gaps=(missing, again))
 
     def make(layout: Layout) -> Source:
         from ray_rl_debug.timeline.sources.ray_timeline import ray_timeline_source
 
         return ray_timeline_source("ray.timeline()", rows, layout)
 
-    return Inputs((snapshot,), reports, others=(make,), gaps=(missing,), job_id=job_id)
+    return msgspec.structs.replace(found, others=(make, *others), gaps=(missing,))
 
 
-def _ray_timeline(address: str) -> list[Any]:
-    """Ray's own export: only what has ended, and it takes a connection and a second."""
-    import ray
+def save_beside(
+    folder: Path,
+    snapshot: Snapshot,
+    report: Report,
+    *,
+    earlier: Sequence[tuple[Snapshot, Report]] = (),
+    others: Sequence[Callable[[Layout], Source]] = (),
+    progress: Callable[[str], None] = lambda _: None,
+) -> Timeline | None:
+    """Write ``run.pftrace`` and ``tasks.json.gz`` into the folder of a snapshot that was just taken.
 
-    ray.init(address=address, log_to_driver=False, logging_level="ERROR", ignore_reinit_error=True)
+    Never raises: the snapshot is what counts. `earlier` and `others` as in `live_inputs`: the history that a companion keeps.
+    """
     try:
-        return list(ray.timeline() or ())
-    finally:
-        with contextlib.suppress(Exception):
-            ray.shutdown()
-
-
-def save_beside(folder: Path, snapshot: Snapshot, report: Report, *, progress: Callable[[str], None] = lambda _: None) -> Timeline | None:
-    """Write ``run.pftrace`` and ``tasks.json.gz`` into the folder of a snapshot that was just taken. Never raises: the snapshot is what counts."""
-    try:
-        inputs = live_inputs(snapshot, report, job_id=snapshot.job_id)
+        inputs = live_inputs(snapshot, report, job_id=snapshot.job_id, second=_no_second, earlier=earlier, others=others)
         if inputs.events is not None:
             codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(inputs.events))
         return make_timeline(inputs, folder / TRACE_FILE, progress=progress)
     except Exception as e:  # noqa: BLE001 a timeline that fails must not cost the report
         progress(f"no timeline: {type(e).__name__}: {str(e)[:200]}")
         return None
+
+
+def _no_second(address: str) -> list[dict[str, Any]]:
+    """Beside a snapshot nobody waits another minute."""
+    raise TimeoutError(f"not asked of {address}: it takes too long beside a snapshot")
 
 
 def read_saved_events(path: Path) -> TaskEvents:

@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.render.terminal import neutralise
 from ray_rl_debug.timeline.build import dropped_text
+from ray_rl_debug.timeline.clocks import ONLY_NODE
 from ray_rl_debug.timeline.compose import Timeline
 from ray_rl_debug.timeline.tables import Tables
 
@@ -137,8 +138,8 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], verbo
 
 def _clocks(timeline: Timeline) -> Iterator[str]:
     used = {t.clock for t in timeline.plan.tracks}
-    shown = [a for k, a in sorted(timeline.plan.alignments.items()) if k in used]
-    if len(shown) > 1 or any(not a.is_aligned for a in shown):
+    shown = [a for k, a in sorted(timeline.plan.alignments.items()) if k in used and a.method != ONLY_NODE]
+    if shown:
         yield "clocks"
         for a in shown[:SHOWN_ROWS]:
             yield f"  {neutralise(a.clock)}: {neutralise(a.describe())}"
