@@ -87,6 +87,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
             return f"runs {self.identity.method}" if self.identity.method else "idle"
         return describe_place(self.telling.place)
 
+    def inside(self) -> str:
+        """The same as the object of "wait in": ``all_reduce in step (train.py:40)``."""
+        return self.at().removeprefix("waits in ")
+
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the rules may look at."""

@@ -1,4 +1,4 @@
-"""Edges of processes that wait inside their own memory (a queue, an event, a future) for what a dead actor should have put there.
+"""Edges of coroutines: to the process at the other end of the socket they read, and to dead actors that should have completed what they await.
 
 Nothing records who would have completed a future. What can be known: the call waits, no other process owes it anything, and an actor of the
 same job died by itself after the call had begun.
@@ -8,14 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
+from ray_rl_debug.analyze.connections import socket_owners
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, rank
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import RayActor
 
 HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 """What other parties complete; a semaphore or lock is released by a coroutine of the process itself."""
+
+
+AWAITED_SOCKET = "await socket"
+
+
+def awaited_socket_edges(view: View) -> Iterator[Edge]:
+    """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
+    owners = socket_owners(view)
+    for one in view:
+        for end in find_ends(one.process):
+            if not end.is_still or rank(end) >= SERVES_RANK:
+                continue
+            by_fd: dict[int, int] = {}
+            for task in end.tasks:
+                if task.awaited is not None and task.awaited.fd is not None:
+                    by_fd[task.awaited.fd] = by_fd.get(task.awaited.fd, 0) + 1
+            for fd, count in by_fd.items():
+                reason = f"{count} coroutine{'s' if count > 1 else ''} wait at {end.at}"
+                for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason):
+                    yield msgspec.structs.replace(edge, why=AWAITED_SOCKET)
 
 
 def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

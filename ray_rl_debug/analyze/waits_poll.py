@@ -43,7 +43,7 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     sources = {e.source for e in known}
     targets: dict[str, set[str]] = {}
     for edge in known:
-        if edge.why != "socket":  # the server that a producer waits for may well live in the poller's process
+        if edge.why not in ("socket", "await socket"):  # the server that a producer waits for may well live in the poller's process
             targets.setdefault(edge.source, set()).add(edge.target)
     for one in view:
         polls = is_poller(one)

@@ -23,9 +23,6 @@ def system_edges(view: View) -> Iterator[Edge]:
             yield from _socket_edges(view, one, thread, owners)
         if kind is Kind.FILE and thread is not None:
             yield from _pipe_edges(view, one, thread)
-        for task in one.process.async_tasks or ():
-            if task.awaited is not None and task.awaited.fd is not None:
-                yield from _descriptor_edge(view, one, task.awaited.fd, owners, Certainty.PROVEN, f"coroutine {task.name} reads from it")
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE):
             yield from _child_edges(view, one, thread)
     yield from _lock_edges(view)
@@ -41,7 +38,7 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     if kernel_call(kernel) == "accept":
         return  # a server that waits for somebody to call
     if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) in ("recv", "send", "read", "connect", "write"):
-        yield from _descriptor_edge(view, one, kernel.syscall_arg0, owners, Certainty.PROVEN, "blocked in this socket")
+        yield from descriptor_edges(view, one, kernel.syscall_arg0, owners, Certainty.PROVEN, "blocked in this socket")
         return
     candidates = [
         s
@@ -52,7 +49,8 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
         yield from _edge_to_peer(view, one, candidates[0], owners, Certainty.LIKELY, "its only connection")
 
 
-def _descriptor_edge(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
+def descriptor_edges(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
+    """The edge to the other end of one of a process's descriptors; none when that is no client's connection, or data flows."""
     socket = next((s for s in one.process.sockets or () if s.fd == fd and s.state != "LISTEN"), None)
     if socket is not None:
         yield from _edge_to_peer(view, one, socket, owners, certainty, reason)

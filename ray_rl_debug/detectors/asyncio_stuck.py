@@ -5,90 +5,188 @@ Story
     that never comes. Thread stacks show an idle loop.
 
 Evidence
-    The await chains of the process, grouped; without them, a running Ray call in a process whose threads are all idle.
+    The await chains of the process, grouped: where they wait, for what, who holds it. Without them, a running Ray call in
+    a process whose threads are all idle.
 
 Remedy
     Release permits in finally, give awaits a time limit.
 
 Not this when
-    The coroutine waits for another process of the job: then that one is the root.
+    The coroutine waits for another process of the job: then that one is the root. Coroutines that wait for the next
+    request or piece of work are at rest, not stuck.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, find_ends, line_of, own_frame, rank
+from ray_rl_debug.analyze.graph import Edge, Root
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
-from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence
-from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.analyze.view import Seen, describe_place
+from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import AsyncTask
 
 ID = "RRD201"
 NAME = "coroutines stuck"
 CAUSE = Cause.ASYNCIO_STUCK
 
-
-_INNER = frozenset({"semaphore", "lock", "event", "condition", "queue", "future"})
+_SHOWN = 4
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Roots that idle in Python while their coroutines wait for something inside the process."""
+    """Roots that idle in Python while their coroutines wait; clients whose peer gives no answer; named processes whose loop cannot go on."""
+    for root in scene.graph.roots:
+        yield from _unanswered(scene, root)
     for root, one in scene.process_roots():
-        if one.is_stopped or not one.is_idle or one.motion is Motion.MOVING:
+        if one.is_stopped or one.motion is Motion.MOVING:
             continue
-        tasks = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind in (*_INNER, "socket", "executor")]
-        running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
-        if not tasks and not running:
-            continue
-        yield Found(finding=_finding(one, tasks), explains=frozenset(root.nodes))
+        ends = _told(one)
+        if one.is_idle:
+            running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
+            if ends or running:
+                yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY), explains=frozenset(root.nodes))
+        elif ends and _waits_for_loop(one):
+            yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY), explains=frozenset(root.nodes))
+    tied = {n for e in scene.graph.edges for n in (e.source, e.target)}
+    for one in scene.view:
+        if one.key not in tied and one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
+            yield from _alone(scene, one)
 
 
-def _finding(one: Seen, tasks: list[AsyncTask]) -> Finding:
-    classes = Counter((_line(t), t.awaited.detail or t.awaited.kind if t.awaited else "") for t in tasks)
-    evidence = [
-        Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} at {at}: awaits {what}")
-        for (at, what), n in classes.most_common(4)
-    ]
-    unread = one.process.async_tasks is None
-    if tasks:
-        (at, what), count = classes.most_common(1)[0]
-        summary = f"{count} of {len(one.process.async_tasks or ())} coroutines of {one.where()} wait at {at} for {what}"
-        certainty = Certainty.LIKELY
+def _told(one: Seen) -> tuple[End, ...]:
+    """What its coroutines wait for at one place, but for the next piece of work."""
+    return tuple(e for e in find_ends(one.process) if e.is_still and rank(e) < SERVES_RANK)
+
+
+def _waits_for_loop(one: Seen) -> bool:
+    """Does the main thread wait for what the coroutines of an idle loop in another thread should deliver (AReaL's executor)?"""
+    tids = {t.tid for t in one.process.async_tasks or ()}
+    loops = [t for t in one.threads if t.tid in tids and t is not one.telling]
+    return one.kind in THREAD_WAITS and bool(loops) and all(t.place.kind in IDLE_KINDS for t in loops)
+
+
+def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
+    """Coroutines that await an answer of a process or address where the waiting ends."""
+    sink = scene.view.seen.get(root.nodes[0])
+    if root.is_cycle or (sink is not None and (sink.motion is Motion.MOVING or sink.is_stopped or sink.kind in THREAD_WAITS)):
+        return
+    for edge in scene.graph.into(root.nodes):
+        client = scene.view.seen.get(edge.source)
+        if edge.why != AWAITED_SOCKET or client is None or client.motion is Motion.MOVING:
+            continue
+        ends = tuple(e for e in _told(client) if e.awaited.kind == "socket")
+        if sink is not None and (_told(sink) or (sink.core and sink.core.running_task_ids)):
+            continue  # it has a reason of its own
+        verdict = judge(scene, sink if sink is not None and sink.motion is Motion.BUSY else client)
+        if ends and verdict.certainty is not None:
+            who = [client.who(), scene.who(root.nodes[0])]
+            yield Found(finding=_finding(scene, client, ends, verdict.certainty, edge, who), explains=frozenset([client.key, *root.nodes]))
+
+
+def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
+    """A process that the user asks about, or a driver, with an idle loop: nobody waits for it but the user."""
+    ends = _told(one)
+    if not ends or one.motion is Motion.MOVING:
+        return
+    listens = any(s.state == "LISTEN" for s in one.process.sockets or ())
+    first = ends[0]
+    if first.is_cycle or first.is_lost:
+        certainty: Certainty | None = Certainty.LIKELY if len(one.process.samples) > 1 else Certainty.POSSIBLE
+    elif first.awaited.kind in LOCKS or first.awaited.kind in ("socket", "executor"):
+        certainty = judge(scene, one).certainty
+    else:
+        certainty = None if listens else Certainty.POSSIBLE
+    if certainty is not None:
+        yield Found(finding=_finding(scene, one, ends, certainty), explains=frozenset([one.key]))
+
+
+def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certainty, edge: Edge | None = None, who: list[Who] | None = None) -> Finding:
+    tasks = one.process.async_tasks or ()
+    if ends:
+        first = ends[0]
+        summary = f"{_count(first, tasks)} of {one.where()} {_waits(one, first)}"
+        if edge is not None:
+            summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""
+        if first.behind:
+            summary += f"; {first.behind} more wait behind them"
+        evidence = [_evidence(one, end) for end in ends[:_SHOWN]]
+        if edge is not None:
+            evidence.append(Evidence(kind="socket", where=one.where(), text=edge.evidence))
+        evidence += _holders(one, first) + (_threads(one) if first.awaited.kind == "executor" else [])
     else:
         summary = (
             f"{one.where()} runs {one.identity.method or 'a call'}, but no thread of it works: a coroutine waits for something that does not come"
         )
         certainty = Certainty.LIKELY if one.threads else Certainty.POSSIBLE
-        evidence = [
-            proc_evidence(one, "event loop without work while Ray says a call runs" + ("; its coroutines could not be read" if unread else ""))
-        ]
+        unread = "; its coroutines could not be read" if one.process.async_tasks is None else ""
+        evidence = [proc_evidence(one, f"event loop without work while Ray says a call runs{unread}"), *_pauses(one, tasks)]
     return make_finding(
         ID,
         NAME,
         CAUSE,
         certainty,
         summary,
-        who=[one.who()],
+        who=who or [one.who()],
         evidence=evidence,
-        remedy=_remedy(tasks),
+        remedy=_remedy(ends),
         phase=one.phase,
     )
 
 
-def _remedy(tasks: list[AsyncTask]) -> list[str]:
-    kinds = {t.awaited.kind for t in tasks if t.awaited}
-    if kinds & {"semaphore", "lock"}:
+def _count(end: End, tasks: tuple[AsyncTask, ...]) -> str:
+    return f"{len(end.tasks)} of {len(tasks)} coroutines"
+
+
+def _waits(one: Seen, end: End) -> str:
+    if end.is_cycle:
+        return "wait for each other: " + "; ".join(f"{t.name} at {line_of(t)} for {_what(one, t, end)}" for t in end.tasks[:3])
+    return f"wait at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=end.is_lost)}"
+
+
+def _what(one: Seen, task: AsyncTask, end: End) -> str:
+    return describe_awaited(one.process, task.awaited, is_lost=end.is_lost) if task.awaited is not None else "?"
+
+
+def _evidence(one: Seen, end: End) -> Evidence:
+    names = ", ".join(t.name for t in end.tasks[:3]) + (", ..." if len(end.tasks) > 3 else "")
+    still = "; the same in both reads" if all(t.stable for t in end.tasks) else ""
+    number = f"{len(end.tasks)} coroutine{'s' if len(end.tasks) > 1 else ''} ({names})"
+    return Evidence(kind="await", where=one.where(), text=f"{number} {_waits(one, end)}{still}")
+
+
+def _holders(one: Seen, end: End) -> list[Evidence]:
+    """Where those stand that hold what the first end wants."""
+    wanted = set(end.awaited.holders)
+    held = [t for t in one.process.async_tasks or () if t.address in wanted]
+    return [Evidence(kind="await", where=one.where(), text=f"{t.name} holds it, at {line_of(t)}") for t in held[:_SHOWN]]
+
+
+def _threads(one: Seen) -> list[Evidence]:
+    """What the threads do that should complete an executor's future."""
+    pool = [t for t in one.threads if t.place.path and t is not one.telling and t.place.kind not in IDLE_KINDS]
+    return [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in pool[:_SHOWN]]
+
+
+def _pauses(one: Seen, tasks: tuple[AsyncTask, ...]) -> list[Evidence]:
+    """Sleeping coroutines of own code: a loop that polls is one of them."""
+    lines: dict[str, int] = {}
+    for task in tasks:
+        if task.awaited is not None and task.awaited.kind == "sleep" and own_frame(task) is not None:
+            lines[line_of(task)] = lines.get(line_of(task), 0) + 1
+    ordered = sorted(lines.items(), key=lambda x: -x[1])
+    return [Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} sleep at {at}") for at, n in ordered[:_SHOWN]]
+
+
+def _remedy(ends: tuple[End, ...]) -> list[str]:
+    kinds = {ends[0].awaited.kind} if ends else set()
+    if ends and ends[0].is_cycle:
+        return ["take the locks in one order everywhere, and await nothing that needs the same lock inside of it", "restart this actor to go on"]
+    if kinds & LOCKS:
         return ["release the semaphore or lock in a finally block (async with): a failed episode kept its permit", "restart this actor to go on"]
     if "socket" in kinds:
         return ["give the HTTP or socket call a time limit, and look at the server at the other end"]
     return ["find who should complete what the coroutines await; give the await a time limit (asyncio.wait_for)", "restart this actor to go on"]
-
-
-def _line(task: AsyncTask) -> str:
-    own = [f for f in task.chain if f.file and not f.file.startswith(("asyncio/", "ray/", "<"))]
-    frame = own[-1] if own else task.chain[-1] if task.chain else None
-    if frame is None:
-        return task.name
-    return f"{frame.function} ({(frame.file or '').rsplit('/', 1)[-1]}{f':{frame.line}' if frame.line else ''})"

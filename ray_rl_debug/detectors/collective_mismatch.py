@@ -113,7 +113,7 @@ def _skipped(one: Seen, waiters: list[Seen]) -> Finding:
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"{one.where()} is idle while the other ranks wait for it in {waiters[0].at()}: it left out a collective or was never called",
+        f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it left out a collective or was never called",
         who=[one.who()],
         evidence=[stack_evidence(one), *waiter_evidence(waiters)],
         remedy=["look in this rank's log for an early return or a swallowed exception", "run the collective on every path of the method"],

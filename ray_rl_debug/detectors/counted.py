@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ray_rl_debug.analyze.flight import GroupResult
 from ray_rl_debug.analyze.waits_flight import FlightWorld, bare, name_group, say
 from ray_rl_debug.analyze.waits_ras import RasWorld
-from ray_rl_debug.detectors.scene import Scene
+from ray_rl_debug.detectors.scene import Scene, waits
 from ray_rl_debug.report import Certainty, Evidence, Who
 
 
@@ -38,7 +38,7 @@ def group_evidence(world: FlightWorld, group: GroupResult) -> list[Evidence]:
         found.append(Evidence(kind="collective", where=where, text=text))
     age = world.age_s(group)
     waited = f" for {age:.0f} s when the dumps were taken" if age is not None else ""
-    waiting = f"{len(group.waiting)} ranks wait in {bare(group.op)} number {group.seq}{waited}: {_ranks(group.waiting)}"
+    waiting = f"{waits(len(group.waiting), 'rank')} in {bare(group.op)} number {group.seq}{waited}: {_ranks(group.waiting)}"
     found.append(Evidence(kind="collective", where=where, text=waiting))
     if group.unknown:
         text = f"no dump, or older entries overwritten: rank {_ranks(group.unknown)}"

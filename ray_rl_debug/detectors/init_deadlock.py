@@ -22,7 +22,7 @@ from ray_rl_debug import gaps
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
 ID = "RRD106"
@@ -64,7 +64,7 @@ def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reas
         NAME,
         CAUSE,
         certainty,
-        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {absent[0].at()}; {len(waiters)} ranks wait there",
+        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {absent[0].at()}; {waits(len(waiters), 'rank')} there",
         who=[a.who() for a in absent],
         evidence=[*(stack_evidence(a) for a in absent[:3]), *waiter_evidence(waiters), proc_evidence(absent[0], reason)],
         remedy=[
@@ -83,7 +83,7 @@ def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         NAME,
         CAUSE,
         Certainty.LIKELY if nobody_comes else Certainty.POSSIBLE,
-        f"{who.label} was not seen; {len(ranks)} ranks wait for it in {ranks[0].at()}",
+        f"{who.label} was not seen; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[who],
         evidence=[*waiter_evidence(ranks), *(_NOBODY_COMES if nobody_comes else ())],
         remedy=["check that this rank was started: WORLD_SIZE, the scheduler's queue, the node's log"],

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Who
 
 ID = "RRD405"
@@ -53,9 +53,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"{who[0].label} is stuck: {stuck[0].at()}"
-        if stuck
-        else f"the object store of {full[0].host} is full and {len(victims)} processes wait for it",
+        f"{who[0].label} is stuck: {stuck[0].at()}" if stuck else f"the object store of {full[0].host} is full and {waits(len(victims))} for it",
         who=who,
         evidence=[*(stack_evidence(w) for w in stuck[:2]), *(stack_evidence(w) for w in victims[:2])],
         remedy=["free references (del, ray.internal.free), raise object_store_memory, check the spill folder's disk and mount"],

@@ -22,7 +22,7 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.counted import ras_culprits, ras_evidence
-from ray_rl_debug.detectors.scene import Found, Scene, make_finding, waiter_evidence
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.snapshot import RayActor
 
@@ -54,7 +54,7 @@ def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Findin
         NAME,
         CAUSE,
         Certainty.PROVEN if len(scene.worlds) == 1 else Certainty.LIKELY,
-        f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {len(ranks)} ranks still wait for it in {ranks[0].at()}",
+        f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[scene.who(node)],
         evidence=[Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {how}"), *waiter_evidence(ranks)],
         remedy=[
@@ -73,7 +73,7 @@ def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         NAME,
         CAUSE,
         Certainty.POSSIBLE,
-        f"{who.label} {where}; {len(ranks)} ranks wait for it in {ranks[0].at()}",
+        f"{who.label} {where}; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[who],
         evidence=waiter_evidence(ranks),
         remedy=["look at that node and rank directly; take the snapshot again once it answers"],

@@ -176,6 +176,11 @@ def weaker(a: Certainty, b: Certainty) -> Certainty:
     return order[max(order.index(a), order.index(b))]
 
 
+def waits(count: int, what: str = "process") -> str:
+    """``1 process waits``, ``3 processes wait``; ``2 ranks wait``."""
+    return f"1 {what} waits" if count == 1 else f"{count} {what}{'es' if what.endswith('s') else 's'} wait"
+
+
 def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = None) -> Evidence:
     """The innermost frames of `thread`, else of the telling one, as evidence; without stacks the running method."""
     thread = thread or one.followed or one.telling

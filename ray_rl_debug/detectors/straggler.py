@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.counted import counted
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, weaker
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits, weaker
 from ray_rl_debug.report import Cause, Certainty
 
 ID = "RRD101"
@@ -50,7 +50,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             certainty,
-            f"{one.where()} {doing}; {len(root.waiters)} processes wait for it",
+            f"{one.where()} {doing}; {waits(len(root.waiters))} for it",
             who=[one.who()],
             evidence=[*seen, *counts, *waiter_evidence(ranks)],
             remedy=[

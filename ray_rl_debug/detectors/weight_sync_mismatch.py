@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, waiter_evidence
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
 ID = "RRD301"
@@ -47,7 +47,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             certainty,
-            f"{one.where()} has not joined the weight update: {one.at()}; {len(syncing)} ranks wait for it",
+            f"{one.where()} has not joined the weight update: {one.at()}; {waits(len(syncing), 'rank')} for it",
             who=[one.who()],
             evidence=evidence,
             remedy=[

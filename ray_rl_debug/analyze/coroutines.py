@@ -1,0 +1,208 @@
+"""The asyncio tasks of one process: which of them waits for which, and what their waiting ends at.
+
+Nodes of the graph are tasks (``t:ADDRESS``) and locks (``l:ADDRESS``); edges lead from a task to the tasks it awaits, to the lock it wants, and from
+a lock to the tasks that hold it. Sockets, ObjectRefs and threads lead out of the process; the graph of processes goes on from there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge, solve
+from ray_rl_debug.analyze.places import is_library
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
+
+LOCKS = frozenset({"lock", "semaphore"})
+HANDED = frozenset({"future", "event", "condition", "queue", "executor", "objectref", "socket"})
+"""What somebody outside of the waiting task completes."""
+STUCK = LOCKS | HANDED
+_SERVES = re.compile(
+    r"serve|listen|accept|watch|monitor|heartbeat|consum|dispatch|shutdown|stopped|terminat|lifespan|background|run_forever|new_(task|request|work|item)"
+    r"|next_(task|request|item|job)|(^|_)(loop|worker|main_loop|poller|reader|scheduler)$"
+)
+"""Names of coroutines that wait for the next piece of work by design."""
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """Tasks whose waiting ends in the same way."""
+
+    tasks: tuple[AsyncTask, ...]
+    awaited: Awaited
+    behind: int
+    """Other tasks that wait for these."""
+    is_cycle: bool = False
+    """They wait for each other."""
+    is_lost: bool = False
+    """Nobody is left in the process who could release what they want."""
+    is_still: bool = True
+    """No task of it moved between the two reads, and no data came for them."""
+
+    @property
+    def at(self) -> str:
+        return line_of(self.tasks[0])
+
+
+def own_frame(task: AsyncTask) -> AwaitFrame | None:
+    """The innermost coroutine of own code; None where libraries only stand in the chain."""
+    return next((f for f in reversed(task.chain) if is_own(f)), None)
+
+
+def is_own(frame: AwaitFrame) -> bool:
+    return frame.file is not None and not is_library(Frame(function=frame.function, file=frame.file))
+
+
+def describe_frame(frame: AwaitFrame) -> str:
+    """``Agent.call_tool (agent.py:88)``"""
+    if frame.file is None:
+        return frame.function
+    return f"{frame.function} ({frame.file.rsplit('/', 1)[-1]}{f':{frame.line}' if frame.line else ''})"
+
+
+def line_of(task: AsyncTask) -> str:
+    """Where a task waits: its innermost own coroutine, else the innermost one."""
+    frame = own_frame(task) or (task.chain[-1] if task.chain else None)
+    return describe_frame(frame) if frame is not None else task.name
+
+
+def serves(task: AsyncTask) -> bool:
+    """Does the task wait for the next piece of work by design? Known by the names of its coroutines, or there is no own code in it."""
+    frame = own_frame(task)
+    return frame is None or _SERVES.search(frame.function.rsplit(".", 1)[-1].lower()) is not None
+
+
+def is_stuck(task: AsyncTask) -> bool:
+    """Waits for something that is no clock and no other task, at one place in both reads."""
+    return task.awaited is not None and task.awaited.kind in STUCK and task.stable is not False
+
+
+def find_ends(process: Process) -> tuple[End, ...]:
+    """All ends of the waiting in a process, the most telling first; pure. Sleepers, runners and those that wait for nothing are left out."""
+    tasks = {t.address: t for t in process.async_tasks or ()}
+    graph = solve(_edges(tasks))
+    behind: dict[str, frozenset[str]] = {}
+    cycles: list[End] = []
+    for root in graph.roots:
+        members = tuple(tasks[int(n[2:])] for n in root.nodes if n.startswith("t:"))
+        if root.is_cycle and members and members[0].awaited is not None:
+            cycles.append(End(tasks=members, awaited=members[0].awaited, behind=_count(root.waiters), is_cycle=True))
+        elif not root.is_cycle:
+            behind[root.nodes[0]] = frozenset(w for w in root.waiters if w.startswith("t:"))
+    found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
+    found = [msgspec.structs.replace(e, is_still=_is_still(process, e)) for e in found]
+    return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
+
+
+def _is_still(process: Process, end: End) -> bool:
+    if any(t.stable is False for t in end.tasks):
+        return False
+    window = process.window_s or 0.0
+    fds = {t.awaited.fd for t in end.tasks if t.awaited is not None and t.awaited.fd is not None}
+    return not any(s.fd in fds and s.quiet_s is not None and s.quiet_s < window for s in process.sockets or ())
+
+
+SERVES_RANK = 9
+
+
+def rank(end: End) -> int:
+    """How telling: what cannot end comes first, what waits for work by design last."""
+    if end.is_cycle:
+        return 0
+    if all(serves(t) for t in end.tasks):
+        return SERVES_RANK
+    if end.awaited.kind in LOCKS:
+        return 1 if end.is_lost else 2
+    return 3 if end.awaited.kind in ("socket", "objectref", "executor") else 4
+
+
+def _edges(tasks: dict[int, AsyncTask]) -> Iterator[Edge]:
+    for task in tasks.values():
+        awaited = task.awaited
+        if awaited is None:
+            continue
+        source = f"t:{task.address}"
+        for other in awaited.tasks:
+            if other in tasks:
+                yield Edge(source=source, target=f"t:{other}", why="await", evidence="")
+        if awaited.kind in LOCKS and awaited.address is not None and not _has_permit(awaited):
+            lock = f"l:{awaited.address}"
+            yield Edge(source=source, target=lock, why=awaited.kind, evidence="")
+            for holder in awaited.holders:
+                if holder in tasks:
+                    yield Edge(source=lock, target=f"t:{holder}", why="held by", evidence="")
+
+
+def _has_permit(awaited: Awaited) -> bool:
+    """A semaphore or lock that was just released: its waiter will run."""
+    return (awaited.value is not None and awaited.value > 0) or (awaited.detail or "").endswith(" unlocked")
+
+
+def _lock_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -> Iterator[End]:
+    """Locks and semaphores that nobody is known to hold."""
+    own = sum(1 for t in tasks.values() if own_frame(t) is not None)
+    for node, waiters in behind.items():
+        if not node.startswith("l:"):
+            continue
+        all_waiting = [tasks[int(w[2:])] for w in waiters]
+        direct = [t for t in all_waiting if t.awaited is not None and t.awaited.kind in LOCKS and f"l:{t.awaited.address}" == node]
+        if direct and direct[0].awaited is not None:
+            # whoever took it by a bare acquire() is not known: any other task of own code might be that one
+            is_lost = sum(1 for t in all_waiting if own_frame(t) is not None) == own
+            yield End(tasks=_sorted(direct), awaited=direct[0].awaited, behind=len(all_waiting) - len(direct), is_lost=is_lost)
+
+
+def _task_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -> Iterator[End]:
+    """Tasks that wait for no other task, merged where they stand at one line for one kind of thing."""
+    classes: dict[tuple[str, str, str | None, bool], list[AsyncTask]] = defaultdict(list)
+    for task in tasks.values():
+        awaited = task.awaited
+        if awaited is None or awaited.kind not in STUCK or f"l:{awaited.address}" in behind or any(a in tasks for a in awaited.tasks):
+            continue
+        if awaited.kind in LOCKS and any(h in tasks for h in awaited.holders):
+            continue
+        classes[(line_of(task), awaited.kind, awaited.detail, task.stable is False)].append(task)
+    for members in classes.values():
+        waiters: frozenset[str] = frozenset().union(*(behind.get(f"t:{t.address}", frozenset()) for t in members))
+        awaited = members[0].awaited
+        if awaited is not None:
+            yield End(tasks=_sorted(members), awaited=awaited, behind=len(waiters))
+
+
+def _sorted(tasks: Iterable[AsyncTask]) -> tuple[AsyncTask, ...]:
+    return tuple(sorted(tasks, key=lambda t: t.address))
+
+
+def _count(nodes: Iterable[str]) -> int:
+    return sum(1 for n in nodes if n.startswith("t:"))
+
+
+def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = False) -> str:
+    """What is awaited, in words: ``Semaphore with 0 permits, nobody holds one``, ``an answer of 10.0.0.2:8000``."""
+    name = (awaited.detail or awaited.kind).split(" ")[0]
+    if awaited.kind in LOCKS:
+        state = f" with {awaited.value} permits" if awaited.value is not None else " that is locked"
+        holders = {t.address: t for t in process.async_tasks or () if t.address in awaited.holders}
+        if holders:
+            first = next(iter(holders.values()))
+            more = f" and {len(holders) - 1} more" if len(holders) > 1 else ""
+            return f"{name}{state}, held by {first.name} at {line_of(first)}{more}"
+        nobody = "no coroutine is left that could release it" if is_lost else "no coroutine is inside its async with"
+        return f"{name}{state}: {nobody}"
+    if awaited.kind == "socket":
+        remote = remote_of(process, awaited.fd)
+        return f"an answer of {remote}" if remote else "a socket"
+    if awaited.kind == "objectref":
+        return "an ObjectRef" + (f" of task {awaited.object_id[:16]}" if awaited.object_id else "")
+    if awaited.kind == "executor":
+        return "a thread of an executor"
+    if awaited.kind == "sleep" and awaited.due_s is not None:
+        return f"sleep, {awaited.due_s:.1f} s left" if awaited.due_s >= 0 else f"sleep, {-awaited.due_s:.1f} s overdue"
+    return awaited.detail or awaited.kind
+
+
+def remote_of(process: Process, fd: int | None) -> str | None:
+    """The address at the other end of a socket of a process."""
+    return next((s.remote for s in process.sockets or () if s.fd == fd and s.remote is not None), None) if fd is not None else None
