@@ -81,3 +81,11 @@ class OutputError(RayRlDebugError):
 
     id = "RRD958"
     hint = "choose another folder with --output"
+
+
+class MissingExporterError(RayRlDebugError):
+    """A way out for telemetry is not installed, or its port is taken."""
+
+    id = "RRD960"
+    hint = "pip install 'ray-rl-debug[otlp]'"
+    exit_code = EXIT_USAGE

@@ -18,6 +18,7 @@ from ray_rl_debug.commands.report import report
 from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
 from ray_rl_debug.commands.timeline import timeline
+from ray_rl_debug.commands.watch import watch
 from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, RayRlDebugError
 
 ERROR_SCHEMA = "rayrl-debug/error/1"
@@ -27,6 +28,7 @@ Examples:
   rayrl-debug snapshot                   on the head node, in the moment of trouble
   rayrl-debug snapshot -o hang           the same, and keep everything in hang/
   rayrl-debug snapshot --here            this node only, works when Ray does not
+  ray job submit -- rayrl-debug watch    the companion that catches the hang while you sleep
   rayrl-debug report hang/snapshot.json.gz
   rayrl-debug report rank*.txt           stacks collected by hand
   rayrl-debug explain RRD101
@@ -43,7 +45,7 @@ def cli() -> None:
     """Name the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
 
-VERBS: tuple[click.Command, ...] = (snapshot, report, timeline, doctor, slurm_group, explain, demo)
+VERBS: tuple[click.Command, ...] = (snapshot, watch, report, timeline, doctor, slurm_group, explain, demo)
 for _verb in VERBS:
     cli.add_command(_verb)
 

@@ -1,0 +1,165 @@
+"""``rayrl-debug watch``: the companion of a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+
+if TYPE_CHECKING:
+    from ray_rl_debug.otel.settings import Settings
+    from ray_rl_debug.otel.telemetry import Telemetry
+    from ray_rl_debug.ray_state.roll_call import RollCall
+    from ray_rl_debug.snapshot import RayJob
+    from ray_rl_debug.watch.crew import Crew
+    from ray_rl_debug.watch.loop import WatchOptions
+
+EPILOG = """\b
+Examples:
+  ray job submit --no-wait -- rayrl-debug watch -o /shared/watch      beside the run; needs no free CPU
+  rayrl-debug watch                                                   in a terminal, on any node
+  rayrl-debug watch --job 02000000 --once-hung exit                   one job, and end when it hangs
+  rayrl-debug watch --on-hang 'mail -s "$RAYRL_DEBUG_SUMMARY" me < "$RAYRL_DEBUG_REPORT_TEXT"'
+  rayrl-debug watch --slack "$SLACK_WEBHOOK_URL"
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 rayrl-debug watch
+
+\b
+The command of --on-hang finds in its environment: RAYRL_DEBUG_SUMMARY, _STATE,
+_CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT (JSON),
+_REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry says.
+
+\b
+Exit codes: 0 the run ended, 1 a hang was told, 2 wrong usage, 130 interrupted.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
+@click.option("--job", "job_id", metavar="ID", help="Only this Ray job (id or submission id); otherwise all jobs of the cluster.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("rayrl-debug-watch"),
+    show_default=True,
+    metavar="DIR",
+    help="History, snapshots and reports; a shared folder outlives the node.",
+)
+@click.option("--interval", "interval_s", type=click.FloatRange(0.5, 60), default=2.0, show_default=True, help="Seconds between two readings.")
+@click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="Seconds: no stall is called a hang earlier.")
+@click.option("--stall-ceiling", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds: no stall is tolerated longer.")
+@click.option("--stall-first", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds for a call that never ended before.")
+@click.option("--once-hung", type=click.Choice(("exit", "stay")), default="stay", show_default=True, help="After a hang was told.")
+@click.option("--on-hang", metavar="COMMAND", help="Run this in a shell when a run hangs.")
+@click.option("--webhook", "webhooks", multiple=True, metavar="URL", help="POST a JSON document there; repeatable.")
+@click.option("--slack", multiple=True, metavar="URL", help="The same in the form of Slack's incoming webhooks; repeatable.")
+@click.option("--stop-job", is_flag=True, help="End the hung job's driver once the verdict has held for 30 s. Off by default.")
+@click.option("--otel-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Traces, gauges and verdicts as OTLP-JSON lines.")
+@click.option("--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Offer the gauges to Prometheus.")
+@click.option("-q", "--quiet", is_flag=True, help="Only what happens, no view of the roles.")
+def watch(
+    address: str | None,
+    job_id: str | None,
+    output: Path,
+    interval_s: float,
+    stall_floor: float,
+    stall_ceiling: float,
+    stall_first: float,
+    once_hung: str,
+    on_hang: str | None,
+    webhooks: tuple[str, ...],
+    slack: tuple[str, ...],
+    stop_job: bool,
+    otel_file: Path | None,
+    prometheus_port: int | None,
+    quiet: bool,
+) -> int:
+    """Stay beside a run, notice that it stands still, look closely before anything is killed, tell people.
+
+    Reads a few numbers of each process every two seconds; looks closely only when progress stops. How long calls usually take is learned
+    from the run itself. Ends when the job ends. Started again, it goes on with the same history.
+    """
+    if stall_floor > stall_ceiling:
+        raise UsageError("--stall-floor is above --stall-ceiling", hint="a floor of 10 and a ceiling of 1800 seconds are the defaults")
+    _check_urls((*webhooks, *slack))
+    from ray_rl_debug.otel.settings import read_settings
+    from ray_rl_debug.watch.decide import Limits
+    from ray_rl_debug.watch.loop import WatchOptions
+
+    settings = read_settings(os.environ, file=otel_file, prometheus_port=prometheus_port)
+    telemetry = _open_telemetry(settings) if settings.is_on else None
+    options = WatchOptions(
+        job_id=job_id,
+        output=output,
+        interval_s=interval_s,
+        limits=Limits(floor_s=stall_floor, ceiling_s=stall_ceiling, first_s=max(stall_first, stall_floor)),
+        exit_once_hung=once_hung == "exit",
+        stop_job=stop_job,
+        on_hang=on_hang,
+        webhooks=webhooks,
+        slack=slack,
+    )
+    return _run(address, options, telemetry, quiet)
+
+
+def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, quiet: bool) -> int:
+    from ray_rl_debug.cluster import ClusterOptions
+    from ray_rl_debug.ray_address import find_address
+    from ray_rl_debug.ray_state.roll_call import call_roll
+    from ray_rl_debug.watch.crew import AgentCrew, look_options
+    from ray_rl_debug.watch.live import Live
+    from ray_rl_debug.watch.loop import Companion
+
+    found = find_address(address, os.environ)
+    live = Live(sys.stdout, is_terminal=sys.stdout.isatty() and not quiet, is_quiet=quiet)
+
+    def roll(with_actors: bool) -> RollCall:
+        return call_roll(found, with_actors=with_actors)
+
+    crew = AgentCrew(ClusterOptions(address=found, collect=look_options(3, 0.75), timeout_s=20.0), uuid.uuid4().hex[:12], lambda text: None)
+    companion = Companion(options, crew, roll, live, telemetry=telemetry, end_driver=_end_driver(crew))
+    stop = threading.Event()
+    with_signals(stop)
+    companion.run(stop)
+    return EXIT_FINDINGS if companion.hung else EXIT_OK
+
+
+def with_signals(stop: threading.Event) -> None:
+    """SIGTERM (``ray job stop``) and the first Ctrl-C end the watch tidily, the second Ctrl-C at once."""
+
+    def leave(number: int, frame: object) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, leave)
+        signal.signal(signal.SIGINT, leave)
+
+
+def _end_driver(crew: Crew) -> Callable[[RayJob], str | None]:
+    def end(job: RayJob) -> str | None:
+        return crew.end_process(job.driver_ip, job.driver_pid) if job.driver_pid else "its driver is not known"
+
+    return end
+
+
+def _open_telemetry(settings: Settings) -> Telemetry:
+    from ray_rl_debug.otel.telemetry import Telemetry
+
+    return Telemetry(settings)
+
+
+def _check_urls(urls: tuple[str, ...]) -> None:
+    for url in urls:
+        if not url.startswith(("http://", "https://")):
+            raise UsageError("a webhook begins with http:// or https://", hint="for anything else use --on-hang COMMAND")

@@ -1,0 +1,1 @@
+"""The companion of a run: watches it at next to no cost, looks closely when progress stops, tells people, keeps the history."""

@@ -1,0 +1,195 @@
+"""What the readings of all nodes say of one job: who does what, who works, what moved on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ray_rl_debug.analyze.identity import split_title
+from ray_rl_debug.watch.signals import GpuSign, Known, NodeReading, Sign
+
+WORKS = 0.08
+"""Share of a core from which a process counts as working. An idle Ray worker uses 0.004, a polling one 0.02."""
+RESTS = 0.03
+"""and below which one that worked counts as resting again."""
+GPU_WORKS = 0.05
+POWER_MOVES = 0.08
+"""Change of a GPU's power draw, relative, that a kernel which only waits does not make."""
+
+
+class Seen(msgspec.Struct):
+    """One process as the companion knows it."""
+
+    known: Known
+    node: str
+    title: str
+    role: str
+    """Class of an actor; ``driver``; ``child`` for anything else."""
+    method: str | None = None
+    """The Ray call in progress."""
+    cpu: float | None = None
+    works: bool = False
+    step: int | None = None
+
+
+class Beat(msgspec.Struct, frozen=True, kw_only=True):
+    """One reading of one job, reduced to what the decision needs."""
+
+    at_s: float
+    """Clock of the companion."""
+    moved: tuple[tuple[str, str | None], ...] = ()
+    """Roles in which a Ray call ended or began, or a step number grew, with the call that was in progress until now."""
+    rhythm: tuple[str, ...] = ()
+    """Roles in which a process began or ceased to work."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """Roles and Ray calls in progress."""
+    working: int = 0
+    """Processes that use the processor and do not merely spin."""
+    processes: int = 0
+    appeared: int = 0
+    vanished: int = 0
+    step: int | None = None
+    gpus_work: bool | None = None
+
+
+class Census:
+    """All processes of the cluster, kept up to date by the readings."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, int], Seen] = {}
+        self.jobs: dict[tuple[str, int], str] = {}
+        """Job of a process, as Ray's tables tell."""
+        self._power: dict[tuple[str, int], tuple[float | None, int | None]] = {}
+        self.gpus: dict[tuple[str, int], GpuSign] = {}
+
+    def beats(self, readings: Mapping[str, NodeReading], at_s: float, jobs: Iterable[str]) -> dict[str, Beat]:
+        """The beat of each of these jobs, from what each node told since the last time."""
+        found = {job: _Counts() for job in jobs}
+        gpus_work: bool | None = None
+        for node, reading in readings.items():
+            for one in self._refresh(node, reading.known):
+                self._count(found, one, "vanished")
+            born = {k.pid for k in reading.known or () if (node, k.pid) in self._new}
+            for sign in reading.signs:
+                seen = self.seen.get((node, sign.pid))
+                if seen is not None:
+                    self._take(seen, sign, found.get(self.job_of(seen) or ""))
+            for pid in born:
+                self._count(found, self.seen[node, pid], "appeared")
+            for gpu in reading.gpus or ():
+                gpus_work = self._gpu(node, gpu) or bool(gpus_work)
+        for seen in self.seen.values():
+            counts = found.get(self.job_of(seen) or "")
+            if counts is not None:
+                counts.processes += 1
+                counts.working += seen.works
+                if seen.method is not None:
+                    counts.calls.add((seen.role, seen.method))
+        return {job: c.beat(at_s, gpus_work) for job, c in found.items()}
+
+    def job_of(self, seen: Seen) -> str | None:
+        """The job of a process: by Ray's tables, by its environment, else by its parent's."""
+        one: Seen | None = seen
+        for _ in range(20):
+            if one is None:
+                return None
+            job = self.jobs.get((one.node, one.known.pid)) or one.known.job_id
+            if job is not None and job.strip("fF"):
+                return job
+            one = self.seen.get((one.node, one.known.ppid))
+        return None
+
+    def unknown(self) -> bool:
+        """Is there an actor whose job nobody told?"""
+        return any(s.known.kind == "ray-worker" and (key not in self.jobs) and s.role != "spare" for key, s in self.seen.items())
+
+    def forget_node(self, node: str) -> int:
+        """A node is lost; how many processes it had."""
+        gone = [key for key in self.seen if key[0] == node]
+        for key in gone:
+            del self.seen[key]
+        return len(gone)
+
+    def _refresh(self, node: str, known: tuple[Known, ...] | None) -> list[Seen]:
+        self._new: set[tuple[str, int]] = set()
+        if known is None:
+            return []
+        now = {(node, k.pid): k for k in known}
+        gone = [s for key, s in self.seen.items() if key[0] == node and (key not in now or now[key].born != s.known.born)]
+        for one in gone:
+            del self.seen[node, one.known.pid]
+        for key, one_known in now.items():
+            if key not in self.seen:
+                self._new.add(key)
+                role, method = _role(one_known.kind, one_known.title)
+                self.seen[key] = Seen(known=one_known, node=node, title=one_known.title, role=role, method=method)
+        return gone
+
+    def _count(self, found: Mapping[str, _Counts], seen: Seen, what: str) -> None:
+        counts = found.get(self.job_of(seen) or "")
+        if counts is not None and seen.known.kind == "ray-worker":
+            setattr(counts, what, getattr(counts, what) + 1)
+
+    def _take(self, seen: Seen, sign: Sign, counts: _Counts | None) -> None:
+        seen.cpu = sign.cpu
+        worked = seen.works
+        if sign.cpu is not None:
+            spins = sign.cpu > 0.8 and (sign.faults_per_s or 0) < 1 and not sign.logged_bytes
+            seen.works = not spins and sign.cpu > (RESTS if worked else WORKS)
+        if counts is not None and worked != seen.works:
+            counts.rhythm.add(seen.role)
+        if sign.title is not None and sign.title != seen.title:
+            before = seen.method
+            seen.title = sign.title
+            seen.role, seen.method = _role(seen.known.kind, sign.title)
+            if counts is not None:
+                counts.moved.add((seen.role, before))
+        if sign.step is not None and (seen.step is None or sign.step > seen.step):
+            seen.step = sign.step
+            if counts is not None:
+                counts.moved.add((seen.role, seen.method))
+        if counts is not None and seen.step is not None:
+            counts.step = max(counts.step or 0, seen.step)
+
+    def _gpu(self, node: str, gpu: GpuSign) -> bool:
+        self.gpus[node, gpu.index] = gpu
+        power, memory = self._power.get((node, gpu.index), (None, None))
+        self._power[node, gpu.index] = (gpu.power_watts, gpu.memory_bytes)
+        if not gpu.utilization or gpu.utilization < GPU_WORKS:
+            return False
+        if power is None or gpu.power_watts is None:
+            return gpu.utilization < 0.99
+        return abs(gpu.power_watts - power) > POWER_MOVES * max(power, 1.0) or memory != gpu.memory_bytes or gpu.utilization < 0.99
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self.moved: set[tuple[str, str | None]] = set()
+        self.rhythm: set[str] = set()
+        self.calls: set[tuple[str, str]] = set()
+        self.working = self.processes = self.appeared = self.vanished = 0
+        self.step: int | None = None
+
+    def beat(self, at_s: float, gpus_work: bool | None) -> Beat:
+        return Beat(
+            at_s=at_s,
+            moved=tuple(sorted(self.moved, key=str)),
+            rhythm=tuple(sorted(self.rhythm)),
+            calls=tuple(sorted(self.calls)),
+            working=self.working,
+            processes=self.processes,
+            appeared=self.appeared,
+            vanished=self.vanished,
+            step=self.step,
+            gpus_work=gpus_work,
+        )
+
+
+def _role(kind: str, title: str) -> tuple[str, str | None]:
+    if kind == "driver":
+        return "driver", None
+    if kind != "ray-worker":
+        return "child", None
+    class_name, method = split_title(title)
+    return class_name or "spare", method

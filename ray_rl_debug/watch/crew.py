@@ -1,0 +1,82 @@
+"""The companion's hands on the nodes: what the loop needs of them, and how our warm Ray agents do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from ray_rl_debug.cluster import Agents, ClusterOptions
+from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.errors import RayRlDebugError
+from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.watch.node_watch import EndOrder, WatchOrder
+from ray_rl_debug.watch.signals import NodeReading
+
+END = "ray_rl_debug.watch.node_watch:end_process"
+LOOK = "ray_rl_debug.watch.node_watch:look"
+ANSWER_S = 2.0
+
+
+class Crew(Protocol):
+    """Somebody on every node."""
+
+    def refresh(self) -> dict[str, str]:
+        """Place somebody where nobody is; names of the nodes where that failed, and why."""
+
+    def read(self, order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
+        """The signs by node, and the nodes that gave none, and why."""
+
+    def gather(self, job_id: str | None) -> Snapshot:
+        """A full snapshot of a job. Raises as `cluster.take_snapshot`."""
+
+    def end_process(self, ip: str | None, pid: int) -> str | None:
+        """Ask a process to end (SIGTERM); what came of it, None when it was asked."""
+
+    def stop(self) -> None:
+        """Leave the nodes."""
+
+
+class AgentCrew:
+    """Warm Ray actors."""
+
+    def __init__(self, options: ClusterOptions, keeper: str, progress: Callable[[str], None]) -> None:
+        self._options = options
+        self._agents = Agents(options, keeper=keeper, progress=progress)
+        self._told: set[str] = set()
+
+    def refresh(self) -> dict[str, str]:
+        return self._agents.start()
+
+    def read(self, order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
+        order = msgspec.structs.replace(order, everything=order.everything or set(self._agents.nodes) != self._told)
+        self._told = set(self._agents.nodes)
+        readings: dict[str, NodeReading] = {}
+        lost: dict[str, str] = {}
+        for answer in self._agents.ask(LOOK, msgspec.msgpack.encode(order), deadline_s=ANSWER_S):
+            if answer.data is not None:
+                readings[answer.node] = msgspec.msgpack.decode(answer.data, type=NodeReading)
+            else:
+                lost[answer.node] = answer.reason or "no answer"
+        return readings, lost
+
+    def gather(self, job_id: str | None) -> Snapshot:
+        self._agents._options = msgspec.structs.replace(self._options, job_id=job_id)
+        return self._agents.gather()
+
+    def end_process(self, ip: str | None, pid: int) -> str | None:
+        answers = self._agents.ask(END, msgspec.msgpack.encode(EndOrder(ip=ip, pid=pid)), deadline_s=ANSWER_S)
+        done = [a for a in answers if a.data == b"1"]
+        return None if done else "no node knows its driver"
+
+    def stop(self) -> None:
+        try:
+            self._agents.stop()
+        except RayRlDebugError:
+            pass  # the cluster is gone, and they with it
+
+
+def look_options(samples: int, interval_s: float) -> CollectOptions:
+    """A look has to be over soon."""
+    return CollectOptions(samples=samples, interval_s=interval_s, timeout_s=20.0)

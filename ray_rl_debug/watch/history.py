@@ -1,0 +1,157 @@
+"""What the companion knows and did, on disk: one folder per run, bounded, whole after a crash.
+
+    OUTPUT/JOB/history.jsonl     one line per event: started, look, verdict, progress, ended
+    OUTPUT/JOB/learned.json      what the run has taught (how long calls last)
+    OUTPUT/JOB/2026-11-21T03-12-45Z/snapshot.json.gz report.json ...
+
+A full disk costs what does not fit and nothing else: `History.trouble` says so, the rest goes on in memory.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug.codec import encode, write_atomically
+from ray_rl_debug.errors import OutputError
+from ray_rl_debug.watch.decide import Learned
+
+MAX_HISTORY_BYTES = 1 << 20
+"""Of history.jsonl; the older half goes when it is full."""
+KEPT_EVENTS = 2000
+_FOLDER = re.compile(r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-\d+)?$")
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of the history."""
+
+    time_s: float
+    """Unix time."""
+    kind: str
+    """``started``, ``progress``, ``look``, ``verdict``, ``slow``, ``recovered``, ``node``, ``trouble``, ``ended``."""
+    text: str = ""
+    state: str | None = None
+    key: str | None = None
+    """Of a verdict: equal keys are the same trouble."""
+    folder: str | None = None
+    """Of a look: where its files are, below the run's folder."""
+    age_s: float | None = None
+    """Since the last progress."""
+    numbers: dict[str, float] = {}
+
+
+class History:
+    """The history of one run."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = MAX_HISTORY_BYTES) -> None:
+        self.folder = folder
+        self.events: list[Event] = []
+        self.trouble: str | None = None
+        """Why something could not be written; None when all was."""
+        self._max_bytes = max_bytes
+        self._unwritten: list[Event] = []
+
+    def load(self) -> Learned:
+        """Read what an earlier companion of the same run left. A damaged line is skipped."""
+        self.events = list(_events(self.folder / "history.jsonl"))[-KEPT_EVENTS:]
+        try:
+            return msgspec.json.decode((self.folder / "learned.json").read_bytes(), type=Learned)
+        except (OSError, msgspec.DecodeError):
+            return Learned()
+
+    def add(self, event: Event) -> None:
+        """Keep an event, and write it with those that could not be written before."""
+        self.events = [*self.events[-KEPT_EVENTS:], event]
+        self._unwritten = [*self._unwritten[-KEPT_EVENTS:], event]
+        path = self.folder / "history.jsonl"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size > self._max_bytes:
+                self._shorten(path)
+            self._append(path, b"".join(encode(e) + b"\n" for e in self._unwritten))
+        except (OSError, OutputError) as e:
+            self.trouble = f"cannot write {path}: {getattr(e, 'strerror', None) or e}"
+            return
+        self._unwritten, self.trouble = [], None
+
+    def save_learned(self, learned: Learned) -> None:
+        try:
+            write_atomically(self.folder / "learned.json", encode(learned))
+        except OutputError as e:
+            self.trouble = str(e)
+
+    def new_folder(self, now_s: float) -> Path:
+        """A name for the files of a look; the folder is not made yet."""
+        name = datetime.datetime.fromtimestamp(now_s, datetime.timezone.utc).strftime("%Y-%m-%dT%H-%M-%SZ")
+        taken = {e.folder for e in self.events if e.folder}
+        names = (f"{name}-{n}" if n else name for n in range(1000))
+        return self.folder / next(n for n in names if n not in taken and not (self.folder / n).exists())
+
+    def prune(self, *, keep: int, max_bytes: int, spare: frozenset[str] = frozenset(), remove: Callable[[Path], None] | None = None) -> list[str]:
+        """Remove the oldest looks beyond `keep` or `max_bytes` in all; those named in `spare` (verdicts) go last, the newest never."""
+        drop = remove or (lambda path: shutil.rmtree(path, ignore_errors=True))
+        folders = self.folders()
+        sizes = {f.name: _size(f) for f in folders}
+        order = [f for f in folders[:-1] if f.name not in spare] + [f for f in folders[:-1] if f.name in spare]
+        removed = []
+        for folder in order:
+            if len(sizes) <= keep and sum(sizes.values()) <= max_bytes:
+                break
+            drop(folder)
+            sizes.pop(folder.name)
+            removed.append(folder.name)
+        return removed
+
+    def folders(self) -> list[Path]:
+        """Folders of looks, oldest first."""
+        try:
+            return sorted(p for p in self.folder.iterdir() if p.is_dir() and _FOLDER.match(p.name))
+        except OSError:
+            return []
+
+    def last(self, kind: str) -> Event | None:
+        return next((e for e in reversed(self.events) if e.kind == kind), None)
+
+    def _shorten(self, path: Path) -> None:
+        kept = list(_events(path))
+        write_atomically(path, b"".join(encode(e) + b"\n" for e in kept[len(kept) // 2 :]))
+
+    def _append(self, path: Path, data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # one write: two companions that share a folder do not mix their lines; what a full disk cuts off is taken back
+            size = os.fstat(descriptor).st_size
+            written = os.write(descriptor, data)
+            if written < len(data):
+                os.ftruncate(descriptor, size)
+                raise OSError(28, "No space left on device")
+        finally:
+            os.close(descriptor)
+
+
+def _events(path: Path) -> Iterator[Event]:
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        try:
+            yield msgspec.json.decode(line, type=Event)
+        except msgspec.DecodeError:
+            continue  # cut off by a crash or a full disk
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue
+    return total

@@ -1,0 +1,127 @@
+"""One job under watch: beats in, looks, verdicts and events out."""
+
+from __future__ import annotations
+
+from ray_rl_debug.report import State
+from ray_rl_debug.snapshot import RayJob
+from ray_rl_debug.watch.act import KEPT_BYTES, KEPT_LOOKS, Look, spared
+from ray_rl_debug.watch.beats import Beat
+from ray_rl_debug.watch.decide import Decision, Limits, Progress
+from ray_rl_debug.watch.history import Event, History
+
+REST_S = 20.0
+"""After a look that found nothing."""
+SUSPECT_S = 4.0
+"""After a look that found what may still be usual."""
+CONFIRM_S = 30.0
+"""Before ``--stop-job`` acts, a second look this much later must give the same verdict."""
+PROGRESS_EVERY_S = 60.0
+
+
+class JobWatch:
+    """What is known of one job, and what was said of it."""
+
+    def __init__(self, job: RayJob, history: History, limits: Limits, *, interval_s: float, now: float, now_s: float) -> None:
+        self.job = job
+        self.history = history
+        self.progress = Progress(limits, history.load(), interval_s=interval_s)
+        self.decision = Decision()
+        self.alarmed: str | None = self._open_verdict()
+        """Key of the verdict that people were told and that still holds."""
+        self.alarmed_at: float | None = None
+        self.last_look: Look | None = None
+        self._suspect_until = 0.0
+        self._saved_at = now
+        again = " again" if history.events else ""
+        self._event(now_s, "started", f"watching job {job.job_id}{again}: {job.entrypoint or '?'}")
+
+    def take(self, beat: Beat, now_s: float) -> list[Event]:
+        """The next beat; what is to be said of it."""
+        said = []
+        if beat.moved and self.alarmed is not None and self._is_moving(beat):
+            said.append(self._event(now_s, "recovered", "the job makes progress again", state="healthy"))
+            self.alarmed = self.alarmed_at = self.last_look = None
+        self.decision = self.progress.feed(beat)
+        if self.decision.slow is not None:
+            said.append(self._event(now_s, "slow", self.decision.slow))
+        if beat.at_s - self._saved_at >= PROGRESS_EVERY_S:
+            self._saved_at = beat.at_s
+            self._keep_progress(beat, now_s)
+        return said
+
+    def judge(self, look: Look, now: float, now_s: float) -> tuple[Event, bool]:
+        """What a look means: its event, and whether people are to be told now."""
+        self.last_look, self._suspect_until = look, now + SUSPECT_S
+        state, age = look.report.verdict.state, self.progress.age_s(now)
+        folder = look.folder.name if look.folder is not None else None
+        if look.snapshot.ray is not None:
+            self.progress.teach(look.snapshot.ray.history)
+            self.decision = self.progress.decide(now)
+        age_told = round(max(age, self.decision.age_s), 1)
+        numbers = {"look_s": round(look.took_s, 2)}
+        if state is State.HEALTHY:
+            self.progress.moved(now)
+        text = look.report.verdict.summary
+        kind, tell, key = "look", False, look.key if look.is_hang else None
+        if not look.is_hang:
+            text = f"{state.value}: {text}"
+        elif not (self.decision.declared or look.is_proven):
+            text = f"suspected: {text} (it may still be within what is usual)"
+        elif look.key == self.alarmed:
+            text = f"still: {text}"
+        else:
+            self.alarmed, self.alarmed_at = look.key, now
+            kind, tell = "verdict", True
+        self.progress.looked(now, rest_s=REST_S if not look.is_hang else CONFIRM_S if self.alarmed else SUSPECT_S)
+        event = self._event(now_s, kind, text, state=state.value, key=key, folder=folder, age_s=age_told, numbers=numbers)
+        return event, tell
+
+    def wants_look(self, now: float) -> bool:
+        """Now, or as soon as what was only suspected is out of the ordinary."""
+        suspects = self.last_look is not None and self.last_look.is_hang and self.alarmed is None and now >= self._suspect_until
+        return self.decision.look or (suspects and self.decision.declared)
+
+    def is_confirmed(self, look: Look, now: float) -> bool:
+        """Has the verdict that people were told held for a while?"""
+        return look.key == self.alarmed and self.alarmed_at is not None and now - self.alarmed_at >= CONFIRM_S
+
+    def prune(self) -> list[str]:
+        return self.history.prune(keep=KEPT_LOOKS, max_bytes=KEPT_BYTES, spare=spared(self.history))
+
+    def end(self, now_s: float, text: str) -> Event:
+        """The job is over, or we leave."""
+        self.history.save_learned(self.progress.learned)
+        return self._event(now_s, "ended", text)
+
+    def note(self, now_s: float, kind: str, text: str) -> Event:
+        """Anything else worth keeping."""
+        return self._event(now_s, kind, text)
+
+    def _event(self, now_s: float, kind: str, text: str, **more: object) -> Event:
+        event = Event(time_s=round(now_s, 3), kind=kind, text=text[:2000], **more)  # type: ignore[arg-type]
+        self.history.add(event)
+        return event
+
+    def _keep_progress(self, beat: Beat, now_s: float) -> None:
+        age = round(self.progress.age_s(beat.at_s), 1)
+        numbers = {
+            "processes": float(beat.processes),
+            "working": float(beat.working),
+            **({"step": float(beat.step)} if beat.step is not None else {}),
+        }
+        self._event(now_s, "progress", "", age_s=age, numbers=numbers)
+        self.history.save_learned(self.progress.learned)
+
+    def _is_moving(self, beat: Beat) -> bool:
+        """A poller's calls are no recovery: the role that stood still must move."""
+        stuck = self.decision.role
+        return stuck is None or any(role == stuck for role, _ in beat.moved)
+
+    def _open_verdict(self) -> str | None:
+        """The verdict that an earlier companion told and that nothing has ended since."""
+        for event in reversed(self.history.events):
+            if event.kind == "recovered":
+                return None
+            if event.kind == "verdict":
+                return event.key
+        return None

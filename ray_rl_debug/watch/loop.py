@@ -1,0 +1,300 @@
+"""The companion's loop: read the signs, decide, look, tell, keep; until the job ends, it hangs for good, or we are asked to leave."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ray_rl_debug.errors import RayRlDebugError
+from ray_rl_debug.jobs import choose_job
+from ray_rl_debug.ray_state.roll_call import RollCall
+from ray_rl_debug.snapshot import RayJob
+from ray_rl_debug.watch.act import Look, describe_trouble, hook_environment, keep_trace, take_look
+from ray_rl_debug.watch.beats import Census
+from ray_rl_debug.watch.crew import Crew
+from ray_rl_debug.watch.decide import Limits
+from ray_rl_debug.watch.history import History
+from ray_rl_debug.watch.job_watch import REST_S, JobWatch
+from ray_rl_debug.watch.live import Live, role_lines, table
+from ray_rl_debug.watch.node_watch import WatchOrder
+from ray_rl_debug.watch.tell import Telling, message, slack_message
+
+if TYPE_CHECKING:
+    from ray_rl_debug.otel.telemetry import Telemetry
+
+ROLL_EVERY_S = 15.0
+"""Nodes and jobs are asked for this often: a run that ended, a node that joined."""
+ROLL_SOON_S = 3.0
+"""and this often while a process is unknown, a driver has ended or a node is silent."""
+NO_JOB_S = 20.0
+"""Without any job for so long, after one was there, the watch is over."""
+LEAVE_S = 20.0
+
+
+class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants."""
+
+    job_id: str | None = None
+    output: Path
+    interval_s: float = 2.0
+    limits: Limits = Limits()
+    exit_once_hung: bool = False
+    stop_job: bool = False
+    on_hang: str | None = None
+    webhooks: tuple[str, ...] = ()
+    slack: tuple[str, ...] = ()
+
+
+class Companion:
+    """Watches the jobs of one cluster."""
+
+    def __init__(
+        self,
+        options: WatchOptions,
+        crew: Crew,
+        roll: Callable[[bool], RollCall],
+        live: Live,
+        *,
+        telemetry: Telemetry | None = None,
+        end_driver: Callable[[RayJob], str | None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._options = options
+        self._crew = crew
+        self._roll = roll
+        self._live = live
+        self._telemetry = telemetry
+        self._end_driver = end_driver
+        self._clock = clock
+        self._wall = wall
+        self._name = uuid.uuid4().hex[:12]
+        self._census = Census()
+        self._jobs: dict[str, JobWatch] = {}
+        self._ended: set[str] = set()
+        self._telling = Telling(heard=self._say)
+        self._drivers: tuple[int, ...] = ()
+        self._actor_jobs: dict[tuple[str, int], str] = {}
+        self._silent: dict[str, str] = {}
+        self._rolled_at = float("-inf")
+        self._placed_nodes: frozenset[str] = frozenset()
+        self._had_job_at: float | None = None
+        self._told_trouble: str | None = None
+        self.hung = False
+        """Were people told of a hang?"""
+
+    def run(self, stop: threading.Event) -> None:
+        """Until there is nothing more to watch. Raises what the first contact with the cluster raises."""
+        try:
+            self._call_roll(first=True)
+            next_at = self._clock()
+            while not stop.is_set():
+                self._tick(stop)
+                if self._is_over():
+                    break
+                next_at = max(next_at + self._options.interval_s, self._clock())
+                stop.wait(max(0.0, next_at - self._clock()))
+        finally:
+            self._leave(stop)
+
+    def _tick(self, stop: threading.Event) -> None:
+        now = self._clock()
+        if now - self._rolled_at >= (ROLL_SOON_S if self._needs_roll() else ROLL_EVERY_S):
+            self._call_roll()
+        try:
+            readings, lost = self._crew.read(WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),)))
+        except RayRlDebugError as e:
+            readings, lost = {}, {"cluster": str(e)}
+        self._note_silence(lost)
+        now = self._clock()
+        beats = self._census.beats(readings, now, self._jobs)
+        for job, watch in list(self._jobs.items()):
+            last = watch.last_look
+            for event in watch.take(beats[job], self._wall()):
+                self._say(f"job {job}: {event.text}")
+                if event.kind == "recovered":
+                    self._tell_recovered(job, last)
+                if self._telemetry is not None:
+                    self._telemetry.event(job, event)
+            if watch.wants_look(now) and not stop.is_set():
+                self._look(watch)
+        self._show(now, len(readings))
+
+    def _look(self, watch: JobWatch) -> None:
+        job, decision = watch.job.job_id, watch.decision
+        self._say(f"job {job}: {decision.reason}; looking closer")
+        began = self._wall()
+        try:
+            look = take_look(lambda: self._crew.gather(job), watch.history, now_s=began)
+        except Exception as e:  # noqa: BLE001 the watch must outlive any look
+            watch.progress.looked(self._clock(), rest_s=REST_S)
+            event = watch.note(self._wall(), "trouble", f"the closer look failed: {describe_trouble(e)}")
+            self._say(f"job {job}: {event.text}")
+            return
+        now = self._clock()
+        event, tell = watch.judge(look, now, self._wall())
+        self._say(f"job {job}: {event.text}" + (f"  [{look.folder}]" if look.folder else ""))
+        if look.trouble:
+            self._say(f"job {job}: {watch.note(self._wall(), 'trouble', look.trouble).text}")
+        if self._telemetry is not None:
+            self._telemetry.look(job, look, event, began_s=began)
+        if tell:
+            self.hung = True
+            self._tell(watch, event.age_s or 0.0)
+        if look.is_hang:
+            keep_trace(look, lambda text: None)
+        watch.prune()
+        if self._options.stop_job and self._end_driver is not None and watch.is_confirmed(look, self._clock()):
+            said = self._end_driver(watch.job)
+            self._say(f"job {job}: {watch.note(self._wall(), 'stopped', said or 'asked its driver to end (--stop-job)').text}")
+
+    def _tell(self, watch: JobWatch, age_s: float) -> None:
+        look, job = watch.last_look, watch.job.job_id
+        assert look is not None
+        folder = str(look.folder) if look.folder else None
+        if self._options.on_hang:
+            self._telling.run(self._options.on_hang, hook_environment(look, job_id=job, age_s=age_s))
+        for url in self._options.webhooks:
+            self._telling.post(url, message(look.report, kind="hang", job_id=job, age_s=age_s, folder=folder))
+        for url in self._options.slack:
+            self._telling.post(url, slack_message(look.report, kind="hang", job_id=job, age_s=age_s, folder=folder))
+
+    def _tell_recovered(self, job: str, look: Look | None) -> None:
+        if look is None:
+            return
+        for url in self._options.webhooks:
+            self._telling.post(url, message(look.report, kind="recovered", job_id=job, age_s=0.0, folder=None))
+        for url in self._options.slack:
+            self._telling.post(url, slack_message(look.report, kind="recovered", job_id=job, age_s=0.0, folder=None))
+
+    def _call_roll(self, *, first: bool = False) -> None:
+        """Ask for nodes and jobs, and for actors when somebody is not known; place agents where a node is new or silent."""
+        self._rolled_at = self._clock()
+        try:
+            roll = self._roll(first or self._census.unknown())
+        except Exception as e:
+            if first:
+                raise
+            self._trouble(f"Ray's tables cannot be read: {describe_trouble(e)}")
+            return
+        self._take_jobs(roll, first=first)
+        names = _node_names(roll)
+        if roll.actors is not None:
+            self._actor_jobs = {(names[a.node_id], a.pid): a.job_id for a in roll.actors if a.pid and a.node_id in names}
+        watched = {j.job_id for j in roll.jobs if j.job_id in self._jobs}
+        of_ip = {ip: [names[n.node_id] for n in roll.nodes if n.alive and n.ip == ip] for ip in {j.driver_ip for j in roll.jobs if j.driver_ip}}
+        drivers = {
+            (name, j.driver_pid): j.job_id for j in roll.jobs if j.job_id in watched and j.driver_pid for name in of_ip.get(j.driver_ip or "", ())
+        }
+        self._census.jobs = {**self._actor_jobs, **drivers}
+        alive = frozenset(n.node_id for n in roll.nodes if n.alive)
+        if first or alive != self._placed_nodes or self._silent:
+            for node, why in self._crew.refresh().items():
+                if self._silent.get(node) != why:
+                    self._trouble(f"{node} cannot be watched: {why}")
+                self._silent[node] = why
+            if first or alive >= self._placed_nodes:
+                self._silent = {n: w for n, w in self._silent.items() if first}
+            self._placed_nodes = alive
+
+    def _take_jobs(self, roll: RollCall, *, first: bool) -> None:
+        wanted = choose_job(self._options.job_id, roll.jobs) if first or self._options.job_id in {j.job_id for j in roll.jobs} else None
+        if first and self._options.job_id is not None:
+            self._options = msgspec.structs.replace(self._options, job_id=wanted)
+        now, now_s = self._clock(), self._wall()
+        own = os.environ.get("RAY_JOB_SUBMISSION_ID") or _own_submission()
+        for job in roll.jobs:
+            if not job.alive and job.job_id in self._jobs:
+                self._end_job(job.job_id, "the job has ended")
+            watched = self._options.job_id in (None, job.job_id) and job.alive and not (own and job.submission_id == own)
+            if watched and job.job_id not in self._jobs and job.job_id not in self._ended:
+                history = History(self._options.output / _folder_name(job))
+                watch = JobWatch(job, history, self._options.limits, interval_s=self._options.interval_s, now=now, now_s=now_s)
+                self._jobs[job.job_id] = watch
+                self._say(watch.history.events[-1].text)
+        self._drivers = tuple(sorted(w.job.driver_pid for w in self._jobs.values() if w.job.driver_pid))
+        if self._jobs:
+            self._had_job_at = now
+
+    def _end_job(self, job: str, text: str) -> None:
+        watch = self._jobs.pop(job)
+        self._ended.add(job)
+        self._say(f"job {job}: {watch.end(self._wall(), text).text}")
+
+    def _needs_roll(self) -> bool:
+        watched = {w.job.driver_pid for w in self._jobs.values()}
+        seen = {s.known.pid for s in self._census.seen.values() if s.known.kind == "driver"}
+        return bool(watched - seen - {None}) or self._census.unknown() or bool(self._silent)
+
+    def _note_silence(self, lost: Mapping[str, str]) -> None:
+        for node, why in lost.items():
+            if node not in self._silent:
+                self._trouble(f"{node} is silent: {why}")
+                self._silent[node] = why
+                for watch in self._jobs.values():
+                    watch.note(self._wall(), "node", f"{node} is silent: {why}")
+
+    def _is_over(self) -> bool:
+        if self._options.exit_once_hung and self.hung:
+            return True
+        if self._jobs:
+            return False
+        if self._options.job_id is not None and self._options.job_id in self._ended:
+            return True
+        return self._had_job_at is not None and self._clock() - self._had_job_at > NO_JOB_S
+
+    def _leave(self, stop: threading.Event) -> None:
+        for job in list(self._jobs):
+            self._end_job(job, "the companion leaves" if stop.is_set() else "the companion has done its work")
+        self._telling.finish(LEAVE_S)
+        if self._telemetry is not None:
+            self._telemetry.close()
+        self._crew.stop()
+
+    def _show(self, now: float, nodes: int) -> None:
+        jobs = {j: (w.progress, role_lines(self._census, j, w.progress, now)) for j, w in self._jobs.items()}
+        busy = [g.utilization for g in self._census.gpus.values() if g.utilization is not None]
+        gpus = f"{100 * sum(busy) / len(busy):.0f} % of {len(busy)}" if busy else None
+        self._live.show(table(jobs, nodes, len(self._silent), gpus), now, self._wall())
+        if self._telemetry is not None:
+            for job, watch in self._jobs.items():
+                self._telemetry.progress(job, jobs[job][1], watch.progress.age_s(now), watch.progress.learned.step)
+            self._telemetry.gpus(self._census.gpus)
+
+    def _trouble(self, text: str) -> None:
+        if text != self._told_trouble:
+            self._told_trouble = text
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        self._live.say(text, self._wall())
+
+
+def _node_names(roll: RollCall) -> dict[str, str]:
+    from ray_rl_debug.capture import unique_names
+
+    return unique_names([n for n in roll.nodes if n.alive])
+
+
+def _folder_name(job: RayJob) -> str:
+    """One folder per run: Ray counts jobs from 1 again in every session, so the start belongs to the name."""
+    start = time.strftime("%Y%m%d-%H%M%S", time.gmtime(job.start_time_s)) if job.start_time_s else "unknown"
+    return f"job-{job.job_id}-{start}"
+
+
+def _own_submission() -> str | None:
+    """The submission that runs us, from the configuration that Ray hands to its driver."""
+    import json
+
+    try:
+        found = json.loads(os.environ.get("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}"))
+        return str(found["metadata"]["job_submission_id"])
+    except (ValueError, KeyError, TypeError):
+        return None

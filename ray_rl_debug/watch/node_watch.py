@@ -1,0 +1,153 @@
+"""The watch on one node: which processes there are, their signs and the GPUs', as often as it is asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from ray_rl_debug.collect.discover import discover
+from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.errors import RayRlDebugError
+from ray_rl_debug.watch.gpu_watch import GpuWatch
+from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
+
+RESCAN_S = 30.0
+"""The whole process table is read this often, and at once when a worker came or went."""
+RESCAN_NEW_S = 4.0
+"""as long as the set of processes is young."""
+GPU_EVERY_S = 5.0
+_WATCHED = frozenset({"ray-worker", "driver", "child"})
+
+
+class WatchOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What the companion asks a node for."""
+
+    companion: str
+    drivers: tuple[int, ...] = ()
+    """Pids of the drivers on this node that are watched."""
+    skip: tuple[int, ...] = ()
+    """Pids of companions' own processes."""
+    everything: bool = False
+    """Tell the whole set of processes again."""
+
+
+class NodeWatch:
+    """One companion's watch on this node."""
+
+    def __init__(
+        self,
+        raylet_pid: int | None,
+        *,
+        proc: Path = PROC,
+        clock: Callable[[], float] = time.monotonic,
+        gpus: GpuWatch | None = None,
+    ) -> None:
+        self._raylet_pid = raylet_pid
+        self._proc = proc
+        self._clock = clock
+        self._reader = SignReader(proc, clock)
+        self._gpus = gpus if gpus is not None else GpuWatch()
+        self._known: dict[tuple[int, int], Known] = {}
+        self._drivers: tuple[int, ...] = ()
+        self._children: str | None = None
+        self._scanned_at = float("-inf")
+        self._changed_at = clock()
+        self._gpu_at = float("-inf")
+
+    def read(self, order: WatchOrder) -> NodeReading:
+        """The signs since the last call."""
+        now = self._clock()
+        if self._is_scan_due(now, order):
+            self._scan(now, order)
+        if order.everything:
+            self._reader.resend()
+        reading = self._reader.read()
+        if reading.known is not None:
+            self._changed_at = now
+        if now - self._gpu_at >= GPU_EVERY_S:
+            self._gpu_at = now
+            reading = msgspec.structs.replace(reading, gpus=self._gpus.read())
+        return reading
+
+    def close(self) -> None:
+        self._reader.close()
+        self._gpus.close()
+
+    def _is_scan_due(self, now: float, order: WatchOrder) -> bool:
+        every = RESCAN_NEW_S if now - self._changed_at < RESCAN_S else RESCAN_S
+        children = self._direct_children()
+        changed = children != self._children
+        self._children = children
+        return changed or order.drivers != self._drivers or now - self._scanned_at >= every
+
+    def _direct_children(self) -> str | None:
+        """Pids that the raylet's first thread has started; a kernel without this file is asked for everything more rarely instead."""
+        try:
+            with open(f"{self._proc}/{self._raylet_pid}/task/{self._raylet_pid}/children", "rb", buffering=0) as f:
+                return f.read(1 << 14).decode()
+        except OSError:
+            return None
+
+    def _scan(self, now: float, order: WatchOrder) -> None:
+        self._scanned_at, self._drivers = now, order.drivers
+        options = CollectOptions(raylet_pid=self._raylet_pid, driver_pids=order.drivers, skip_pids=order.skip)
+        try:
+            found = discover(options, self._proc).found
+        except RayRlDebugError:
+            found = ()  # the raylet is gone, and with it its workers
+        skip = {os.getpid(), *order.skip}
+        known = {}
+        for one in found:
+            if one.kind not in _WATCHED or one.pid in skip:
+                continue
+            key = (one.pid, one.stat.start_ticks)
+            known[key] = self._known.get(key) or first_look(one.pid, one.stat.start_ticks, one.kind, one.stat.ppid, one.arguments, self._proc)
+        self._known = known
+        self._reader.watch(known.values())
+
+
+_watches: dict[str, tuple[NodeWatch, float]] = {}
+FORGET_S = 300.0
+"""A companion that has not asked for so long is gone."""
+
+
+def look(payload: bytes) -> bytes:
+    """What an agent answers to a companion: `WatchOrder` in, `NodeReading` out. Every companion has a watch of its own."""
+    order = msgspec.msgpack.decode(payload, type=WatchOrder)
+    now = time.monotonic()
+    for name, (old, asked) in list(_watches.items()):
+        if now - asked > FORGET_S:
+            del _watches[name]
+            old.close()
+    watch = _watches[order.companion][0] if order.companion in _watches else NodeWatch(int(os.environ.get("RAY_RAYLET_PID") or os.getppid()))
+    _watches[order.companion] = (watch, now)
+    return msgspec.msgpack.encode(watch.read(order))
+
+
+class EndOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask a driver to end."""
+
+    ip: str | None
+    """Address of its node."""
+    pid: int
+
+
+def end_process(payload: bytes) -> bytes:
+    """SIGTERM to a driver of this node's address, if it is a process that has Ray's core worker loaded: ``1``, else ``0``."""
+    order = msgspec.msgpack.decode(payload, type=EndOrder)
+    import ray
+
+    maps = read_text(PROC / str(order.pid) / "maps", 8 << 20) or ""
+    if order.ip not in (None, ray.util.get_node_ip_address()) or "/_raylet" not in maps:
+        return b"0"
+    try:
+        os.kill(order.pid, signal.SIGTERM)
+    except OSError:
+        return b"0"
+    return b"1"
