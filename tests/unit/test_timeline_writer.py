@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 from traces import read_back, written
 
 from ray_rl_debug.timeline.chrome import ChromeWriter
@@ -114,6 +115,18 @@ def test_more_than_perfetto_draws_goes_to_another_lane() -> None:
     read = read_back(written([Batch(ROW, spans)]))
     assert len(read.slices) == 600
     assert max(s.depth for s in read.slices) < 255
+
+
+def test_each_sequence_begins_with_its_state_cleared_and_names_are_told_once() -> None:
+    trace = Trace()
+    trace.ParseFromString(written([Batch(ROW, [Span(k * S, k * S + 5, f"name {k % 3}", "rl") for k in range(1, 50)])]))
+    packets = [p for p in trace.packet if p.HasField("track_event") or p.HasField("interned_data") or p.HasField("trace_packet_defaults")]
+    flags = [p.sequence_flags for p in packets]
+    assert (flags[0], set(flags[1:])) == (1, {2})
+    told = [e.name for p in packets for e in p.interned_data.event_names]
+    assert told == ["name 1", "name 2", "name 0"]
+    clocks = [(c.clock_id, c.timestamp) for p in trace.packet for c in p.clock_snapshot.clocks][:2]
+    assert clocks == [(1, 1_000), (6, 1_000)]  # wall time is boot time: one clock
 
 
 def test_odd_names_and_values_are_kept_or_cut() -> None:
