@@ -144,7 +144,9 @@ _STDLIB_FILES = frozenset(
 )
 
 
-def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread: Thread | None = None, *, runs_loop: bool = False) -> Place:
+def place_of(
+    frames: Sequence[Frame], sample: ThreadSample | None = None, thread: Thread | None = None, *, runs_loop: bool = False, in_task: bool = False
+) -> Place:
     """The place of one stack (innermost first); the kernel's view of the thread settles what C calls hide.
 
     Args:
@@ -152,6 +154,7 @@ def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread
         sample: The thread as sampled, for torch's locals and activity.
         thread: The thread as the kernel sees it.
         runs_loop: The thread is known to run an event loop (uvloop leaves no frame of its own).
+        in_task: That loop is known to execute a task at this moment.
     """
     names = [short_name(f.function) for f in frames]
     program_text = len(frames) == 1 and frames[0].file == "<string>"  # python -c; elsewhere it starts a library's helper process
@@ -169,6 +172,8 @@ def place_of(frames: Sequence[Frame], sample: ThreadSample | None = None, thread
     if kind is None:
         if own is None:
             kind, op = Kind.IDLE, names[0] if names else ""
+        elif runs_loop and not in_task and call == "epoll":
+            kind, op = Kind.LOOP_IDLE, names[own]
         else:
             op = names[own]
             kind = _CALL_KIND.get(call or "", Kind.CODE)

@@ -50,13 +50,15 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
     """All threads of one sample, most telling first."""
     kernel = {t.tid: t for t in process.threads}
     loops = {t.tid for t in process.async_tasks or () if t.tid is not None}
+    in_task = {t.tid for t in process.async_tasks or () if t.awaited is not None and t.awaited.kind == "running"}
     seen = []
     for thread in sample.threads:
         frames = stack_frames(node, thread.stack)
         if not frames:
             continue
         of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
-        place = place_of(frames, thread, of_kernel, runs_loop=thread.tid in loops or (thread.name or "").startswith(LOOP_THREADS))
+        runs_loop = thread.tid in loops or (thread.name or "").startswith(LOOP_THREADS)
+        place = place_of(frames, thread, of_kernel, runs_loop=runs_loop, in_task=thread.tid in in_task)
         seen.append(
             SeenThread(
                 name=thread.name,

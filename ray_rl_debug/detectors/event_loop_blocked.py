@@ -22,7 +22,8 @@ from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
-from ray_rl_debug.report import Cause
+from ray_rl_debug.report import Cause, Evidence
+from ray_rl_debug.snapshot import AsyncTask
 
 ID = "RRD202"
 NAME = "event loop blocked"
@@ -64,8 +65,8 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
     if verdict.certainty is None:
         return
     thread = blocked_loop_thread(one) or one.telling
-    waiting = len(one.process.async_tasks or ())
-    others = f"; {waiting} coroutines of it cannot run" if waiting else ""
+    waiting = [t for t in one.process.async_tasks or () if thread is None or t.tid in (None, thread.tid)]
+    others = f"; {len(waiting)} coroutines of it cannot run" if waiting else ""
     finding = make_finding(
         ID,
         NAME,
@@ -73,7 +74,7 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         verdict.certainty,
         f"the event loop of {one.where()} is blocked: it {describe_place(thread.place) if thread else one.at()}{others}",
         who=[one.who()],
-        evidence=[stack_evidence(one, thread=thread), proc_evidence(one, verdict.reason)],
+        evidence=[stack_evidence(one, thread=thread), proc_evidence(one, verdict.reason), *_tasks(one, waiting)],
         remedy=[
             "make the call asynchronous, or run it with loop.run_in_executor / asyncio.to_thread, with a time limit",
             "until then: restart this actor; every episode on its loop is lost",
@@ -81,3 +82,15 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         phase=one.phase,
     )
     yield Found(finding=finding, explains=explains)
+
+
+def _tasks(one: Seen, tasks: list[AsyncTask]) -> list[Evidence]:
+    """The task that the loop executes, and since when its timers wait: no turn of the loop has come since the oldest of them was due."""
+    found = []
+    running = [t for t in tasks if t.awaited is not None and t.awaited.kind == "running" and t.stable is not False]
+    if running:
+        found.append(f"the loop executes task {running[0].name} ({running[0].chain[0].function})")
+    late = [-t.awaited.due_s for t in tasks if t.awaited is not None and t.awaited.due_s is not None and t.awaited.due_s < 0]
+    if late:
+        found.append(f"{len(late)} of its timers are overdue, the oldest by {max(late):.1f} s")
+    return [Evidence(kind="await", where=one.where(), text="; ".join(found))] if found else []
