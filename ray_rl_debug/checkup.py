@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,10 +13,13 @@ from ray_rl_debug import __version__, codec
 from ray_rl_debug.collect.health import collect_health
 from ray_rl_debug.collect.logs import read_log_paths
 from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError, UnreadableFileError, UsageError
-from ray_rl_debug.health import FACTS_SCHEMA, Health, NodeHealth, Plan
+from ray_rl_debug.health import FACTS_SCHEMA, Contact, Health, NodeHealth, Plan
+
+if TYPE_CHECKING:
+    from ray_rl_debug.cluster import Agents
 
 SUFFIX = ".health.json"
-TARGET = "ray_rl_debug.collect.health:answer"
+TARGET, CLOCK = "ray_rl_debug.collect.health:answer", "ray_rl_debug.collect.health:now"
 
 
 def check_here(plan: Plan, *, collect: Callable[[Plan], NodeHealth] = collect_health) -> Health:
@@ -33,6 +37,7 @@ def check_cluster(address: str, plan: Plan, *, timeout_s: float, progress: Calla
             silent = agents.start(deadline_s=max(5.0, timeout_s / 2))
             progress(f"{len(agents.nodes)} nodes are looked at")
             answers = agents.ask(TARGET, msgspec.json.encode(asked), deadline_s=max(5.0, timeout_s / 2))
+            clocks = _compare_clocks(agents)
             agents.stop()
     except (ClusterUnreachableError, AuthenticationRefusedError) as e:
         return Health(nodes=(collect_health(asked),), silent=((f"cluster {address}", str(e)),))
@@ -41,10 +46,25 @@ def check_cluster(address: str, plan: Plan, *, timeout_s: float, progress: Calla
         if answer.data is None:
             silent[answer.node] = answer.reason or "no answer"
         else:
-            nodes.append(msgspec.structs.replace(msgspec.json.decode(answer.data, type=NodeHealth), name=answer.node))
+            node = msgspec.json.decode(answer.data, type=NodeHealth)
+            nodes.append(msgspec.structs.replace(node, name=answer.node, contacts=(*(node.contacts or ()), *clocks.get(answer.node, ()))))
     if not nodes:
         nodes.append(collect_health(asked))
     return Health(nodes=tuple(sorted(nodes, key=lambda n: n.name)), silent=tuple(sorted(silent.items())))
+
+
+def _compare_clocks(agents: Agents) -> dict[str, tuple[Contact, ...]]:
+    """Each node's clock against ours, by the second of two calls: the first one may still be loading code."""
+    found: dict[str, tuple[Contact, ...]] = {}
+    for _ in range(2):
+        sent = time.time()
+        answers = agents.ask(CLOCK, deadline_s=5.0)
+        back = time.time()
+        for answer in answers:
+            if answer.data is not None:
+                ahead = round(float(answer.data) - (sent + back) / 2, 4)
+                found[answer.node] = (Contact(peer="this machine", address="", clock_ahead_s=ahead, bound_s=round((back - sent) / 2, 4)),)
+    return found
 
 
 def check_logs(paths: Sequence[Path], *, clock: Callable[[], float] = time.time) -> Health:

@@ -103,6 +103,7 @@ class RayProcess(Fact, frozen=True, kw_only=True):
     address: str | None = None
     """Of its GCS."""
     slurm_job: str | None = None
+    temp_dir: str | None = None
     cpus_claimed: float | None = None
     cpus_allowed: int | None = None
     gpus_claimed: float | None = None

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
-from ray_rl_debug.doctor.plans import intended_cpus, workers_at_once
+from ray_rl_debug.doctor.plans import intended_cpus, own_raylets, workers_at_once
 from ray_rl_debug.health import Health, NodeHealth, RayProcess, Result
 
 ID = "RRD802"
@@ -29,7 +29,7 @@ CHECK = "cpu.allowed"
 
 def examine(health: Health) -> Iterator[Result]:
     for node in health.nodes:
-        raylets = [p for p in node.ray or () if p.kind == "raylet" and p.cpus_claimed is not None and p.cpus_allowed]
+        raylets = [p for p in own_raylets(node) if p.cpus_claimed is not None and p.cpus_allowed]
         if node.plan.is_preflight:
             yield from _planned(node)
         elif not raylets:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import ok, unknown, warn
+from ray_rl_debug.doctor.plans import own_raylets
 from ray_rl_debug.health import Health, NodeHealth, Result
 
 ID = "RRD827"
@@ -48,7 +49,7 @@ def examine(health: Health) -> Iterator[Result]:
 
 
 def _environments(node: NodeHealth) -> list[tuple[str, Mapping[str, str] | None]]:
-    raylets = [p for p in node.ray or () if p.kind == "raylet"]
-    if node.plan.is_preflight or not raylets:
+    raylets = own_raylets(node)
+    if not raylets:
         return [("this environment", node.env)]
     return [(f"raylet {p.pid}", p.env) for p in raylets]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok
+from ray_rl_debug.doctor.plans import own_raylets
 from ray_rl_debug.health import Health, NodeHealth, Result
 
 ID = "RRD822"
@@ -56,9 +57,7 @@ def examine(health: Health) -> Iterator[Result]:
 def _told(node: NodeHealth) -> float | None:
     if node.plan.num_gpus is not None:
         return node.plan.num_gpus
-    if node.plan.is_preflight:
-        return None
-    return next((p.gpus_claimed for p in node.ray or () if p.kind == "raylet" and p.gpus_claimed is not None), None)
+    return next((p.gpus_claimed for p in own_raylets(node) if p.gpus_claimed is not None), None)
 
 
 def _usable(node: NodeHealth) -> tuple[int, str] | None:

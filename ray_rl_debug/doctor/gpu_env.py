@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
+from ray_rl_debug.doctor.plans import own_raylets
 from ray_rl_debug.health import Health, Result
 
 ID = "RRD823"
@@ -30,7 +31,7 @@ _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 def examine(health: Health) -> Iterator[Result]:
     for node in health.nodes:
         places: list[tuple[str, Mapping[str, str]]] = [("", node.env)]
-        places += [(f" (raylet {p.pid})", p.env) for p in node.ray or () if p.kind == "raylet" and p.env]
+        places += [(f" (raylet {p.pid})", p.env) for p in own_raylets(node) if p.env]
         for place, env in places:
             cuda, others = env.get("CUDA_VISIBLE_DEVICES"), [v for v in _OTHERS if env.get(v)]
             if not cuda or not others:

@@ -30,7 +30,7 @@ def examine(health: Health) -> Iterator[Result]:
     for node in health.nodes:
         if node.contacts is None:
             continue
-        for peer in dict.fromkeys(c.peer for c in node.contacts):
+        for peer in dict.fromkeys(c.peer for c in node.contacts if c.address or c.error):
             yield _of_peer(node.name, peer, [c for c in node.contacts if c.peer == peer])
 
 

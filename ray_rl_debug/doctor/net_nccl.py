@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
+from ray_rl_debug.doctor.plans import own_raylets
 from ray_rl_debug.health import Health, Interface, NodeHealth, Result
 
 ID = "RRD819"
@@ -65,5 +66,5 @@ def is_named(name: str, wanted: str, *, by_prefix: bool) -> bool:
 
 
 def _value(node: NodeHealth, variable: str) -> str | None:
-    of_raylet = next((p.env[variable] for p in node.ray or () if p.kind == "raylet" and p.env and variable in p.env), None)
+    of_raylet = next((p.env[variable] for p in own_raylets(node) if p.env and variable in p.env), None)
     return of_raylet or node.env.get(variable)

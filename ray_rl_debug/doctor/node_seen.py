@@ -27,6 +27,9 @@ CHECK = "node.seen"
 
 def examine(health: Health) -> Iterator[Result]:
     for name, reason in health.silent:
-        yield fail(name, reason, "an answer", "nothing is known of this node", f"ssh {name} rayrl-debug doctor --here")
+        remedy = f"ssh {name} rayrl-debug doctor --here"
+        if name.startswith("cluster "):
+            remedy = "on the head node: rayrl-debug doctor --logs /tmp/ray/session_latest, and rayrl-debug snapshot --here"
+        yield fail(name, reason, "an answer", "nothing is known of it", remedy)
     if not health.silent:
         yield ok(None, f"{len(health.nodes)} node{'s' if len(health.nodes) != 1 else ''} answered")

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.health import NodeHealth
+from ray_rl_debug.health import NodeHealth, RayProcess
 
 WORKER_FACTOR = 1.2
 """CPU time of a worker until it registers, in imports of Ray (0.35 s against 0.29 s with Ray 2.60)."""
 SERVICES_CPU_S = 4.0
 """CPU time of the GCS, the raylet, its agents and the driver during start, on the same cores."""
+
+
+def own_raylets(node: NodeHealth) -> tuple[RayProcess, ...]:
+    """Raylets of the cluster in question; of all clusters here when none was named, and none before start."""
+    if node.plan.is_preflight:
+        return ()
+    address = node.plan.address
+    return tuple(p for p in node.ray or () if p.kind == "raylet" and (address is None or p.address == address))
 
 
 def intended_cpus(node: NodeHealth) -> tuple[int, str] | None:

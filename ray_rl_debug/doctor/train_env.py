@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import ok, warn
+from ray_rl_debug.doctor.plans import own_raylets
 from ray_rl_debug.health import Health, NodeHealth, Result
 
 ID = "RRD828"
@@ -62,7 +63,7 @@ def _settings(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _environment(node: NodeHealth) -> tuple[str, Mapping[str, str]]:
-    raylet = next((p for p in node.ray or () if p.kind == "raylet" and p.env), None)
-    if node.plan.is_preflight or raylet is None or raylet.env is None:
+    raylet = next((p for p in own_raylets(node) if p.env), None)
+    if raylet is None or raylet.env is None:
         return "this environment", node.env
     return f"raylet {raylet.pid}", raylet.env

@@ -19,7 +19,7 @@ from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan
+from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
 from ray_rl_debug.snapshot import Gap
 
 DEADLINE_S = 100.0
@@ -32,6 +32,11 @@ def answer(payload: bytes) -> bytes:
     """The same through one of our agents: a `Plan` in, a `NodeHealth` out, both JSON."""
     plan = msgspec.json.decode(payload, type=Plan)
     return msgspec.json.encode(collect_health(plan))
+
+
+def now(payload: bytes) -> bytes:
+    """This node's wall clock."""
+    return repr(time.time()).encode()
 
 
 def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: str | None = None, proc: Path = PROC) -> NodeHealth:
@@ -52,7 +57,8 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
     no_groups: dict[str, str] = {}
     no_sessions: tuple[str, ...] = ()
     groups = guard.call("control groups", lambda: cpu.read_groups(proc), no_groups)
-    temp = Path(plan.temp_dir or variables.get("RAY_TMPDIR") or "/tmp/ray")
+    ray = guard.call("processes of Ray", lambda: ray_processes.read_ray_processes(proc), None)
+    temp = Path(plan.temp_dir or _temp_of(ray, plan) or variables.get("RAY_TMPDIR") or "/tmp/ray")
     used = guard.call("Ray's sessions", lambda: ray_processes.sessions_in_use(proc), no_sessions)
     facts = NodeHealth(
         tool_version=__version__,
@@ -64,7 +70,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
         memory=guard.call("memory", lambda: limits.read_memory(proc), Memory()),
         temp=guard.call("the temporary folder", lambda: folders.read_temp(temp, used, proc), None),
         logs=guard.call("the log folder", partial(_logs, plan, proc), None),
-        ray=guard.call("processes of Ray", lambda: ray_processes.read_ray_processes(proc), None),
+        ray=ray,
         ports=guard.call("ports", lambda: network.try_ports(plan.port_base), None) if plan.is_preflight else None,
         network=network_,
         auth=guard.call("authentication", lambda: software.read_auth(variables), None),
@@ -85,6 +91,13 @@ def _result(future: Future[object], what: str, guard: Guard) -> object:
             raise TimeoutError(f"no answer in {DEADLINE_S:g} s")
 
         return guard.call(what, late, None)
+
+
+def _temp_of(ray: tuple[RayProcess, ...] | None, plan: Plan) -> str | None:
+    """The folder of the cluster that runs."""
+    if plan.is_preflight:
+        return None
+    return next((p.temp_dir for p in ray or () if p.temp_dir and plan.address in (None, p.address)), None)
 
 
 def _logs(plan: Plan, proc: Path) -> Folder | None:

@@ -42,6 +42,7 @@ def read_ray_processes(proc: Path = PROC) -> tuple[RayProcess, ...]:
                 kind="raylet" if stat.comm == "raylet" else "gcs",
                 user=user_name(_owner(pid, proc)),
                 address=options.get("gcs_address") or _address_of_gcs(options),
+                temp_dir=options.get("temp_dir"),
                 slurm_job=_job(pid, proc, environment),
                 cpus_claimed=resources.get("CPU") if stat.comm == "raylet" else None,
                 gpus_claimed=resources.get("GPU", 0.0) if resources else None,
