@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug import gaps as gap_names
 from ray_rl_debug.render.fold import fold_labels
-from ray_rl_debug.report import AwaitClass, Finding, Link, Report, StackClass, State, Who, World
+from ray_rl_debug.report import AwaitClass, Finding, Link, ProcessSummary, Report, StackClass, State, Who, World
 
 _STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
 _STATE_STYLE = {State.HANG: "red", State.SLOW: "yellow", State.HEALTHY: "green", State.FINISHED: "green", State.UNKNOWN: "yellow"}
@@ -45,6 +45,7 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
         yield from _finding(finding, out, full=verbose or finding is roots[0], said=finding.summary in report.verdict.summary)
     yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
     yield from _classes(report.classes, {w.label for f in roots for w in f.who}, out)
+    yield from _stackless(report.processes, out)
     yield from _awaits(report.awaits, out)
     yield from _worlds(report.worlds, out)
     yield from _gaps(report, out)
@@ -181,6 +182,26 @@ def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: _Writer) 
     rest = [_count(len(ordered) - shown, "more place")] * (shown < len(ordered)) + [_count(idle, "idle process")] * bool(idle)
     if rest:
         yield out.style("dim", f"  … {', '.join(rest)} (-v)")
+
+
+def _stackless(processes: tuple[ProcessSummary, ...], out: _Writer) -> Iterator[str]:
+    """What titles, states, CPU times and Ray's tables say of processes whose stack could not be read."""
+    groups: dict[tuple[str, str], list[ProcessSummary]] = defaultdict(list)
+    for process in processes:
+        if not process.stack and process.kind in ("ray-worker", "driver", "named", "child"):
+            groups[(process.doing or "unknown", process.state or "?")].append(process)
+    if not groups:
+        return
+    yield ""
+    yield out.head("without a stack") + "  by title, state and CPU time"
+    ordered = sorted(groups.items(), key=lambda g: (g[0][0] == "idle", len(g[1])))
+    shown = out.limit(_MAX_CLASSES * 2, len(ordered))
+    for (doing, state), members in ordered[:shown]:
+        loads = [m.cpu_percent for m in members if m.cpu_percent is not None]
+        load = f", {min(loads):.0f} to {max(loads):.0f} % CPU" if len(loads) > 1 else f", {loads[0]:.0f} % CPU" if loads else ""
+        yield from _short(out, f"{len(members)}× {_labels(m.who for m in members)}  {doing}, state {state}{load}", "  ", "      ", lines=2)
+    if shown < len(ordered):
+        yield out.style("dim", f"  … {_count(len(ordered) - shown, 'more group')} (-v)")
 
 
 def _awaits(awaits: tuple[AwaitClass, ...], out: _Writer) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.report import AwaitClass, ProcessSummary, Report, StackClass, Who
+from ray_rl_debug.render.samples import frames_of, line_of
+from ray_rl_debug.report import AwaitClass, Certainty, ProcessSummary, Report, StackClass, Who
 from ray_rl_debug.snapshot import Node, Process, Snapshot
 
 GROUPS = {
@@ -45,6 +46,8 @@ class Book(msgspec.Struct, frozen=True):
     victims: frozenset[tuple[str | None, int | None]]
     labels: frozenset[str]
     """Labels of the accused."""
+    is_sure: bool
+    """Is the root finding more than possible?"""
     raw: dict[tuple[str | None, int | None], tuple[Node, Process]]
 
     def process(self, who: Who) -> ProcessSummary | None:
@@ -66,6 +69,19 @@ class Book(msgspec.Struct, frozen=True):
         position = self.class_of.get(process.stack)
         return self.report.classes[position] if position is not None and process.stack else None
 
+    def stack(self, who: Who) -> tuple[str | None, tuple[str, ...]]:
+        """Name and stack of the thread `who` speaks of, where the snapshot has it; else the telling thread of its process."""
+        process = self.process(who)
+        told = (process.thread, process.stack) if process is not None else (None, ())
+        found = self.raw.get((who.node, who.pid)) if who.thread and who.thread != told[0] else None
+        if found is None or not found[1].samples:
+            return told
+        node, one = found
+        for thread in one.samples[-1].threads:
+            if thread.name == who.thread:
+                return who.thread, tuple(line_of(f) for f in frames_of(node, thread.stack))
+        return told
+
     def awaits(self, who: Who) -> list[AwaitClass]:
         """Coroutines of a process, where they were read."""
         place = f"{who.label} ({who.node} pid {who.pid})"
@@ -86,6 +102,7 @@ def open_book(report: Report, snapshot: Snapshot | None) -> Book:
         class_of={c.frames: i for i, c in enumerate(report.classes)},
         accused=frozenset((w.node, w.pid) for f in roots for w in f.who if w.pid is not None),
         victims=frozenset((w.node, w.pid) for f in roots for w in f.victims if w.pid is not None),
+        is_sure=any(f.certainty is not Certainty.POSSIBLE for f in roots),
         labels=frozenset(w.label for f in roots for w in f.who),
         raw={(n.name, p.pid): (n, p) for n in snapshot.nodes for p in n.processes} if snapshot is not None else {},
     )

@@ -27,6 +27,7 @@ class _Box(msgspec.Struct, frozen=True):
     below: tuple[str, ...]
     kind: str
     """``cause``, ``waiter``, ``more``."""
+    word: str = "cause"
     link: str | None = None
 
 
@@ -43,6 +44,11 @@ def draw(finding: Finding, book: Book) -> str:
         return ""
     title = "who waits for whom: " + " → ".join(b.title for b in boxes)
     return _svg(boxes, arrows, ring, title)
+
+
+def cause_word(finding: Finding) -> str:
+    """A finding that is only possible accuses nobody."""
+    return "suspect" if finding.certainty is Certainty.POSSIBLE else "cause"
 
 
 def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int | None]:
@@ -65,6 +71,10 @@ def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int 
         last = position == len(stations) - 1
         boxes.append(_cause(finding, who, book, stations) if accused and (last or ring is not None) else _waiter(who, peers, book, accused))
     arrows = [_Arrow(link.why, link.evidence, link.certainty) for link in chain]
+    if finding.who and not any(b.kind == "cause" for b in boxes):
+        # What is no process (a network, a service outside) stands at no end of a measured wait.
+        boxes.append(_cause(finding, finding.who[0], book, stations))
+        arrows.append(_Arrow(finding.name, "", finding.certainty))
     if len(boxes) > MAX_BOXES and ring is None:
         boxes, arrows = _fold(boxes, arrows)
     return boxes, arrows, ring
@@ -83,7 +93,7 @@ def _cause(finding: Finding, who: Who, book: Book, drawn: Sequence[Who]) -> _Box
     below = list(_below(who, book))
     if others:
         below.append(f"and {clip(people(others), 140)}")
-    return _Box(who.label, tuple(below), "cause", book.anchor(who))
+    return _Box(who.label, tuple(below), "cause", cause_word(finding), book.anchor(who))
 
 
 def _waiter(who: Who, peers: Counter[str | None], book: Book, accused: bool) -> _Box:
@@ -91,7 +101,7 @@ def _waiter(who: Who, peers: Counter[str | None], book: Book, accused: bool) -> 
     more = peers[who.world] - 1 if who.rank is not None and not accused else 0
     if more > 0:
         below.append(f"and {count(more, 'more rank')} of {clip(str(who.world), 40)}")
-    return _Box(who.label, tuple(below), "cause" if accused else "waiter", book.anchor(who))
+    return _Box(who.label, tuple(below), "cause" if accused else "waiter", link=book.anchor(who))
 
 
 def _below(who: Who, book: Book) -> Sequence[str]:
@@ -156,7 +166,7 @@ def _svg(boxes: Sequence[_Box], arrows: Sequence[_Arrow], ring: int | None, titl
 def _box_lines(box: _Box, room: float) -> list[tuple[str, str]]:
     lines = [("title", line) for line in _wrap(box.title, room / 8.4, lines=2)]
     if box.kind == "cause":
-        lines[0] = ("title", lines[0][1] + "   ← cause") if len(lines[0][1]) < room / 8.4 - 10 else lines[0]
+        lines[0] = ("title", f"{lines[0][1]}   ← {box.word}") if len(lines[0][1]) < room / 8.4 - 10 else lines[0]
     for text in box.below:
         lines += [("sub", line) for line in _wrap(text, room / 7.1, lines=3)]
     return lines

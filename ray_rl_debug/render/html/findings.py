@@ -70,7 +70,7 @@ def _cause(finding: Finding, book: Book) -> str:
         return ""
     rest = finding.who[MAX_CARDS:]
     more = folded(f"and {len(rest):,} more: {name(people(rest), 200)}", "".join(cards[MAX_CARDS:])) if rest else ""
-    return f"<h4>{'The cause' if finding.root else 'Who'}</h4>{''.join(cards[:MAX_CARDS])}{more}"
+    return f"<h4>{f'The {chain_drawing.cause_word(finding)}' if finding.root else 'Who'}</h4>{''.join(cards[:MAX_CARDS])}{more}"
 
 
 def _remedy(finding: Finding) -> str:
@@ -81,17 +81,23 @@ def _remedy(finding: Finding) -> str:
 def _card(who: Who, book: Book, *, is_open: bool) -> str:
     """One accused: names, what it does, its stack, the coroutines it holds."""
     process = book.process(who)
-    lines = stack(process.stack) if process is not None and process.stack else ""
+    thread, frames = book.stack(who)
+    lines = stack(frames) if frames else ""
     waits = _awaits(book.awaits(who))
     if process is not None and not lines and who.pid is not None:
         lines = "<p class=none>Its stack was not read.</p>"
-    body = facts(_facts(who, process)) + (folded("stack, innermost first", lines, is_open=is_open) if lines else "") + waits
+    body = facts(_facts(who, process)) + (folded(f"stack{_of(thread)}, innermost first", lines, is_open=is_open) if lines else "") + waits
     return f"<div class=card><p class=title>{name(who.label)}</p>{body}</div>"
+
+
+def _of(thread: str | None) -> str:
+    return f" of thread {name(thread, 80)}" if thread and thread != "MainThread" else ""
 
 
 def _facts(who: Who, process: ProcessSummary | None) -> Iterable[tuple[str, str | None]]:
     task = who.task if who.task and "." in who.task else ".".join(x for x in (who.class_, who.task) if x)
-    yield "does", esc(process.doing, 400) if process is not None and process.doing else None
+    other = process is not None and who.thread is not None and process.thread is not None and process.thread != who.thread
+    yield "main thread" if other else "does", esc(process.doing, 400) if process is not None and process.doing else None
     yield "where", " · ".join(x for x in (name(who.node, 80) if who.node else None, f"pid {who.pid}" if who.pid is not None else None) if x)
     yield "actor", name(who.actor) if who.actor and who.actor != who.label else None
     yield "call", name(task) if task and task != who.label else None

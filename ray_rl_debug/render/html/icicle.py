@@ -146,7 +146,8 @@ def _listed(classes: Sequence[tuple[int, StackClass]], book: Book) -> str:
     items = []
     for position, item in classes[:MAX_LISTED]:
         group = GROUPS.get(item.kind, "code")
-        mark = " <span class=mark>accused</span>" if not book.labels.isdisjoint(item.members) else ""
+        word = "accused" if book.is_sure else "suspected"
+        mark = f" <span class=mark>{word}</span>" if not book.labels.isdisjoint(item.members) else ""
         head = (
             f"<span class='dot k-{group}'></span><b>{len(item.members):,}×</b> {name(fold_labels(item.members), 200)} <i>{esc(item.kind)}</i>{mark}"
         )

@@ -41,7 +41,7 @@ def draw(book: Book) -> str:
         shown = others[:MAX_OTHERS]
         hidden = f" <i>{count(len(others) - len(shown), 'more process')} in the raw facts</i>" if len(shown) < len(others) else ""
         parts.append(f"<h3>without a rank <i>{count(len(others), 'process')}</i>{hidden}</h3>{_grid(shown, book, used, named=True)}")
-    return f"{_legend(used)}<div class=matrix>{''.join(parts)}<p id=told class=told aria-live=polite></p></div>"
+    return f"{_legend(used, book)}<div class=matrix>{''.join(parts)}<p id=told class=told aria-live=polite></p></div>"
 
 
 def _world(title: str, members: Sequence[ProcessSummary], world: World | None, book: Book, used: set[str]) -> str:
@@ -101,11 +101,17 @@ def _cell(process: ProcessSummary, book: Book, used: set[str], *, named: bool, n
     told = f"{place}: {process.doing or 'unknown'}" + (f", phase {process.phase}" if process.phase else "")
     letter = GROUP_WORDS[group][0]
     text = f"<small>{letter}</small>{name(who.label, 28) if named else who.rank}" if named or numbered else letter
-    accused = "accused, " if bad else ""
+    accused = f"{_word(book)}, " if bad else ""
     kind = f"cell k-{group}{' bad' if bad else ''}"
     return f'<a href="#{book.anchor(who)}" class="{kind}" title="{accused}{esc(told, 240)}">{text}</a>'
 
 
-def _legend(used: set[str]) -> str:
+def _word(book: Book) -> str:
+    return "accused" if book.is_sure else "suspected"
+
+
+def _legend(used: set[str], book: Book) -> str:
     items = [f'<li><span class="cell k-{g}">{letter}</span> {words}</li>' for g, (letter, words) in GROUP_WORDS.items() if g in used]
-    return f'<ul class=legend>{"".join(items)}<li><span class="cell bad">!</span> accused (red frame)</li></ul>'
+    if book.labels:
+        items.append(f'<li><span class="cell bad">!</span> {_word(book)} (red frame)</li>')
+    return f"<ul class=legend>{''.join(items)}</ul>"
