@@ -17,6 +17,8 @@ from ray_rl_debug.timeline.model import Batch, Count, Frame, Instant, Span, Trac
 
 ROW = Track(("cluster", "node1", "actor", "actor/0", "tasks"))
 S = 1_000_000_000
+MS = 1_000_000
+T0 = 1_790_000_000 * S
 
 
 def test_slices_come_back_with_times_names_and_arguments() -> None:
@@ -127,6 +129,16 @@ def test_each_sequence_begins_with_its_state_cleared_and_names_are_told_once() -
     assert told == ["name 1", "name 2", "name 0"]
     clocks = [(c.clock_id, c.timestamp) for p in trace.packet for c in p.clock_snapshot.clocks][:2]
     assert clocks == [(1, 1_000), (6, 1_000)]  # wall time is boot time: one clock
+
+
+def test_a_slice_takes_few_bytes() -> None:
+    """Measured on 1,000 ranks with 1,000 slices each: 40 bytes; beginnings of rows weigh more in this small one."""
+    names = ("rollout", "reward", "old_log_prob", "update_actor", "update_weights")
+    batches = []
+    for rank in range(20):
+        spans = [Span(T0 + i * 3 * MS, T0 + i * 3 * MS + 2 * MS, names[i % 5], "rl", (("step", i // 5),)) for i in range(1000)]
+        batches.append(Batch(Track(("cluster", "node1", "actor", f"actor/{rank}", "phase")), spans))
+    assert len(written(batches, origin_ns=T0)) / 20_000 <= 45
 
 
 def test_odd_names_and_values_are_kept_or_cut() -> None:
