@@ -178,9 +178,8 @@ def main() -> int:
     print(f"{'writer':36} {'slices':>10} {'CPU s':>7} {'slices/s':>10} {'bytes/slice':>12} {'peak MB':>8} {'of it Python':>13}")
     for name, r in rows:
         speed = r["count"] / r["seconds"]
-        print(
-            f"{name:36} {r['count']:10,.0f} {r['seconds']:7.2f} {speed:10,.0f} {r['bytes'] / r['count']:12.1f} {r['peak_mb']:8.0f} {r['start_mb']:13.0f}"
-        )
+        sizes = f"{r['bytes'] / r['count']:12.1f} {r['peak_mb']:8.0f} {r['start_mb']:13.0f}"
+        print(f"{name:36} {r['count']:10,.0f} {r['seconds']:7.2f} {speed:10,.0f} {sizes}")
     of_tasks = measured("tasks", 0, TASKS)
     print(f"{TASKS:,} Ray tasks to a trace: {of_tasks['seconds']:.2f} CPU s")
     own, longer = rows[0][1], rows[1][1]
