@@ -39,7 +39,9 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         summary = "the ranks' collectives went on between their Flight Recorder dumps: nobody hangs, or the dumps are of different times"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     seen = [s for s in scene.view if s.process.kind in ("ray-worker", "driver", "named", "child")]
-    moving = [s for s in seen if s.motion in (Motion.MOVING, Motion.BUSY)]
+    # a process that runs may wait in a loop: without stacks only finished calls are progress
+    progress = (Motion.MOVING, Motion.BUSY) if scene.view.has_stacks else (Motion.MOVING,)
+    moving = [s for s in seen if s.motion in progress]
     awaited = [one for _, one in scene.process_roots()]
     not_overdue = [one for one in awaited if one.motion is not Motion.MOVING and judge(scene, one).certainty is None]
     if not_overdue:

@@ -12,6 +12,7 @@ from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_system import system_edges
+from ray_rl_debug.analyze.waits_unseen import unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
 
 
@@ -33,6 +34,7 @@ def find_waits(view: View) -> Waits:
         *joined_edges(view, joined, list(rank_edges(view, worlds))),
         *system_edges(view),
         *awaited_socket_edges(view),
+        *unseen_edges(view),
     ]
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)

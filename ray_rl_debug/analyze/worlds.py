@@ -61,7 +61,7 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
         size=size,
         members=tuple(members),
         missing=missing,
-        dead=_dead_twins(view, members) if missing else (),
+        dead=dead_twins(view, members) if missing else (),
         source=first.rank_source or "environment",
     )
 
@@ -137,7 +137,7 @@ def _worlds_by_class(view: View, known: set[str]) -> list[World]:
                 name=class_name,
                 size=None,
                 members=tuple(sorted(members, key=lambda s: s.key)),
-                dead=_dead_twins(view, members),
+                dead=dead_twins(view, members),
                 source="actors of one class",
             )
         )
@@ -149,7 +149,7 @@ _NUMBER = re.compile(r"[_\-:/](\d{1,6})$")
 _RANK_KINDS = frozenset({"COLLECTIVE", "P2P", "RENDEZVOUS", "NEW_GROUP", "DESTROY"})
 
 
-def _dead_twins(view: View, members: list[Seen]) -> tuple[RayActor, ...]:
+def dead_twins(view: View, members: Sequence[Seen]) -> tuple[RayActor, ...]:
     """Dead actors of the members' class and job that died by themselves (not because their handle went away)."""
     if view.ray is None:
         return ()

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
@@ -35,7 +36,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots that are dead actors or missing ranks of a world."""
     for root in scene.graph.roots:
         node = root.nodes[0]
-        ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in WAITS_FOR_RANKS]
+        waiting = [(e, scene.view.seen.get(e.source)) for e in scene.graph.into([node])]
+        ranks = [w for e, w in waiting if w is not None and (w.kind in WAITS_FOR_RANKS or e.why == "same call")]
         if root.is_cycle or not ranks:
             continue
         actor = scene.actor(node)
@@ -48,15 +50,18 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 
 def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Finding:
-    how = actor.death or actor.death_kind or "unknown"
+    how = how_dead(actor)
     return make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.PROVEN if len(scene.worlds) == 1 else Certainty.LIKELY,
+        Certainty.PROVEN if len(scene.worlds) == 1 and ranks[0].threads else Certainty.LIKELY,
         f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[scene.who(node)],
-        evidence=[Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {how}"), *waiter_evidence(ranks)],
+        evidence=[
+            Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}"),
+            *waiter_evidence(ranks),
+        ],
         remedy=[
             "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
             "restart the whole group: a group that lost a rank cannot go on",

@@ -19,13 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.counted import counted
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits, weaker
-from ray_rl_debug.report import Cause, Certainty
+from ray_rl_debug.report import Cause, Certainty, Evidence
 
 ID = "RRD101"
 NAME = "straggler"
 CAUSE = Cause.STRAGGLER
+
+
+def _has_equals(scene: Scene, one: Seen) -> bool:
+    """Do those who wait for `one` wait as much for others without a stack? Then nothing singles it out."""
+    waiters = {e.source for e in scene.graph.into([one.key])}
+    equals = [e for e in scene.graph.edges if e.source in waiters and e.target != one.key]
+    return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -42,8 +50,12 @@ def detect(scene: Scene) -> Iterator[Found]:
         doing = f"is busy {one.at()}" if one.motion is Motion.BUSY else one.at()
         certainty = verdict.certainty
         if not one.threads:
+            singled_out = [e for e in scene.graph.into([one.key]) if e.why == "same call"]
+            if not counts and not singled_out and _has_equals(scene, one):
+                continue
             doing = "is absent: " + counts[0].text if counts else doing
-            certainty = told or weaker(verdict.certainty, Certainty.POSSIBLE)
+            certainty = told or (verdict.certainty if singled_out else weaker(verdict.certainty, Certainty.POSSIBLE))
+            counts += [Evidence(kind="proc", where=one.where(), text=e.evidence) for e in singled_out[:3]]
         seen = [stack_evidence(one), proc_evidence(one, verdict.reason)] if one.threads or not counts else []
         finding = make_finding(
             ID,

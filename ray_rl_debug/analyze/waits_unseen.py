@@ -1,0 +1,62 @@
+"""Edges between actors whose stacks may not be read: from their titles, states, CPU times and Ray's actor table alone.
+
+Actors of one class that run the same method are taken for ranks of one group. When few of them run or sit in the kernel while the others
+sleep, the others wait for those; when all sleep and one of their class died, they wait for the dead one. Where cards are at work CPU time
+tells nothing of this: ranks that wait in NCCL may run, and those that compute may sleep.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.worlds import dead_twins
+from ray_rl_debug.report import Certainty
+
+BUSY_SHARE = 0.5
+"""Of one core: above it a process runs all the time."""
+ASLEEP_SHARE = 0.05
+"""Below it, it waits; Ray's own threads need about one percent."""
+
+
+def unseen_edges(view: View) -> Iterator[Edge]:
+    """Edges among actors of one class and method, none of which has a stack."""
+    for group in _groups(view):
+        asleep = [m for m in group if m.process.state == "S" and _share(m) < ASLEEP_SHARE]
+        others = [m for m in group if m.process.state == "D" or _share(m) > BUSY_SHARE]
+        if not asleep or any(m.node.gpus for m in group) or len(others) + len(asleep) < len(group):
+            continue
+        if 2 * len(others) < len(group):
+            yield from (_edge(waiter, one) for one in others for waiter in asleep)
+        if not others:
+            yield from _to_the_dead(view, asleep)
+
+
+def _groups(view: View) -> Iterator[list[Seen]]:
+    found: dict[tuple[str | None, str, str], list[Seen]] = defaultdict(list)
+    for one in view:
+        i = one.identity
+        if one.process.kind == "ray-worker" and not one.threads and not one.is_stopped and i.class_name and i.method:
+            found[(i.job_id, i.class_name, i.method)].append(one)
+    yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 1)
+
+
+def _share(one: Seen) -> float:
+    """Of one core, during the window; between the two limits when it is not known."""
+    window_s, cpu_s = one.process.window_s, one.process.cpu_s
+    return cpu_s / window_s if window_s and cpu_s is not None else (BUSY_SHARE + ASLEEP_SHARE) / 2
+
+
+def _edge(waiter: Seen, one: Seen) -> Edge:
+    doing = "sits in the kernel (state D)" if one.process.state == "D" else f"used {100 * _share(one):.0f} % of a core"
+    evidence = f"both run {one.identity.method}; {one.identity.label} {doing}, {waiter.identity.label} sleeps"
+    return Edge(source=waiter.key, target=one.key, why="same call", evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_the_dead(view: View, asleep: Sequence[Seen]) -> Iterator[Edge]:
+    for actor in dead_twins(view, asleep):
+        evidence = f"{actor.class_name} is {actor.state}" + (f": {actor.death}" if actor.death else "")
+        for waiter in asleep:
+            yield Edge(source=waiter.key, target=f"actor:{actor.actor_id}", why="same call", evidence=evidence, certainty=Certainty.LIKELY)
