@@ -26,6 +26,7 @@ _MAX_CLASSES = 4
 _MAX_FRAMES = 6
 _MAX_GAPS = 5
 _MAX_AWAITS = 3
+_MAX_AWAITING = 2
 _MAX_WORLDS = 4
 
 
@@ -46,7 +47,7 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
     yield from _classes(report.classes, {w.label for f in roots for w in f.who}, out)
     yield from _stackless(report.processes, out)
-    yield from _awaits(report.awaits, out)
+    yield from _awaits(report.awaits, {w.label for f in roots for w in f.who}, out)
     yield from _worlds(report.worlds, out)
     yield from _gaps(report, out)
     yield from _nodes(report, out)
@@ -204,20 +205,42 @@ def _stackless(processes: tuple[ProcessSummary, ...], out: _Writer) -> Iterator[
         yield out.style("dim", f"  … {_count(len(ordered) - shown, 'more group')} (-v)")
 
 
-def _awaits(awaits: tuple[AwaitClass, ...], out: _Writer) -> Iterator[str]:
-    if not awaits:
+def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[str], out: _Writer) -> Iterator[str]:
+    """Classes of await chains by process: those of the accused first, else as they come, the most telling first."""
+    by_process: dict[str, list[AwaitClass]] = defaultdict(list)
+    for item in awaits:
+        by_process[item.process].append(item)
+    if not by_process:
         return
     yield ""
-    yield out.head("asyncio tasks")
-    ordered = sorted(awaits, key=lambda a: -a.count)
-    shown = out.limit(_MAX_AWAITS, len(ordered))
-    for item in ordered[:shown]:
-        goal = f" for {item.awaited}" if item.awaited else ""
-        yield from _short(out, f"{item.count}× in {item.process} wait{goal}: {' → '.join(item.chain)}", "  ", "      ", lines=2)
-        if out.verbose and item.tasks:
-            yield from out.wrap(", ".join(item.tasks), "      ")
+    yield out.head("asyncio tasks") + "  equal chains merged, the most telling first"
+    accused = tuple(f"{s} (" for s in suspects)
+    ordered = sorted(by_process.items(), key=lambda g: not g[0].startswith(accused))
+    shown = out.limit(_MAX_AWAITING, len(ordered))
+    for position, (process, items) in enumerate(ordered[:shown]):
+        total = items[0].of if items[0].of is not None else sum(i.count for i in items)
+        yield out.cut(f"  {process}: {_count(total, 'task')}")
+        few = out.limit(_MAX_AWAITS if position == 0 else 1, len(items))
+        for number, item in enumerate(items[:few]):
+            yield from _await_class(item, out, frames=3 if number == position == 0 else 1)
+        if few < len(items):
+            yield out.style("dim", f"    … {_count(sum(i.count for i in items[few:]), 'task')} in {_count(len(items) - few, 'more place')} (-v)")
     if shown < len(ordered):
-        yield out.style("dim", f"  … {len(ordered) - shown} more groups (-v)")
+        rest = sum(item.count for _, items in ordered[shown:] for item in items)
+        yield out.style("dim", f"  … {_count(rest, 'task')} of {_count(len(ordered) - shown, 'more process')} (-v)")
+
+
+def _await_class(item: AwaitClass, out: _Writer, *, frames: int) -> Iterator[str]:
+    s = "s" if item.count == 1 else ""
+    does = {"running": f"run{s} now", "ready": f"wait{s} for {'its' if s else 'their'} turn on the loop"}.get(item.kind or "")
+    text = f"{item.count}× " + (does or f"wait{s}" + (f" for {item.awaited}" if item.awaited else ""))
+    text += f"; {item.behind} behind {'it' if s else 'them'}" if item.behind else ""
+    yield from _short(out, text + (", at rest" if item.is_at_rest else ""), "    ", "        ", lines=2)
+    chain = item.chain if out.verbose or item.own is None else item.chain[: item.own + 1]
+    for frame in chain[::-1][: out.limit(frames, len(chain))]:
+        yield "        " + out.style("cyan", out.cut(frame, out.width - 8))
+    if out.verbose and item.tasks:
+        yield from out.wrap("tasks " + ", ".join(item.tasks) + (", ..." if item.count > len(item.tasks) else ""), "        ")
 
 
 def _worlds(worlds: tuple[World, ...], out: _Writer) -> Iterator[str]:
