@@ -97,7 +97,7 @@ def _settings(job: Job) -> Iterator[str]:
 
 
 def _of_watch(job: Job) -> Iterator[str]:
-    if job.watch:
+    if job.watch and job.framework != "areal-slurm":
         yield f"WATCH_ARGS=({' '.join(map(_quoted, job.watch_args))}) # more options of rayrl-debug watch"
     for pair in job.env:
         name, _, value = pair.partition("=")

@@ -1,6 +1,5 @@
 
 # ---- the cluster --------------------------------------------------------------------------------------------------
-[[ $PORT_BASE != auto ]] || PORT_BASE=$((20000 + SLURM_JOB_ID % 120 * 100)) # below the ports that the kernel gives out
 MIN_NODES=${MIN_NODES:-${#NODES[@]}}
 RAY_START_ARGS=()
 [[ -z $OBJECT_STORE_MB ]] || RAY_START_ARGS+=(--object-store-memory=$((OBJECT_STORE_MB << 20)))

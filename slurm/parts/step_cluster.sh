@@ -1,3 +1,4 @@
+[[ $PORT_BASE != auto ]] || PORT_BASE=$((20000 + SLURM_JOB_ID % 120 * 100)) # below the ports that the kernel gives out
 to_number() { # of an IPv4 address
   local a b c d
   IFS=. read -r a b c d <<<"$1"
