@@ -78,8 +78,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
             role=i.role,
         )
 
+    @property
+    def name(self) -> str:
+        """The label without the pid that some labels end with."""
+        return self.identity.label.removesuffix(f" (pid {self.identity.pid})")
+
     def where(self) -> str:
-        return f"{self.identity.label} ({self.identity.node} pid {self.identity.pid})"
+        """``actor/3 (node7 pid 4211)``."""
+        return f"{self.name} ({self.identity.node} pid {self.identity.pid})"
 
     def at(self) -> str:
         """``all_reduce at dp_actor.py:30`` for the telling thread; the running method without stacks."""
@@ -87,9 +93,17 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
             return f"runs {self.identity.method}" if self.identity.method else "idle"
         return describe_place(self.telling.place)
 
+    def they(self) -> str:
+        """The same of several: ``wait in all_reduce in step (train.py:40)``."""
+        first, _, rest = self.at().partition(" ")
+        return f"{_MANY.get(first, f'are {first}')} {rest}".rstrip()
+
     def inside(self) -> str:
         """The same as the object of "wait in": ``all_reduce in step (train.py:40)``."""
         return self.at().removeprefix("waits in ")
+
+
+_MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ import msgspec
 
 from ray_rl_debug.analyze.connections import socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, rank
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
@@ -53,9 +54,7 @@ def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         for actor in view.ray.actors if view.ray else ():
             if began_s is None or not _died_since(actor, began_s) or actor.job_id != one.identity.job_id:
                 continue
-            evidence = (
-                f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died meanwhile: {actor.death or 'unknown why'}"
-            )
+            evidence = f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died meanwhile: {how_dead(actor)}"
             yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="awaits", evidence=evidence, certainty=Certainty.LIKELY)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -61,7 +62,7 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         for actor in view.ray.actors:
             if actor.state == "DEAD" and actor.job_id == one.identity.job_id and actor.death_kind not in ("out-of-scope", "exited"):
-                evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {actor.death or 'unknown why'}"
+                evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
                 yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="polls", evidence=evidence, certainty=sure)
 
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug import gaps
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
@@ -116,7 +117,7 @@ def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence
 def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:
     if world.missing or world.size is None:
         for actor in world.dead[: max(1, len(world.missing))] if world.dead and (world.missing or not has_absent) else ():
-            evidence = f"{actor.class_name} is {actor.state}" + (f": {actor.death}" if actor.death else "")
+            evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
             yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=op, evidence=evidence, certainty=Certainty.LIKELY)
     if not world.missing or world.dead or has_absent:
         return

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.view import Seen, View
@@ -129,7 +130,7 @@ def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why
         evidence = f"its call {name or ''}".rstrip() + (f", queued behind {running}" if running else ", not started")
         yield Edge(source=one.key, target=process.key, why=f"{why} (queued)", evidence=evidence, certainty=certainty)
     elif actor.state in ("DEAD", *_ACTOR_PENDING):
-        evidence = f"{actor.class_name} is {actor.state}" + (f": {actor.death}" if actor.death else "")
+        evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
         yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
 
 

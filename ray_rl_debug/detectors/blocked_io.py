@@ -86,7 +86,7 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
     at = ""
     if edge is not None:
         evidence.append(Evidence(kind="socket" if edge.why == "socket" else "lock", where=client.where(), text=edge.evidence))
-        at = f" for {scene.who(edge.target).label}" + (f" (pid {server.process.pid}: {server.at()})" if server else "")
+        at = f" for {server.name} (pid {server.process.pid}: {server.at()})" if server else f" for {scene.who(edge.target).label}"
     thread = waiting_thread(client)
     if thread is not None and thread.kernel is not None:
         call = kernel_call(thread.kernel) or thread.kernel.syscall

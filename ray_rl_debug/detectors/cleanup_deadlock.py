@@ -60,7 +60,7 @@ def _finding(out: list[Seen], waiters: list[Seen], certainty: Certainty, reason:
         NAME,
         CAUSE,
         certainty,
-        f"{names} on the way out ({out[0].at()}) while other ranks still wait",
+        f"{names} {'is' if len(out) == 1 else 'are'} on the way out ({out[0].at()}) while other ranks still wait",
         who=[o.who() for o in out],
         evidence=[*(stack_evidence(o) for o in out[:3]), *waiter_evidence(waiters), proc_evidence(out[0], reason)],
         remedy=[

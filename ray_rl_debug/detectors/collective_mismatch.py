@@ -88,12 +88,13 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
         odd = list(ahead)
     rest = [one for group in sites.values() for one in group if one not in odd]
     labels = ", ".join(o.identity.label for o in odd[:4])
+    others = f"the other ranks {rest[0].they()}" if rest else "the other ranks are elsewhere"
     return make_finding(
         ID,
         NAME,
         CAUSE,
         Certainty.POSSIBLE if tie and len(sites) > 2 else Certainty.LIKELY,
-        f"{labels} {odd[0].at()}, the other ranks {rest[0].at() if rest else 'elsewhere'}: the ranks took different paths",
+        f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
         remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
@@ -38,7 +39,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = [scene.view.seen[e.source] for e in into if e.source in scene.view.seen]
         if not waiters or any(w.kind in WAITS_FOR_RANKS for w in waiters):
             continue
-        how = actor.death or actor.death_kind or "unknown"
+        how = how_dead(actor)
         is_engine = any(w in actor.class_name.lower() or w in (actor.name or "").lower() for w in _ENGINE_WORDS)
         finding = make_finding(
             ENGINE_ID if is_engine else ID,
@@ -48,7 +49,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {waiters[0].where()} still waits for what it should deliver",
             who=[scene.who(node)],
             evidence=[
-                Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {how}"),
+                Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}"),
                 *(Evidence(kind="task", where=w.where(), text=e.evidence) for w, e in zip(waiters, into, strict=False)),
                 stack_evidence(waiters[0]),
             ],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import Kind, is_library
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, View
@@ -157,7 +158,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     age, usual = scene.age_s(one), scene.usual_s(one)
     asleep = one.place is not None and one.place.timed
     if age is not None and usual is not None:
-        text = f"its call runs for {age:.0f} s; the longest of that name so far took {usual:.1f} s"
+        text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
         stands = one.motion is Motion.FROZEN and not asleep
         floor = FROZEN_FLOOR_S if stands or (age > FAR_OVERDUE * usual and not asleep) else OVERDUE_FLOOR_S
         if age > max(USUAL_FACTOR * usual, floor):
@@ -187,7 +188,8 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
     if thread is None:
         return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
     own = thread.place.own or 0
-    frames = thread.frames[max(0, own - 1) : own + depth]
+    # Below the innermost own code, what Ray and torch wrap around each call tells nothing.
+    frames = [f for i, f in enumerate(thread.frames[max(0, own - 1) :]) if i < 2 or not is_library(f)][: depth + 1]
     text = " < ".join(f"{f.function} ({f.file.rsplit('/', 1)[-1]}{f':{f.line}' if f.line else ''})" for f in frames)
     return Evidence(kind="stack", where=f"{one.where()} thread {thread.name or thread.tid}", text=text)
 
@@ -198,10 +200,19 @@ def proc_evidence(one: Seen, text: str) -> Evidence:
 
 def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
     """One line for the waiting ranks, folded by what they wait in."""
-    by_place: dict[str, list[str]] = {}
+    by_place: dict[str, list[Seen]] = {}
     for one in waiters:
-        by_place.setdefault(one.at(), []).append(one.identity.label)
-    return tuple(Evidence(kind="stack", where=", ".join(labels[:6]), text=text) for text, labels in list(by_place.items())[:4])
+        by_place.setdefault(one.at(), []).append(one)
+    return tuple(
+        Evidence(kind="stack", where=_few(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they())
+        for text, ones in list(by_place.items())[:4]
+    )
+
+
+def _few(labels: Iterable[str]) -> str:
+    """The first six, and how many more there are."""
+    labels = sorted(labels, key=lambda label: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", label)])
+    return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
 
 
 def dead_actor_who(view: View, actor: RayActor) -> Who:
