@@ -10,12 +10,13 @@ from ray_rl_debug import gaps
 from ray_rl_debug.analyze.graph import Edge, Root, way_through
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
+from ray_rl_debug.coroutine_summaries import await_classes, coroutine_links
 from ray_rl_debug.detectors import DETECTORS
 from ray_rl_debug.detectors.known_error import critical_lines, pid_of_log
 from ray_rl_debug.detectors.scene import Found, Scene
 from ray_rl_debug.report import Certainty, Evidence, Finding, Report
 from ray_rl_debug.snapshot import Gap, Snapshot
-from ray_rl_debug.summaries import await_classes, node_summaries, process_summaries, stack_classes, world_summaries
+from ray_rl_debug.summaries import node_summaries, process_summaries, stack_classes, world_summaries
 from ray_rl_debug.verdict import give_verdict
 
 MAX_LINKS = 2000
@@ -43,7 +44,7 @@ def diagnose(snapshot: Snapshot) -> Report:
         worlds=world_summaries(waits.worlds),
         classes=stack_classes(view),
         awaits=await_classes(view),
-        links=tuple(scene.link(e) for e in waits.graph.edges[:MAX_LINKS]),
+        links=(*(scene.link(e) for e in waits.graph.edges[:MAX_LINKS]), *coroutine_links(view)),
         timing=snapshot.timing,
     )
 

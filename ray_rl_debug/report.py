@@ -205,9 +205,35 @@ class AwaitClass(Claim, frozen=True, kw_only=True):
     process: str
     count: int
     chain: tuple[str, ...]
+    """Outermost coroutine first."""
     awaited: str | None = None
+    """In words: ``Semaphore with 0 permits: no coroutine is inside its async with``."""
     tasks: tuple[str, ...] = ()
     """Names of the first few."""
+    node: str | None = None
+    pid: int | None = None
+    of: int | None = None
+    """All tasks of the process."""
+    own: int | None = None
+    """Place in `chain` of the innermost coroutine of own code."""
+    kind: str | None = None
+    """``semaphore``, ``socket``, ...: as in the snapshot."""
+    value: int | None = None
+    """Permits of a semaphore, items of a queue."""
+    holders: tuple[str, ...] = ()
+    """Tasks that are known to hold what these want."""
+    peer: str | None = None
+    """``ip:port`` at the other end of the awaited socket."""
+    object_id: str | None = None
+    """The awaited ObjectRef."""
+    behind: int = 0
+    """Other tasks that wait for these."""
+    is_at_rest: bool = False
+    """Waits for the next piece of work by design."""
+    stable: bool | None = None
+    """None of them moved during the window; None where one read only was taken."""
+    tid: int | None = None
+    """The thread of their loop."""
 
 
 class Report(Claim, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What was seen, for the report: nodes, processes, worlds, classes of equal stacks and of equal await chains."""
+"""What was seen, for the report: nodes, processes, worlds, classes of equal stacks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.analyze.worlds import World as SeenWorld
-from ray_rl_debug.report import AwaitClass, NodeSummary, ProcessSummary, StackClass, World
-from ray_rl_debug.snapshot import AsyncTask, Snapshot
+from ray_rl_debug.report import NodeSummary, ProcessSummary, StackClass, World
+from ray_rl_debug.snapshot import Snapshot
 
 MAX_FRAMES = 40
-MAX_AWAIT_CLASSES = 50
 
 
 def node_summaries(snapshot: Snapshot) -> tuple[NodeSummary, ...]:
@@ -91,18 +90,3 @@ def stack_classes(view: View) -> tuple[StackClass, ...]:
         for frames, members in classes.items()
     ]
     return tuple(sorted(found, key=lambda c: (c.kind in ("ray-idle", "idle", "loop-idle"), len(c.members), c.frames)))
-
-
-def await_classes(view: View) -> tuple[AwaitClass, ...]:
-    """Equal await chains of a process merged, largest first."""
-    found: list[AwaitClass] = []
-    for one in view:
-        classes: dict[tuple[tuple[str, ...], str | None], list[AsyncTask]] = defaultdict(list)
-        for task in one.process.async_tasks or ():
-            chain = tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" if f.file else f.function for f in task.chain)
-            classes[(chain, task.awaited.detail or task.awaited.kind if task.awaited else None)].append(task)
-        found += [
-            AwaitClass(process=one.where(), count=len(tasks), chain=chain, awaited=awaited, tasks=tuple(t.name for t in tasks[:3]))
-            for (chain, awaited), tasks in classes.items()
-        ]
-    return tuple(sorted(found, key=lambda c: (-c.count, c.process, c.chain))[:MAX_AWAIT_CLASSES])

@@ -9,6 +9,7 @@ from ray_rl_debug.render import terminal
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.report import Report
 
+_MAX_AWAITS = 3
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!])")
 
 
@@ -29,6 +30,10 @@ def render(report: Report) -> Iterator[str]:
         yield f"- who: {_safe(fold_labels([w.label for w in finding.who])) or 'not known'}"
         if finding.victims:
             yield f"- victims: {_safe(fold_labels([w.label for w in finding.victims]))}"
+        accused = {(w.node, w.pid) for w in finding.who}
+        for item in [a for a in report.awaits if (a.node, a.pid) in accused and not a.is_at_rest][:_MAX_AWAITS]:
+            at = item.chain[item.own if item.own is not None else -1] if item.chain else "?"
+            yield f"- coroutines: {item.count}× at {_safe(at)}" + (f" for {_safe(item.awaited)}" if item.awaited else "")
         for step in finding.remedy:
             yield f"- remedy: {_safe(step)}"
     yield ""

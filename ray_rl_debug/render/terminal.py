@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug import gaps as gap_names
 from ray_rl_debug.render.fold import fold_labels
+from ray_rl_debug.render.wrappers import without_wrappers
 from ray_rl_debug.report import AwaitClass, Finding, Link, ProcessSummary, Report, StackClass, State, Who, World
 
 _STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
@@ -47,7 +48,7 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
     yield from _classes(report.classes, {w.label for f in roots for w in f.who}, out)
     yield from _stackless(report.processes, out)
-    yield from _awaits(report.awaits, {w.label for f in roots for w in f.who}, out)
+    yield from _awaits(report.awaits, {(w.node, w.pid) for f in roots for w in f.who}, out)
     yield from _worlds(report.worlds, out)
     yield from _gaps(report, out)
     yield from _nodes(report, out)
@@ -175,11 +176,12 @@ def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: _Writer) 
     shown = out.limit(_MAX_CLASSES, len(ordered))
     for position, item in enumerate(ordered[:shown]):
         yield from _short(out, f"{len(item.members)}× {fold_labels(item.members)}  [{item.kind}]", "  ", "      ", lines=2)
-        frames = out.limit(_MAX_FRAMES if position < 2 else 2, len(item.frames))
-        for frame in item.frames[:frames]:
+        lines = item.frames if out.verbose else without_wrappers(item.frames)
+        frames = out.limit(_MAX_FRAMES if position < 2 else 2, len(lines))
+        for frame in lines[:frames]:
             yield "      " + out.style("cyan", out.cut(frame.removesuffix(" ()"), out.width - 6))
         if frames < len(item.frames):
-            yield out.style("dim", f"      … {len(item.frames) - frames} more frames (-v)")
+            yield out.style("dim", f"      … {_count(len(item.frames) - frames, 'more frame')} (-v)")
     rest = [_count(len(ordered) - shown, "more place")] * (shown < len(ordered)) + [_count(idle, "idle process")] * bool(idle)
     if rest:
         yield out.style("dim", f"  … {', '.join(rest)} (-v)")
@@ -205,7 +207,7 @@ def _stackless(processes: tuple[ProcessSummary, ...], out: _Writer) -> Iterator[
         yield out.style("dim", f"  … {_count(len(ordered) - shown, 'more group')} (-v)")
 
 
-def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[str], out: _Writer) -> Iterator[str]:
+def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[tuple[str | None, int | None]], out: _Writer) -> Iterator[str]:
     """Classes of await chains by process: those of the accused first, else as they come, the most telling first."""
     by_process: dict[str, list[AwaitClass]] = defaultdict(list)
     for item in awaits:
@@ -214,8 +216,7 @@ def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[str], out: _Writer) ->
         return
     yield ""
     yield out.head("asyncio tasks") + "  equal chains merged, the most telling first"
-    accused = tuple(f"{s} (" for s in suspects)
-    ordered = sorted(by_process.items(), key=lambda g: not g[0].startswith(accused))
+    ordered = sorted(by_process.items(), key=lambda g: (g[1][0].node, g[1][0].pid) not in suspects)
     shown = out.limit(_MAX_AWAITING, len(ordered))
     for position, (process, items) in enumerate(ordered[:shown]):
         total = items[0].of if items[0].of is not None else sum(i.count for i in items)

@@ -84,8 +84,7 @@ class Book(msgspec.Struct, frozen=True):
 
     def awaits(self, who: Who) -> list[AwaitClass]:
         """Coroutines of a process, where they were read."""
-        place = f"{who.label} ({who.node} pid {who.pid})"
-        return [a for a in self.report.awaits if a.process == place]
+        return [a for a in self.report.awaits if who.pid is not None and (a.node, a.pid) == (who.node, who.pid)]
 
     def is_accused(self, who: Who) -> bool:
         return (who.node, who.pid) in self.accused if who.pid is not None else who.label in self.labels

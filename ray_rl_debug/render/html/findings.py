@@ -113,7 +113,7 @@ def _facts(who: Who, process: ProcessSummary | None) -> Iterable[tuple[str, str 
 
 def _awaits(waits: Sequence[AwaitClass]) -> str:
     items = []
-    for item in sorted(waits, key=lambda a: -a.count)[:MAX_AWAITS]:
+    for item in waits[:MAX_AWAITS]:
         goal = f" for <b>{name(item.awaited, 200)}</b>" if item.awaited else ""
         tasks = f"<p class=note>{name(', '.join(item.tasks), 400)}</p>" if item.tasks else ""
         steps = "".join(f"<li>{esc(step, 300)}</li>" for step in item.chain)

@@ -25,7 +25,7 @@ def _parts(book: Book) -> Iterator[str]:
     if report.awaits:
         rows = [
             (name(a.process), f"{a.count:,}", esc(a.awaited or "", 200), esc(" → ".join(a.chain)), esc(", ".join(a.tasks), 300))
-            for a in sorted(report.awaits, key=lambda a: -a.count)[:MAX_ITEMS]
+            for a in report.awaits[:MAX_ITEMS]
         ]
         yield _part("Asyncio tasks", len(report.awaits), ("process", "tasks", "awaits", "chain, outermost first", "names"), rows)
     if report.links:
