@@ -11,12 +11,14 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState
 
 _ROLES = ("actor_rollout_ref", "actor_rollout", "actor", "critic", "ref", "rm", "rollout", "reward")
 _TITLE = re.compile(r"^ray::(?P<class>[^.\s(]+)?(?:\.(?P<method>[^\s(]+))?")
 _NAME_RANK = re.compile(r"^(?P<role>[A-Za-z][\w-]*)/(?P<rank>\d+)$")
 _VERL_NAME = re.compile(r"^(?P<prefix>.*?)(?P<class>WorkerDict|FusedWorker\w*|CheckpointEngineWorker)_(?P<group>\d+):(?P<local>\d+)$")
+_HEARTBEAT = re.compile(r"^(Worker-\d+)-heartbeat-")
 _ARGV = re.compile(r"--(role|worker-index|rank)[= ](\S+)")
 
 
@@ -81,7 +83,7 @@ def identify(node: Node, process: Process, parent: Process | None, actors: Mappi
         node=node.name,
         pid=process.pid,
         kind=process.kind,
-        label=_label(process, actor, class_name, role, rank),
+        label=_label(process, actor, class_name, role, rank, _in_agent_lightning(node, process)),
         actor_id=actor.actor_id if actor else None,
         actor=(actor.name or None) if actor else None,
         class_name=class_name,
@@ -141,20 +143,14 @@ def _role_of(method: str | None, class_name: str | None, title: str) -> str | No
     for role in _ROLES:
         if method and method.startswith(role + "_") and class_name in ("WorkerDict", None):
             return role.split("_", 1)[0]
-    known = {
-        "TaskRunner": "driver", "TaskRunnerV1": "driver", "OneStepTaskRunner": "driver", "FullyAsyncTaskRunner": "driver",
-        "FullyAsyncRollouter": "rollouter", "FullyAsyncTrainer": "trainer", "MessageQueue": "queue", "AgentLoopWorker": "agent_loop",
-        "AgentLoopWorkerTQ": "agent_loop", "RewardLoopWorker": "reward", "vLLMHttpServer": "engine", "SGLangHttpServer": "engine",
-        "GlobalRequestLoadBalancer": "router", "TransferQueueController": "transfer_queue", "SimpleStorageUnit": "transfer_queue",
-    }  # fmt: skip
-    if class_name in known:
-        return known[class_name]
+    if class_name in ROLE_OF_CLASS:
+        return ROLE_OF_CLASS[class_name]
     if "EngineCore" in title or "sglang::scheduler" in title or title.startswith("VLLM::"):
         return "engine"
     return None
 
 
-def _label(process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None) -> str:
+def _label(process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None, agent_lightning: str | None) -> str:
     if rank is not None:
         return f"{role or class_name or 'rank'}/{rank}"
     if actor and actor.name:
@@ -163,9 +159,38 @@ def _label(process: Process, actor: RayActor | None, class_name: str | None, rol
         return class_name
     if process.kind == "driver":
         return "driver"
-    title = process.title.strip() or process.comm or "process"
-    word = title.split(" ")[0].rsplit("/", 1)[-1]
-    return f"{word[:40]} (pid {process.pid})"
+    return f"{agent_lightning or _program(process)} (pid {process.pid})"
+
+
+def _program(process: Process) -> str:
+    """The program's name; of a Python the script or module it runs: ``train.py``, ``http.server``."""
+    words = (process.title.strip() or process.comm or "process").split()
+    first = words[0].rsplit("/", 1)[-1]
+    if re.fullmatch(r"python[\d.]*", first):
+        rest = [w for w in words[1:] if w != "…"]
+        if len(rest) > 1 and rest[0] == "-m":
+            first = rest[1]
+        elif rest and rest[0].endswith(".py"):
+            first = rest[0].rsplit("/", 1)[-1]
+    return first[:40]
+
+
+def _in_agent_lightning(node: Node, process: Process) -> str | None:
+    """``runner Worker-0`` or ``trainer``: its processes are forks that share one command line, so only their stacks tell them apart."""
+    if process.kind not in ("named", "child", "driver", "other") or not process.samples:
+        return None
+    found = None
+    for thread in process.samples[-1].threads:
+        beat = _HEARTBEAT.match(thread.name or "")
+        if beat:
+            return f"runner {beat[1]}"
+        frames = node.stacks[thread.stack] if 0 <= thread.stack < len(node.stacks) else ()
+        functions = {node.frames[i].function.split(".", 1)[0] for i in frames if 0 <= i < len(node.frames)}
+        if "LitAgentRunner" in functions:
+            found = "runner"
+        elif "AgentModeDaemon" in functions:
+            found = found or "trainer"
+    return found
 
 
 def _int(text: str | None) -> int | None:

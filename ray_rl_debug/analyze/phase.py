@@ -1,8 +1,7 @@
 """What the run is doing, from method and frame names.
 
-The tables are data: method names of verl 0.9 (V1 and legacy trainers), AReaL 1.0, Agent-Lightning 0.3 and plain programs in their manner.
-An exact name wins over a word in a name; the outermost telling frame of a stack wins, because a phase contains its sub-steps
-(``update_actor`` may well call ``barrier`` under ``_shutdown``).
+The frameworks' own names (`frameworks/`) win over words in names, which tell plain programs written in their manner. The outermost telling
+frame of a stack wins, because a phase contains its sub-steps (``update_actor`` may well call ``barrier`` under ``_shutdown``).
 """
 
 from __future__ import annotations
@@ -10,67 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-EXACT: dict[str, str] = {
-    # verl 0.9 driver (V1 and legacy): trainer/ppo/v1/trainer_base.py, trainer/ppo/ray_trainer.py
-    "_compute_reward_colocate": "reward",
-    "_compute_old_log_prob": "logprob",
-    "_compute_ref_log_prob": "logprob",
-    "_compute_values": "values",
-    "_compute_advantage": "advantage",
-    "_update_actor": "update",
-    "_update_critic": "update",
-    "_save_checkpoint": "checkpoint",
-    "_validate": "validation",
-    "_fit_generate": "rollout",
-    "_fit_compute_reward": "reward",
-    "_fit_compute_log_prob": "logprob",
-    "_fit_compute_ref_log_prob": "logprob",
-    "_fit_compute_critic": "values",
-    "_fit_compute_advantage": "advantage",
-    "_fit_update_critic": "update",
-    "_fit_update_actor": "update",
-    "_fit_update_weights": "weight_sync",
-    "_fit_validate": "validation",
-    "_fit_save_checkpoint": "checkpoint",
-    "_get_samples_from_queue": "rollout",
-    "on_step_end": "weight_sync",
-    # verl workers
-    "generate_sequences": "rollout",
-    "compute_score": "reward",
-    "compute_score_batch": "reward",
-    "compute_rm_score": "reward",
-    "compute_log_prob": "logprob",
-    "compute_ref_log_prob": "logprob",
-    "compute_values": "values",
-    "update_actor": "update",
-    "update_critic": "update",
-    "update_policy": "update",
-    "update_weights": "weight_sync",
-    "save_checkpoint": "checkpoint",
-    "load_checkpoint": "checkpoint",
-    "init_model": "init",
-    "train_mini_batch": "update",
-    "train_batch": "update",
-    # AReaL 1.0: trainer/rl_trainer.py, engines
-    "prepare_batch": "rollout",
-    "rollout_batch": "rollout",
-    "arun_episode": "rollout",
-    "compute_logp": "logprob",
-    "recompute_logp": "logprob",
-    "compute_advantages": "advantage",
-    "ppo_update": "update",
-    "critic_ppo_update": "update",
-    "load_reference_model": "init",
-    "create_process_group": "init",
-    "initialize": "init",
-    # Agent-Lightning 0.3: verl/daemon.py, runner/agent.py
-    "run_until_all_finished": "rollout",
-    "set_up_data_and_server": "rollout",
-    "training_rollout": "rollout",
-    "validation_rollout": "validation",
-    "get_test_metrics": "validation",
-    "_step_impl": "rollout",
-}
+from ray_rl_debug.analyze.frameworks import PHASE_OF_FUNCTION
 
 _WORDS: tuple[tuple[str, str], ...] = (
     (r"(^|_)(weight_sync|sync_weights?|refit)", "weight_sync"),
@@ -102,8 +41,8 @@ def phase_of_name(name: str) -> str | None:
     """
     name = name.rsplit(".", 1)[-1]
     for candidate in (name, _ROLE_PREFIX.sub("", name, count=1)):
-        if candidate in EXACT:
-            return EXACT[candidate]
+        if candidate in PHASE_OF_FUNCTION:
+            return PHASE_OF_FUNCTION[candidate]
     bare = _ROLE_PREFIX.sub("", name, count=1).lower()
     for pattern, phase in _COMPILED:
         if pattern.search(bare):
