@@ -36,7 +36,7 @@ Examples:
 )
 @click.option("--here", is_flag=True, help="This node only, without Ray: works when Ray does not.")
 @click.option("--pid", "pids", type=click.IntRange(min=1), multiple=True, help="Only this process and its descendants (implies --here); repeatable.")
-@click.option("--job", "job_id", metavar="ID", help="Only this Ray job.")
+@click.option("--job", "job_id", metavar="ID", help="Only this Ray job, by its id or its submission id.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds beyond the sampling.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
@@ -64,6 +64,8 @@ def snapshot(
     """
     if address and pids:
         raise UsageError("--address asks for a cluster, --pid for processes of this node", hint="give one of them")
+    if job_id and (here or pids):
+        raise UsageError("--job needs Ray's tables, and --here and --pid do without Ray", hint="name the job's processes with --pid")
     from ray_rl_debug.collect.options import CollectOptions
 
     given = address if here else None
@@ -71,7 +73,7 @@ def snapshot(
         from ray_rl_debug.ray_address import find_address
 
         given = find_address(given, {})
-    collect = CollectOptions(samples=samples, interval_s=interval_s, native=native, pids=pids, job_id=job_id, timeout_s=timeout_s, gcs_address=given)
+    collect = CollectOptions(samples=samples, interval_s=interval_s, native=native, pids=pids, timeout_s=timeout_s, gcs_address=given)
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:
         taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
