@@ -49,6 +49,14 @@ def served(path: Path, *, port: int = PORT) -> Iterator[tuple[str, threading.Eve
                 shutil.copyfileobj(f, self.wfile)
             fetched.set()
 
+        def do_OPTIONS(self) -> None:
+            """Browsers ask first when a public page wants something of a loopback address."""
+            self.send_response(204)
+            self.send_header("Access-Control-Allow-Origin", UI)
+            self.send_header("Access-Control-Allow-Methods", "GET")
+            self.send_header("Access-Control-Allow-Private-Network", "true")
+            self.end_headers()
+
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: stderr is for progress."""
 

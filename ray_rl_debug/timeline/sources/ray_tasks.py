@@ -179,7 +179,7 @@ def _waiting(events: Sequence[TaskEvent], job_ends: dict[str | None, int], found
 
 
 def _steps(steps: Steps, runs: Sequence[Run]) -> Iterator[Batch]:
-    begin = min(r.start_ns for r in runs)
+    begin = min((r.start_ns for r in runs if r.phase != "init"), default=min(r.start_ns for r in runs))
     bounds = [begin, *(e for e in steps.ends_ns if e > begin)]
     latest = max(max(r.end_ns or r.start_ns, r.start_ns) for r in runs)
     spans = [Span(a, b, f"step {steps.at(a)}", "step", (("step", steps.at(a)),)) for a, b in itertools.pairwise(bounds)]
@@ -201,8 +201,9 @@ def queue_times(events: TaskEvents) -> dict[str, list[float]]:
 
 
 def last_progress_ns(events: TaskEvents) -> tuple[int, str] | None:
-    """The latest moment at which any task ended, and its name."""
-    return max(((t, e.name) for e in events.events if not e.name.startswith(OUR_CLASS) and (t := _end(e)) is not None), default=None)
+    """The latest moment at which any task ended, and its name; a driver's end is no progress, nor are our own tasks."""
+    calls = (e for e in events.events if e.kind != "DRIVER_TASK" and not e.name.startswith(OUR_CLASS))
+    return max(((t, e.name) for e in calls if (t := _end(e)) is not None), default=None)
 
 
 def narrow(events: TaskEvents, job_id: str | None) -> TaskEvents:
