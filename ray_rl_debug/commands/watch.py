@@ -92,7 +92,7 @@ def watch(
         raise UsageError("--stall-floor is above --stall-ceiling", hint="a floor of 10 and a ceiling of 1800 seconds are the defaults")
     _check_urls((*webhooks, *slack))
     from ray_rl_debug.otel.settings import read_settings
-    from ray_rl_debug.watch.decide import Limits
+    from ray_rl_debug.watch.learn import Limits
     from ray_rl_debug.watch.loop import WatchOptions
 
     settings = read_settings(os.environ, file=otel_file, prometheus_port=prometheus_port)

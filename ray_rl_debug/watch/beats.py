@@ -39,7 +39,7 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     at_s: float
     """Clock of the companion."""
     moved: tuple[tuple[str, str | None], ...] = ()
-    """Roles in which a Ray call ended or began, or a step number grew, with the call that was in progress until now."""
+    """Roles in which a Ray call ended or began, with the call that was in progress until now."""
     rhythm: tuple[str, ...] = ()
     """Roles in which a process began or ceased to work."""
     calls: tuple[tuple[str, str], ...] = ()
@@ -147,8 +147,6 @@ class Census:
                 counts.moved.add((seen.role, before))
         if sign.step is not None and (seen.step is None or sign.step > seen.step):
             seen.step = sign.step
-            if counts is not None:
-                counts.moved.add((seen.role, seen.method))
         if counts is not None and seen.step is not None:
             counts.step = max(counts.step or 0, seen.step)
 

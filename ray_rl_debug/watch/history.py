@@ -20,7 +20,7 @@ import msgspec
 
 from ray_rl_debug.codec import encode, write_atomically
 from ray_rl_debug.errors import OutputError
-from ray_rl_debug.watch.decide import Learned
+from ray_rl_debug.watch.learn import Learned
 
 MAX_HISTORY_BYTES = 1 << 20
 """Of history.jsonl; the older half goes when it is full."""

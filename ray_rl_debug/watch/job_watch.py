@@ -6,10 +6,11 @@ from ray_rl_debug.report import State
 from ray_rl_debug.snapshot import RayJob
 from ray_rl_debug.watch.act import KEPT_BYTES, KEPT_LOOKS, Look, spared
 from ray_rl_debug.watch.beats import Beat
-from ray_rl_debug.watch.decide import Decision, Limits, Progress
+from ray_rl_debug.watch.decide import Decision, Progress
 from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.learn import Limits
 
-REST_S = 20.0
+REST_S = 8.0
 """After a look that found nothing."""
 SUSPECT_S = 4.0
 """After a look that found what may still be usual."""
@@ -60,7 +61,7 @@ class JobWatch:
         age_told = round(max(age, self.decision.age_s), 1)
         numbers = {"look_s": round(look.took_s, 2)}
         if state is State.HEALTHY:
-            self.progress.moved(now)
+            self.progress.moved(now, rest_s=2 * REST_S)
         text = look.report.verdict.summary
         kind, tell, key = "look", False, look.key if look.is_hang else None
         if not look.is_hang:

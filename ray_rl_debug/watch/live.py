@@ -48,7 +48,7 @@ def table(jobs: Mapping[str, tuple[Progress, Iterable[RoleLine]]], nodes: int, l
     yield head + (f", {lost} silent" if lost else "") + (f"; GPUs {gpus}" if gpus else "")
     for job, (progress, roles) in jobs.items():
         step = progress.learned.step
-        pace = progress.learned.step_s
+        pace = progress.learned.steps.recent
         usual = f", {sorted(pace)[len(pace) // 2]:.1f} s a step" if pace else ""
         yield f"job {job}" + (f"  step {step}{usual}" if step is not None else "")
         for line in roles:

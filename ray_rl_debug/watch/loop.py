@@ -19,9 +19,9 @@ from ray_rl_debug.snapshot import RayJob
 from ray_rl_debug.watch.act import Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.beats import Census
 from ray_rl_debug.watch.crew import Crew
-from ray_rl_debug.watch.decide import Limits
 from ray_rl_debug.watch.history import History
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
+from ray_rl_debug.watch.learn import Limits
 from ray_rl_debug.watch.live import Live, role_lines, table
 from ray_rl_debug.watch.node_watch import WatchOrder
 from ray_rl_debug.watch.tell import Telling, message, slack_message
@@ -36,6 +36,8 @@ ROLL_SOON_S = 3.0
 NO_JOB_S = 20.0
 """Without any job for so long, after one was there, the watch is over."""
 LEAVE_S = 20.0
+GOLDEN = 0.618034
+"""Its multiples fill the interval from 0 to 1 evenly."""
 
 
 class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,12 +96,14 @@ class Companion:
         """Until there is nothing more to watch. Raises what the first contact with the cluster raises."""
         try:
             self._call_roll(first=True)
-            next_at = self._clock()
+            next_at, number = self._clock(), 0
             while not stop.is_set():
                 self._tick(stop)
                 if self._is_over():
                     break
-                next_at = max(next_at + self._options.interval_s, self._clock())
+                number += 1
+                # uneven, so that a run in step with us does not look frozen
+                next_at = max(next_at + self._options.interval_s * (0.8 + 0.4 * (number * GOLDEN % 1.0)), self._clock())
                 stop.wait(max(0.0, next_at - self._clock()))
         finally:
             self._leave(stop)

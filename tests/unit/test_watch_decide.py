@@ -1,0 +1,106 @@
+"""When a run counts as stopped: hours of made-up runs, healthy and hung."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from watch_runs import Phase, Simulation, irregular, steps
+
+from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.watch.learn import Gaps, Limits, patience_s
+
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("logs", [True, False])
+def test_irregular_steps_with_checkpoints_and_validation_cry_no_wolf(seed: int, logs: bool) -> None:
+    run = Simulation(steps(irregular(seed), checkpoint_every=10, validate_every=7, first_s=120.0), logs=logs)
+    run.run(3 * HOUR_S)
+    assert run.declared == []
+    assert len(run.looks) < 40
+
+
+def test_hours_of_regular_steps_need_hardly_a_look() -> None:
+    run = Simulation(steps(itertools.repeat(1.0), checkpoint_every=200, validate_every=100))
+    run.run(2 * HOUR_S)
+    assert run.declared == []
+    assert len(run.looks) < 10
+
+
+@pytest.mark.parametrize("cpu", [0.0, 1.0])
+@pytest.mark.parametrize("healthy_s", [30.0, 61.0, 300.0, 3600.0])
+@pytest.mark.parametrize(("poller", "logs"), [(True, True), (False, True), (False, False)])
+def test_steps_of_a_second_stall_is_seen_within_fifteen(cpu: float, healthy_s: float, poller: bool, logs: bool) -> None:
+    run = Simulation(steps(itertools.repeat(1.0)), poller=poller, logs=logs)
+    run.run(healthy_s)
+    run.run(60.0, hang=True, hang_cpu=cpu)
+    assert run.detected_after_s() <= 15.0
+    assert run.declared_after_s() <= 15.0
+
+
+def test_hang_after_irregular_steps_is_declared_in_proportion_to_them() -> None:
+    run = Simulation(steps(irregular(3, 1.0, 20.0)))
+    run.run(HOUR_S)
+    run.run(600.0, hang=True)
+    assert 10.0 <= run.declared_after_s() <= 60.0
+
+
+def test_first_step_is_looked_at_early_and_declared_late() -> None:
+    run = Simulation(iter([Phase("init_model", 1e9, 0.0)]))
+    run.run(400.0, hang=True)
+    assert run.detected_after_s() <= 15.0
+    assert 180.0 <= run.declared_after_s() <= 190.0
+
+
+def test_looks_at_a_long_stall_become_rare() -> None:
+    run = Simulation(iter([Phase("init_model", 1e9, 0.0)]))
+    run.run(2 * HOUR_S)
+    assert len(run.looks) <= 12
+
+
+def test_floor_and_ceiling_hold() -> None:
+    limits = Limits(floor_s=40.0, ceiling_s=90.0)
+    run = Simulation(steps(itertools.repeat(1.0)), limits=limits)
+    run.run(600.0)
+    run.run(120.0, hang=True)
+    assert 40.0 <= run.declared_after_s() <= 44.0
+    slow = Simulation(steps(irregular(1, 30.0, 60.0)), limits=limits)
+    slow.run(HOUR_S)
+    before = len(slow.declared)
+    slow.run(200.0, hang=True)
+    assert before == 0
+    assert slow.declared_after_s() <= 94.0
+
+
+def test_step_much_longer_than_all_before_is_told_as_slow_once_it_is_over() -> None:
+    phases = itertools.chain(steps(itertools.repeat(8.0, 60)), [Phase("generate_sequences", 120.0)], steps(itertools.repeat(8.0), start=61))
+    run = Simulation(phases)
+    run.run(1200.0)
+    assert len(run.slow) == 1
+    assert "WorkerDict.generate_sequences took 1" in run.slow[0]
+
+
+def test_what_ray_knows_of_short_calls_makes_their_stall_out_of_the_ordinary() -> None:
+    phases = itertools.chain([Phase("generate_sequences", 6.0)], itertools.repeat(Phase("compute_rm_score", 1e9, 0.0)))
+    run = Simulation(phases)
+    run.run(20.0)
+    assert not run.progress.decide(run.now).declared
+    run.progress.teach([TaskHistory(name="WorkerDict.compute_rm_score", count=30, longest_s=0.2)])
+    assert run.progress.decide(run.now).declared
+
+
+@pytest.mark.parametrize(
+    ("recent", "count", "expected"),
+    [([], 0, 180.0), ([100.0], 1, 300.0), ([1.0] * 3, 3, 10.0), ([10.0] * 5, 5, 60.0), ([10.0] * 10, 10, 40.0), ([10.0] * 30, 30, 25.0)],
+)
+def test_patience(recent: list[float], count: int, expected: float) -> None:
+    assert patience_s(Gaps(recent=recent, count=count), Limits()) == expected
+
+
+def test_warm_up_is_forgotten() -> None:
+    gaps = Gaps()
+    for seconds in (90.0, 2.0, 2.0, 2.0):
+        gaps.add(seconds)
+    assert gaps.longest_s == 2.0
