@@ -130,7 +130,7 @@ def _people(finding: Finding, out: _Writer) -> Iterator[str]:
         rest = _labels(finding.who[shown:])
         yield from _short(out, f"and {len(finding.who) - shown} more: {rest}", "          ", "          ", lines=2)
     if finding.victims:
-        text = f"{_labels(finding.victims)}  ({len(finding.victims)} only wait)"
+        text = f"{_labels(finding.victims)}  ({len(finding.victims)} only {'waits' if len(finding.victims) == 1 else 'wait'})"
         yield from _short(out, f"victims {text}", "  ", "          ", lines=2)
 
 
@@ -321,11 +321,11 @@ def _full(who: Who) -> str:
         rank,
         f"thread {who.thread}" if who.thread and who.thread != "MainThread" else "",
     ]
-    return "  ".join([who.label, *(k for k in known if k)])
+    return "  ".join([who.label.removesuffix(f" (pid {who.pid})") if who.node else who.label, *(k for k in known if k)])
 
 
 def _brief(who: Who) -> str:
-    return f"{who.label} ({who.node}, pid {who.pid})" if who.node and who.pid else who.label
+    return f"{who.label.removesuffix(f' (pid {who.pid})')} ({who.node}, pid {who.pid})" if who.node and who.pid else who.label
 
 
 def _short(out: _Writer, text: str, indent: str, hanging: str, *, lines: int) -> Iterator[str]:

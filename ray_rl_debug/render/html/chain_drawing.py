@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.render.html.book import Book
-from ray_rl_debug.render.html.text import clip, count, esc, people
+from ray_rl_debug.render.html.text import clip, count, esc, people, waiting
 from ray_rl_debug.render.terminal import neutralise
 from ray_rl_debug.report import Certainty, Finding, Link, Who
 
@@ -57,7 +57,11 @@ def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int 
     if not chain:
         if not finding.victims or not finding.who:
             return [], [], None
-        waiting = _Box(clip(people(finding.victims), 120), (f"{count(len(finding.victims), 'process')} only wait",), "waiter")
+        waiting = _Box(
+            clip(people(finding.victims), 120),
+            (waiting(len(finding.victims)),),
+            "waiter",
+        )
         return [waiting, _cause(finding, finding.who[0], book, ())], [_Arrow(_ALL, "", finding.certainty)], None
     stations = [chain[0].waiter, *(link.target for link in chain)]
     places = [_key(w) for w in stations]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ray_rl_debug.render.html import chain_drawing
 from ray_rl_debug.render.html.book import Book
-from ray_rl_debug.render.html.text import clip, count, esc, facts, folded, name, people, stack
+from ray_rl_debug.render.html.text import clip, count, esc, facts, folded, name, people, stack, waiting
 from ray_rl_debug.report import AwaitClass, Evidence, Finding, ProcessSummary, State, Who
 
 MAX_HEAD = 420
@@ -60,7 +60,7 @@ def _body(finding: Finding, book: Book, *, drawing: bool) -> str:
     if finding.evidence:
         parts.append(f"<h4>Evidence</h4>{_evidence(finding.evidence)}")
     if finding.victims:
-        parts.append(f"<h4>Victims <i>{count(len(finding.victims), 'process')} only wait</i></h4>{_victims(finding.victims, book)}")
+        parts.append(f"<h4>Victims <i>{waiting(len(finding.victims))}</i></h4>{_victims(finding.victims, book)}")
     return "".join(parts)
 
 

@@ -42,6 +42,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}es' if noun.endswith('s') else f'{noun}s'}"
 
 
+def waiting(number: int) -> str:
+    """``1 process only waits``, ``3 processes only wait``."""
+    return f"{count(number, 'process')} only {'waits' if number == 1 else 'wait'}"
+
+
 def people(who: Iterable[Who]) -> str:
     """Folded labels; equal ones are told apart by their pids."""
     who = list(who)

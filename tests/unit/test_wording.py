@@ -1,0 +1,88 @@
+"""Names and sentences that a tired reader meets first: who a process is, how an actor died, what several ranks do, which frames matter."""
+
+from __future__ import annotations
+
+import pytest
+from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, actor, process, snapshot
+
+from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.identity import identify
+from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.render.wrappers import without_wrappers
+from ray_rl_debug.snapshot import Node, Process
+
+RAY_SAYS = (
+    "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a"
+    " connection error code 2. End of file. Some common causes include: (1) the process was killed by the OOM killer due to high memory usage,"
+    " (2) ray stop --force was called."
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "short"),
+    [
+        (RAY_SAYS, "killed", "its process vanished: killed, crashed or out of memory (connection error code 2)"),
+        ("The actor is dead because it was killed by `ray.kill`.", "killed", "The actor is dead because it was killed by `ray.kill`"),
+        ("Worker exit detail: Worker exits with an exit code 1.", "exited", "Worker exits with an exit code 1"),
+        (None, "out-of-scope", "out-of-scope"),
+        (None, None, "unknown why"),
+        ("x" * 500, None, "x" * 159 + "…"),
+    ],
+)
+def test_a_death_in_a_few_words(told: str | None, kind: str | None, short: str) -> None:
+    assert how_dead(actor(1, "Engine", 7, state="DEAD", death=told, death_kind=kind)) == short
+
+
+@pytest.mark.parametrize(
+    ("title", "label"),
+    [
+        ("/opt/env/bin/python /srv/run/tool_server.py --port 0", "tool_server.py (pid 7)"),
+        ("python3.12 -m http.server … --port 80", "http.server (pid 7)"),
+        ("python agl_daemon.py … --port 47471", "agl_daemon.py (pid 7)"),
+        ("python … -c", "python (pid 7)"),
+        ("/usr/bin/sleep 600", "sleep (pid 7)"),
+        ("", "python (pid 7)"),
+    ],
+)
+def test_a_python_is_known_by_its_program(title: str, label: str) -> None:
+    one = Process(pid=7, title=title, comm="python", kind="child")
+    assert identify(Node(name="n", started_time_s=0.0, window_s=1.0), one, None, {}).label == label
+
+
+def test_agent_lightning_forks_are_told_apart_by_their_stacks() -> None:
+    stacks = Stacks()
+    step = "Agent.solve@agent.py:30 LitAgentRunner._step_impl@agentlightning/runner/agent.py:688"
+    beat = "Event.wait@threading.py:629 consumer@agentlightning/runner/agent.py:300"
+    daemon = "Future.result@concurrent/futures/_base.py:451 AgentModeDaemon.run_until_all_finished@agentlightning/verl/daemon.py:717"
+    title = "python train.py"
+    node = stacks.node(
+        [
+            process(stacks, 1, title, daemon, kind="named"),
+            process(stacks, 2, title, step, kind="child", extra_threads=(("Worker-1-heartbeat-consumer", beat),)),
+            process(stacks, 3, title, step, kind="child"),
+            process(stacks, 4, title, "main@train.py:3", kind="child"),
+        ]
+    )
+    view = build_view(snapshot(node))
+    assert [s.identity.label for s in view] == ["trainer (pid 1)", "runner Worker-1 (pid 2)", "runner (pid 3)", "train.py (pid 4)"]
+    assert next(s for s in view if s.process.pid == 2).where() == "runner Worker-1 (node1 pid 2)"
+
+
+def test_several_wait_where_one_waits() -> None:
+    stacks = Stacks()
+    texts = (f"{ALL_REDUCE} Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}", f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}", MAIN)
+    view = build_view(snapshot(stacks.node([process(stacks, i + 1, "ray::Trainer.step", text) for i, text in enumerate(texts)])))
+    assert [(s.at(), s.they()) for s in view] == [
+        ("waits in all_reduce in Trainer.step (trainer.py:40)", "wait in all_reduce in Trainer.step (trainer.py:40)"),
+        ("in Trainer.step (trainer.py:40)", "are in Trainer.step (trainer.py:40)"),
+        ("idle (waits for a Ray call)", "are idle (waits for a Ray call)"),
+    ]
+
+
+def test_wrappers_are_left_out_unless_there_is_nothing_else() -> None:
+    own = "Trainer.step (app/trainer.py:40)"
+    tracing = "_resume_span (ray/util/tracing/tracing_helper.py:487)"
+    loop = "Worker.main_loop (ray/_private/worker.py:1069)"
+    assert without_wrappers([own, tracing, loop]) == (own,)
+    assert without_wrappers([tracing, loop]) == (tracing, loop)
+    assert without_wrappers(["Worker.get_objects (ray/_private/worker.py:1007)", own]) == ("Worker.get_objects (ray/_private/worker.py:1007)", own)
