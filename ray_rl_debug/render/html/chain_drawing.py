@@ -57,12 +57,8 @@ def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int 
     if not chain:
         if not finding.victims or not finding.who:
             return [], [], None
-        waiting = _Box(
-            clip(people(finding.victims), 120),
-            (waiting(len(finding.victims)),),
-            "waiter",
-        )
-        return [waiting, _cause(finding, finding.who[0], book, ())], [_Arrow(_ALL, "", finding.certainty)], None
+        victims = _Box(clip(people(finding.victims), 120), (waiting(len(finding.victims)),), "waiter")
+        return [victims, _cause(finding, finding.who[0], book, ())], [_Arrow(_ALL, "", finding.certainty)], None
     stations = [chain[0].waiter, *(link.target for link in chain)]
     places = [_key(w) for w in stations]
     ring = places.index(places[-1]) if places[-1] in places[:-1] else None
