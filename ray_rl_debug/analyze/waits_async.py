@@ -39,7 +39,7 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
                 if task.awaited is not None and task.awaited.fd is not None:
                     by_fd[task.awaited.fd] = by_fd.get(task.awaited.fd, 0) + 1
             for fd, count in by_fd.items():
-                reason = f"{count} coroutine{'s' if count > 1 else ''} wait at {end.at}"
+                reason = f"{count} coroutine{'s wait' if count > 1 else ' waits'} at {end.at}"
                 for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason):
                     yield msgspec.structs.replace(edge, why=AWAITED_SOCKET)
 

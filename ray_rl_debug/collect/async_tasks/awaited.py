@@ -21,6 +21,8 @@ CELL_VALUE = 16
 INNER_FRAMES = 6
 """A chain's innermost frames that are asked what they read from."""
 
+_HANDED_ON = frozenset({"event", "condition"})
+
 
 class Kinds:
     """The types of ``_asyncio`` in one interpreter; zeros where it is not loaded."""
@@ -56,12 +58,19 @@ class Ends:
                 found = describe(links, end)
             except BadRead:
                 continue
+            if found is not None and found.kind in _HANDED_ON:
+                return self._socket(links, found)
             if found is not None:
                 return found
         name = self._objects.type_name(end)
         if name in ("", "NoneType"):
             return Awaited(kind="unknown")
         return Awaited(kind="future" if "Future" in name else "unknown", detail=name, address=end)
+
+    def _socket(self, links: list[Link], found: Awaited) -> Awaited:
+        """The socket behind an event that a library's reader waits for, as anyio's does."""
+        fd = self._descriptors.find(links[-INNER_FRAMES:])
+        return found if fd is None else Awaited(kind="socket", detail=found.detail, address=found.address, fd=fd)
 
     def _future(self, links: list[Link], end: int) -> Awaited | None:
         kind = self._objects.type_of(end)
