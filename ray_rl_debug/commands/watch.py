@@ -18,7 +18,6 @@ from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 if TYPE_CHECKING:
     from ray_rl_debug.otel.settings import Settings
     from ray_rl_debug.otel.telemetry import Telemetry
-    from ray_rl_debug.ray_state.roll_call import RollCall
     from ray_rl_debug.snapshot import RayJob
     from ray_rl_debug.watch.crew import Crew
     from ray_rl_debug.watch.loop import WatchOptions
@@ -65,6 +64,7 @@ Exit codes: 0 the run ended, 1 a hang was told, 2 wrong usage, 130 interrupted.
 @click.option("--stop-job", is_flag=True, help="End the hung job's driver once the verdict has held for 30 s. Off by default.")
 @click.option("--otel-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Traces, gauges and verdicts as OTLP-JSON lines.")
 @click.option("--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Offer the gauges to Prometheus.")
+@click.option("--ray-agents", is_flag=True, help="Watch through Ray actors, where nodes may not connect to each other; 0.5 % of a core each.")
 @click.option("-q", "--quiet", is_flag=True, help="Only what happens, no view of the roles.")
 def watch(
     address: str | None,
@@ -81,6 +81,7 @@ def watch(
     stop_job: bool,
     otel_file: Path | None,
     prometheus_port: int | None,
+    ray_agents: bool,
     quiet: bool,
 ) -> int:
     """Stay beside a run, notice that it stands still, look closely before anything is killed, tell people.
@@ -108,24 +109,36 @@ def watch(
         webhooks=webhooks,
         slack=slack,
     )
-    return _run(address, options, telemetry, quiet)
+    return _run(address, options, telemetry, ray_agents=ray_agents, quiet=quiet)
 
 
-def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, quiet: bool) -> int:
+def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, *, ray_agents: bool, quiet: bool) -> int:
+    from ray_rl_debug.capture import unique_names
     from ray_rl_debug.cluster import ClusterOptions
     from ray_rl_debug.ray_address import find_address
-    from ray_rl_debug.ray_state.roll_call import call_roll
+    from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
     from ray_rl_debug.watch.live import Live
     from ray_rl_debug.watch.loop import Companion
+    from ray_rl_debug.watch.watchers import WatcherCrew, own_address
 
     found = find_address(address, os.environ)
     live = Live(sys.stdout, is_terminal=sys.stdout.isatty() and not quiet, is_quiet=quiet)
+    last = RollCall()
 
     def roll(with_actors: bool) -> RollCall:
-        return call_roll(found, with_actors=with_actors)
+        nonlocal last
+        last = call_roll(found, with_actors=with_actors)
+        return last
 
-    crew = AgentCrew(ClusterOptions(address=found, collect=look_options(3, 0.75), timeout_s=20.0), uuid.uuid4().hex[:12], lambda text: None)
+    def nodes() -> dict[str, tuple[str, str]]:
+        alive = [n for n in last.nodes if n.alive]
+        return {n.node_id: (name, n.ip) for n, name in zip(alive, unique_names(alive).values(), strict=True)}
+
+    cluster = ClusterOptions(address=found, collect=look_options(3, 0.75), timeout_s=20.0)
+    keeper = uuid.uuid4().hex[:12]
+    host = None if ray_agents else own_address(roll(False).nodes)
+    crew: Crew = AgentCrew(cluster, keeper) if host is None else WatcherCrew(cluster, nodes, keeper, host=host)
     companion = Companion(options, crew, roll, live, telemetry=telemetry, end_driver=_end_driver(crew))
     stop = threading.Event()
     with_signals(stop)

@@ -41,7 +41,7 @@ class Crew(Protocol):
 class AgentCrew:
     """Warm Ray actors."""
 
-    def __init__(self, options: ClusterOptions, keeper: str, progress: Callable[[str], None]) -> None:
+    def __init__(self, options: ClusterOptions, keeper: str, progress: Callable[[str], None] = lambda _: None) -> None:
         self._options = options
         self._agents = Agents(options, keeper=keeper, progress=progress)
         self._told: set[str] = set()

@@ -55,6 +55,8 @@ class Progress:
     def __init__(self, limits: Limits, learned: Learned | None = None, *, interval_s: float = 2.0) -> None:
         self.limits = limits
         self.learned = learned or Learned()
+        self.is_hung = False
+        """As long as a hang lasts nothing is learned: its length is not what is usual."""
         self.roles: dict[str, float] = {}
         """When each role made progress last."""
         self._interval_s = interval_s
@@ -74,7 +76,7 @@ class Progress:
             self._began = self._mark_s = self._work_s = self._patient_s = now
         slow = self._mark(beat)
         if beat.working or beat.rhythm or beat.gpus_work or beat.moved:
-            if now - self._work_s > 1.5 * self._interval_s:
+            if now - self._work_s > 1.5 * self._interval_s and not self.is_hung:
                 self.learned.quiet.add(now - self._work_s)
             self._work_s = now
         for role, _ in beat.calls:
@@ -121,16 +123,17 @@ class Progress:
             if call is not None and role in self.roles:
                 gap = max(0.0, now - self.roles[role] - self._interval_s)
                 slow = slow or self._slow(f"{role}.{call}", gap, now)
-                self.learned.calls.setdefault(f"{role}.{call}", Gaps()).add(gap)
+                if not self.is_hung:
+                    self.learned.calls.setdefault(f"{role}.{call}", Gaps()).add(gap)
         for role, _ in beat.moved:
             self.roles[role] = now
         stepped = beat.step is not None and (self.learned.step is None or beat.step > self.learned.step)
         if stepped:
-            if self._step_s is not None:
+            if self._step_s is not None and not self.is_hung:
                 self.learned.steps.add(now - self._step_s)
             self._step_s, self.learned.step = now, beat.step
             self.roles = dict.fromkeys(self.roles, now)  # a step is made by all
-        if stepped or beat.moved:
+        if (stepped or beat.moved) and not self.is_hung:
             self.learned.job.add(now - self._mark_s - self._interval_s)
         shows_calls = any(self.learned.knows(role) for role in self.roles)
         # a run within one endless call that logs nothing shows itself by its rhythm only
@@ -140,7 +143,14 @@ class Progress:
 
     def _slow(self, name: str, gap: float, now: float) -> str | None:
         known = self.learned.calls.get(name)
-        if now < self._slow_until or known is None or known.count < 8 or gap < self.limits.floor_s or gap < SLOW_FACTOR * known.longest_s:
+        if (
+            self.is_hung
+            or now < self._slow_until
+            or known is None
+            or known.count < 8
+            or gap < self.limits.floor_s
+            or gap < SLOW_FACTOR * known.longest_s
+        ):
             return None
         self._slow_until = now + SLOW_REST_S
         return f"{name} took {gap:.0f} s; {usual_text(known)}"

@@ -39,10 +39,12 @@ class JobWatch:
     def take(self, beat: Beat, now_s: float) -> list[Event]:
         """The next beat; what is to be said of it."""
         said = []
-        if beat.moved and self.alarmed is not None and self._is_moving(beat):
+        self.progress.is_hung = self.alarmed is not None
+        if self.alarmed is not None and self._is_moving(beat):
             said.append(self._event(now_s, "recovered", "the job makes progress again", state="healthy"))
             self.alarmed = self.alarmed_at = self.last_look = None
         self.decision = self.progress.feed(beat)
+        self.progress.is_hung = self.alarmed is not None
         if self.decision.slow is not None:
             said.append(self._event(now_s, "slow", self.decision.slow))
         if beat.at_s - self._saved_at >= PROGRESS_EVERY_S:
@@ -114,9 +116,11 @@ class JobWatch:
         self.history.save_learned(self.progress.learned)
 
     def _is_moving(self, beat: Beat) -> bool:
-        """A poller's calls are no recovery: the role that stood still must move."""
-        stuck = self.decision.role
-        return stuck is None or any(role == stuck for role, _ in beat.moved)
+        """A poller's calls are no recovery: the role that stood still must move, or a step be made."""
+        stuck, step = self.decision.role, self.progress.learned.step
+        if beat.step is not None and (step is None or beat.step > step):
+            return True
+        return any(stuck in (None, role) for role, _ in beat.moved)
 
     def _open_verdict(self) -> str | None:
         """The verdict that an earlier companion told and that nothing has ended since."""

@@ -71,7 +71,8 @@ class Learned(msgspec.Struct):
     def teach(self, history: Iterable[TaskHistory]) -> None:
         """What Ray's table knows of finished calls; a reading every two seconds misses short ones."""
         for known in history:
-            self.told[known.name] = Gaps(recent=[round(known.longest_s, 2)], count=known.count)
+            if not known.name.lower().startswith(("rayrldebug", "rayrl_debug")):  # our own agents
+                self.told[known.name] = Gaps(recent=[round(known.longest_s, 2)], count=known.count)
 
     def of_call(self, name: str, limits: Limits) -> Gaps | None:
         """What is known of a call: of what was seen and what Ray tells, the one that says more."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ import msgspec
 
 from ray_rl_debug.collect.discover import discover
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.watch.gpu_watch import GpuWatch
 from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
@@ -143,11 +142,6 @@ def end_process(payload: bytes) -> bytes:
     order = msgspec.msgpack.decode(payload, type=EndOrder)
     import ray
 
-    maps = read_text(PROC / str(order.pid) / "maps", 8 << 20) or ""
-    if order.ip not in (None, ray.util.get_node_ip_address()) or "/_raylet" not in maps:
-        return b"0"
-    try:
-        os.kill(order.pid, signal.SIGTERM)
-    except OSError:
-        return b"0"
-    return b"1"
+    from ray_rl_debug.watch.watcher import end_driver
+
+    return b"1" if order.ip in (None, ray.util.get_node_ip_address()) and end_driver(order.pid) else b"0"
