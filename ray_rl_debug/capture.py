@@ -22,7 +22,7 @@ from ray_rl_debug.local_looks import LocalLooks, has_room
 from ray_rl_debug.ray_address import find_address
 from ray_rl_debug.ray_auth import switch_to_token
 from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
-from ray_rl_debug.ray_state.tables import OUR_NAMESPACE
+from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, NodeClock, RayNode, RayState, Snapshot
 
 STOPPED_PATIENCE_S = 10.0

@@ -19,7 +19,7 @@ from ray_rl_debug.errors import AuthenticationRefusedError
 from ray_rl_debug.ray_address import find_address
 from ray_rl_debug.ray_auth import switch_to_token
 from ray_rl_debug.ray_state import read_nodes
-from ray_rl_debug.ray_state.tables import OUR_NAMESPACE
+from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import RayNode, Snapshot
 
 __all__ = ["Agents", "Answer", "ClusterOptions", "take_snapshot"]

@@ -9,6 +9,21 @@ MAX_MESSAGE_BYTES = 512 << 20
 """50,000 task events are 27 MB; gRPC's default limit is 4 MB."""
 
 
+OUR_NAMESPACE = "rayrl_debug"
+"""Our agents and our own driver live here; they are left out of what we store."""
+SILENCE = ("DEADLINE_EXCEEDED", "UNAVAILABLE", "CANCELLED")
+"""How `describe_failure` begins for somebody who does not answer."""
+
+
+def has_grpc() -> bool:
+    """Is grpcio there? Plain ``ray`` does not bring it."""
+    try:
+        import grpc  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def open_channel(address: str) -> Any:
     """A channel to a GCS, raylet or core worker at ``host:port``.
 

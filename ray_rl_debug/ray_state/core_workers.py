@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.ray_state.channel import describe_failure, open_channel
+from ray_rl_debug.ray_state.channel import describe_failure, has_grpc, open_channel
 from ray_rl_debug.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
 
 CONCURRENCY = 32
@@ -17,7 +17,7 @@ CONCURRENCY = 32
 
 def read_core_workers(state: RayState, *, deadline_s: float = 2.0) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
     """Statistics of every live worker and driver; one that does not answer within `deadline_s` is a gap (and a suspect)."""
-    alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0")]
+    alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0")] if has_grpc() else []
     with ThreadPoolExecutor(min(CONCURRENCY, max(1, len(alive)))) as pool:
         results = list(pool.map(lambda w: _read(w, deadline_s), alive))
     workers = tuple(r for r in results if isinstance(r, CoreWorker))

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ray_rl_debug.ray_state.channel import describe_failure, open_channel
+from ray_rl_debug.ray_state.channel import SILENCE, describe_failure, has_grpc, open_channel
 from ray_rl_debug.snapshot import ObjectStore, RayNode
 
 CONCURRENCY = 32
-_SILENT = ("DEADLINE_EXCEEDED", "UNAVAILABLE", "CANCELLED")
 
 
 def probe_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, str | None]:
@@ -40,6 +39,8 @@ def read_object_stores(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> 
 
 
 def _of_all(nodes: Iterable[RayNode], ask: Any, convert: Any, failed: Any) -> dict[str, Any]:
+    if not has_grpc():
+        return {}
     from ray.core.generated import node_manager_pb2 as pb
     from ray.core.generated import node_manager_pb2_grpc as stubs
 
@@ -62,7 +63,7 @@ def _of_all(nodes: Iterable[RayNode], ask: Any, convert: Any, failed: Any) -> di
 def _why_silent(error: Exception) -> str | None:
     """A refusal or an unknown call is an answer too."""
     text = describe_failure(error)
-    if not text.startswith(_SILENT):
+    if not text.startswith(SILENCE):
         return None
     if "refused" in text.lower():
         return "nothing listens on its port: the raylet is gone"

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
+
 from ray_rl_debug import gaps
 from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError
-from ray_rl_debug.ray_state.channel import describe_failure, is_refused, open_channel, why_unreachable
+from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, SILENCE, describe_failure, is_refused, open_channel, why_unreachable
+from ray_rl_debug.ray_state.state_api import read_by_state_api
 from ray_rl_debug.ray_state.tasks import read_tasks
 from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
 
-OUR_NAMESPACE = "rayrl_debug"
-"""Our agents and our own driver live here; they are left out of what we store."""
+_FIELDS = {"jobs": "jobs", "actors": "actors", "workers": "workers", "placement groups": "placement_groups", "tasks": "tasks"}
 
 
 def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float = 10.0) -> tuple[RayState, tuple[Gap, ...]]:
@@ -28,25 +30,54 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
         ClusterUnreachableError: the GCS does not answer at all.
         AuthenticationRefusedError: it answers, but not to us.
     """
-    channel = open_channel(address)
     try:
-        return _read(channel, address, job_id, deadline_s)
+        channel = open_channel(address)
+        from ray.core.generated import gcs_service_pb2_grpc  # noqa: F401 needs grpcio, which plain ray does not bring
+    except ImportError as e:
+        return _by_state_api(address, job_id, deadline_s, str(e))
+    try:
+        state, failed = _read(channel, address, job_id, deadline_s)
     finally:
         channel.close()
+    return _mended(state, failed, job_id, deadline_s)
 
 
-def _read(channel: Any, address: str, job_id: str | None, deadline_s: float) -> tuple[RayState, tuple[Gap, ...]]:
+def _by_state_api(address: str, job_id: str | None, deadline_s: float, why: str) -> tuple[RayState, tuple[Gap, ...]]:
+    state, found = read_by_state_api(address, job_id=job_id, deadline_s=deadline_s)
+    what = "live statistics of Ray workers and raylets, exact times of tasks"
+    reason = f"the tables came from the dashboard, since gRPC cannot be used ({why})"
+    missing = Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=reason, remedy="pip install 'ray[default]'")
+    return msgspec.structs.replace(state, version=_ray_version()), (missing, *found)
+
+
+def _mended(state: RayState, failed: Mapping[str, Exception], job_id: str | None, deadline_s: float) -> tuple[RayState, tuple[Gap, ...]]:
+    """Tables that this version of Ray does not give by gRPC, from the state API. A GCS that is silent is not asked again by another way."""
+    reasons = {what: describe_failure(e) for what, e in failed.items()}
+    if any(what in _FIELDS and not reason.startswith(SILENCE) for what, reason in reasons.items()):
+        try:
+            second, unread = read_by_state_api(state.address, job_id=job_id, deadline_s=deadline_s)
+        except ClusterUnreachableError as e:
+            reasons = {what: f"{reason}; {e}" for what, reason in reasons.items()}
+        else:
+            came = [what for what in reasons if what in _FIELDS and what not in {g.what for g in unread}]
+            state = msgspec.structs.replace(state, **{_FIELDS[what]: getattr(second, _FIELDS[what]) for what in came})
+            reasons = {what: reason for what, reason in reasons.items() if what not in came}
+    return state, tuple(Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=reason) for what, reason in reasons.items())
+
+
+def _read(channel: Any, address: str, job_id: str | None, deadline_s: float) -> tuple[RayState, dict[str, Exception]]:
+    """The tables, and those that failed with their errors."""
     from ray.core.generated import gcs_service_pb2 as pb
     from ray.core.generated import gcs_service_pb2_grpc as stubs
 
     nodes = _ask_nodes(channel, address, deadline_s)
-    found: list[Gap] = []
+    failed: dict[str, Exception] = {}
 
     def call(what: str, fetch: Callable[[], Any]) -> Any:
         try:
             return fetch()
         except Exception as e:  # noqa: BLE001 every table is worth having alone
-            found.append(Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=describe_failure(e)))
+            failed[what] = e
             return None
 
     with ThreadPoolExecutor(6) as pool:
@@ -92,12 +123,15 @@ def _read(channel: Any, address: str, job_id: str | None, deadline_s: float) -> 
         history=history,
         placement_groups=tuple(_group(g) for g in groups_.result() or ()),
     )
-    return state, tuple(found)
+    return state, failed
 
 
 def read_nodes(address: str, *, deadline_s: float = 10.0) -> tuple[RayNode, ...]:
     """The table of nodes alone; raises like `read_ray_state`."""
-    channel = open_channel(address)
+    try:
+        channel = open_channel(address)
+    except ImportError:
+        return read_by_state_api(address, deadline_s=deadline_s)[0].nodes
     try:
         return tuple(_node(n, None) for n in _ask_nodes(channel, address, deadline_s))
     finally:
