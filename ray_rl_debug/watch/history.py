@@ -127,12 +127,20 @@ class History:
         try:
             # one write: two companions that share a folder do not mix their lines; what a full disk cuts off is taken back
             size = os.fstat(descriptor).st_size
+            if size and not _ends_line(path):
+                data = b"\n" + data  # somebody's last line was cut off
             written = os.write(descriptor, data)
             if written < len(data):
                 os.ftruncate(descriptor, size)
                 raise OSError(28, "No space left on device")
         finally:
             os.close(descriptor)
+
+
+def _ends_line(path: Path) -> bool:
+    with path.open("rb") as f:
+        f.seek(-1, os.SEEK_END)
+        return f.read(1) == b"\n"
 
 
 def _events(path: Path) -> Iterator[Event]:

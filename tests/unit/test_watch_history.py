@@ -1,0 +1,210 @@
+"""The history on disk: whole after crashes, bounded, and modest when the disk is full."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.report import Cause, Certainty, Finding, Report, State, Verdict, Who
+from ray_rl_debug.snapshot import RayJob, Snapshot
+from ray_rl_debug.watch import act
+from ray_rl_debug.watch.act import Look, hook_environment, keep_facts, take_look, verdict_key
+from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.job_watch import JobWatch
+from ray_rl_debug.watch.learn import Gaps, Learned, Limits
+from ray_rl_debug.watch.live import Live
+
+NOW_S = 1_800_000_000.0
+
+
+def event(number: int, kind: str = "look", **more: object) -> Event:
+    return Event(time_s=NOW_S + number, kind=kind, text=f"event {number}", **more)  # type: ignore[arg-type]
+
+
+def test_events_and_what_was_learned_survive(tmp_path: Path) -> None:
+    first = History(tmp_path / "job")
+    first.add(event(1))
+    first.add(event(2, "verdict", key="hang|RRD502|n/1", folder="x"))
+    first.save_learned(Learned(calls={"A.b": Gaps(recent=[1.5], count=9)}, step=7))
+    second = History(tmp_path / "job")
+    learned = second.load()
+    assert [e.text for e in second.events] == ["event 1", "event 2"]
+    assert learned.calls["A.b"].count == 9
+    assert learned.step == 7
+
+
+def test_line_cut_off_by_a_crash_is_skipped(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    history.add(event(1))
+    with (tmp_path / "history.jsonl").open("ab") as f:
+        f.write(b'{"time_s": 1, "kind": "lo\n')
+    (tmp_path / "learned.json").write_bytes(b"{")
+    history.add(event(2))
+    again = History(tmp_path)
+    assert again.load() == Learned()
+    assert [e.text for e in again.events] == ["event 1", "event 2"]
+
+
+def test_history_is_bounded(tmp_path: Path) -> None:
+    history = History(tmp_path, max_bytes=20_000)
+    for number in range(1000):
+        history.add(event(number))
+    assert (tmp_path / "history.jsonl").stat().st_size < 25_000
+    again = History(tmp_path)
+    again.load()
+    assert again.events[-1].text == "event 999"
+
+
+def test_two_companions_share_a_folder(tmp_path: Path) -> None:
+    one, two = History(tmp_path), History(tmp_path)
+    for number in range(50):
+        one.add(event(number))
+        two.add(event(1000 + number))
+    again = History(tmp_path)
+    again.load()
+    assert len(again.events) == 100
+
+
+def test_full_disk_costs_only_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History(tmp_path)
+    history.add(event(1))
+    real = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        real(descriptor, data[:5])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", lambda d, b: real(d, b[:5]))  # a disk that takes a part
+    history.add(event(2))
+    assert history.trouble is not None
+    monkeypatch.setattr(os, "write", full)
+    history.add(event(3))
+    assert [e.text for e in history.events] == ["event 1", "event 2", "event 3"]
+    monkeypatch.undo()
+    history.add(event(4))  # there is room again: what was kept back is written
+    assert history.trouble is None
+    again = History(tmp_path)
+    again.load()
+    assert {e.text for e in again.events} == {"event 1", "event 2", "event 3", "event 4"}
+
+
+def make_looks(history: History, count: int, size: int = 1000) -> list[str]:
+    names = []
+    for number in range(count):
+        folder = history.new_folder(NOW_S + number)
+        folder.mkdir(parents=True)
+        (folder / "snapshot.json.gz").write_bytes(b"x" * size)
+        names.append(folder.name)
+    return names
+
+
+def test_oldest_looks_go_first_verdicts_last_and_the_newest_never(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    names = make_looks(history, 6)
+    assert history.prune(keep=3, max_bytes=1 << 30, spare=frozenset(names[:1])) == names[1:4]
+    assert history.prune(keep=3, max_bytes=1500, spare=frozenset(names[:1])) == [names[4], names[0]]
+    assert [f.name for f in history.folders()] == names[5:]
+
+
+def test_names_of_looks_in_one_second_differ(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    names = {history.new_folder(NOW_S).name for _ in range(1)}
+    (tmp_path / next(iter(names))).mkdir()
+    assert history.new_folder(NOW_S).name not in names
+
+
+def report(state: State = State.HANG, certainty: Certainty = Certainty.LIKELY, pid: int = 7) -> Report:
+    who = Who(label="actor/1", node="n1", pid=pid)
+    best = Finding(id="RRD502", name="blocked", cause=Cause.BLOCKED_IO, certainty=certainty, summary="actor/1 waits", root=True, who=(who,))
+    findings = (best,) if state is State.HANG else ()
+    return Report(verdict=Verdict(state=state, summary="actor/1 waits", certainty=certainty), findings=findings, taken_time_s=NOW_S)
+
+
+SNAPSHOT = Snapshot(taken_time_s=NOW_S)
+
+
+def test_full_output_folder_prunes_then_goes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray_rl_debug.commands import options
+    from ray_rl_debug.errors import OutputError
+
+    history = History(tmp_path / "job")
+    names = make_looks(history, 6)
+    real = options.save_snapshot
+
+    def full(folder: Path, snapshot: Snapshot) -> None:
+        if folder.is_relative_to(tmp_path / "job"):
+            raise OutputError(f"cannot write {folder}: No space left on device")
+        real(folder, snapshot)
+
+    monkeypatch.setattr(options, "save_snapshot", full)
+    monkeypatch.setattr(act.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "elsewhere"))
+    folder, trouble = keep_facts(history, SNAPSHOT, NOW_S)
+    assert folder == tmp_path / "elsewhere"
+    assert (tmp_path / "elsewhere" / "snapshot.json.gz").exists()
+    assert trouble is not None
+    assert str(folder) in trouble
+    assert [f.name for f in history.folders()] == names[3:]
+
+
+def test_look_writes_facts_and_report(tmp_path: Path) -> None:
+    look = take_look(lambda: SNAPSHOT, History(tmp_path), now_s=NOW_S, judge=lambda s: report())
+    assert look.trouble is None
+    assert look.folder is not None
+    assert {p.name for p in look.folder.iterdir()} >= {"snapshot.json.gz", "report.json", "report.txt", "report.html"}
+    assert look.key == "hang|RRD502|n1/7"
+    told = hook_environment(look, job_id="01000000", age_s=12.3, base={})
+    assert told["RAYRL_DEBUG_SUMMARY"] == "actor/1 waits"
+    assert told["RAYRL_DEBUG_REPORT"] == str(look.folder / "report.json")
+    assert told["RAYRL_DEBUG_STALLED_S"] == "12"
+
+
+def watch(tmp_path: Path) -> JobWatch:
+    return JobWatch(RayJob(job_id="01000000"), History(tmp_path), Limits(), interval_s=2.0, now=0.0, now_s=NOW_S)
+
+
+def look(found: Report) -> Look:
+    return Look(snapshot=SNAPSHOT, report=found, folder=None, took_s=2.0)
+
+
+def test_people_are_told_once_per_verdict_and_again_when_it_changes(tmp_path: Path) -> None:
+    job = watch(tmp_path)
+    proven = report(certainty=Certainty.PROVEN)
+    assert job.judge(look(proven), 10.0, NOW_S)[1] is True
+    event, tell = job.judge(look(proven), 50.0, NOW_S + 40)
+    assert (tell, event.text) == (False, "still: actor/1 waits")
+    assert job.is_confirmed(look(proven), 50.0)
+    assert job.judge(look(report(certainty=Certainty.PROVEN, pid=8)), 60.0, NOW_S + 50)[1] is True
+
+
+def test_likely_hang_within_what_is_usual_is_only_suspected(tmp_path: Path) -> None:
+    job = watch(tmp_path)
+    event, tell = job.judge(look(report()), 10.0, NOW_S)
+    assert tell is False
+    assert event.text.startswith("suspected: ")
+
+
+def test_successor_knows_what_was_told(tmp_path: Path) -> None:
+    first = watch(tmp_path)
+    proven = report(certainty=Certainty.PROVEN)
+    assert first.judge(look(proven), 10.0, NOW_S)[1] is True
+    second = watch(tmp_path)
+    assert second.alarmed == verdict_key(proven)
+    assert second.judge(look(proven), 10.0, NOW_S + 60)[1] is False
+    assert "again" in second.history.events[-2].text
+
+
+class Closed:
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def flush(self) -> None:
+        pass
+
+
+def test_log_on_a_full_disk_does_not_end_the_watch() -> None:
+    live = Live(Closed(), is_terminal=False)  # type: ignore[arg-type]
+    live.say("text", NOW_S)
+    live.show(["text"], 0.0, NOW_S)
