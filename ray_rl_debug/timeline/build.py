@@ -12,7 +12,7 @@ from ray_rl_debug.snapshot import Gap, NodeClock
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.clocks import Alignment, align
 from ray_rl_debug.timeline.layout import in_order
-from ray_rl_debug.timeline.model import CLUSTER, Batch, Clock, Count, Instant, Item, SharedEnd, Source, Span, Track
+from ray_rl_debug.timeline.model import CLUSTER, Batch, Clock, Count, Instant, Item, SharedEnd, Source, Span, Track, wall_clock
 
 MAX_SLICES = 3_000_000
 """Perfetto's UI holds a trace in the browser's memory: about 440 MB for a million slices."""
@@ -52,7 +52,6 @@ def make_plan(
     sources: Sequence[Source],
     *,
     pings: Mapping[str, Sequence[NodeClock]],
-    nodes: Iterable[str],
     accumulator: Accumulator,
     max_slices: int = MAX_SLICES,
     progress: Callable[[str], None] = lambda _: None,
@@ -72,7 +71,7 @@ def make_plan(
             accumulator.add(batch)
         clocks += source.clocks()
         ends += source.shared_ends()
-    alignments = align(clocks, pings, ends, nodes)
+    alignments = align(clocks, pings, ends, _nodes(tracks, clocks))
     moments = [alignments.get(k, _UNALIGNED).to_reference(at) for k, both in ranges.items() for at in both]
     shortest, dropped = _threshold(sizes, max_slices)
     return Plan(
@@ -89,6 +88,12 @@ def make_plan(
         gaps=tuple(g for s in sources for g in s.gaps),
         sources=tuple(s.name for s in sources),
     )
+
+
+def _nodes(tracks: Iterable[Track], clocks: Iterable[Clock]) -> set[str]:
+    """Names of all nodes whose clocks are in use."""
+    of_tracks = {t.clock.partition(":")[2] for t in tracks if t.clock.startswith(wall_clock(""))}
+    return {n for n in (*of_tracks, *(c.node for c in clocks)) if n}
 
 
 def write_trace(plan: Plan, sources: Sequence[Source], writer: Writer, *, progress: Callable[[str], None] = lambda _: None) -> None:

@@ -57,14 +57,15 @@ def _show(ns: int) -> str:
 
 def from_pings(clock: str, node_clocks: Sequence[NodeClock]) -> Alignment:
     """A node's wall clock from the pings of one or more snapshots; drift where two of them differ by more than their bounds."""
-    best = sorted(node_clocks, key=lambda c: c.at_time_s)
-    first, last = best[0], best[-1]
-    offset, bound = -round(first.ahead_s * 1e9), round(first.bound_s * 1e9)
-    drift = 0
+    ordered = sorted(node_clocks, key=lambda c: c.at_time_s)
+    first, last = ordered[0], ordered[-1]
     between = last.at_time_s - first.at_time_s
     if between > 0 and abs(last.ahead_s - first.ahead_s) > first.bound_s + last.bound_s:
-        drift = -round((last.ahead_s - first.ahead_s) / between * 1e9)
-    return Alignment(clock, offset, bound, "ping of the node", drift, round((first.at_time_s + first.ahead_s) * 1e9))
+        drift, used, bound_s = -round((last.ahead_s - first.ahead_s) / between * 1e9), first, max(first.bound_s, last.bound_s)
+    else:
+        used = min(ordered, key=lambda c: c.bound_s)
+        drift, bound_s = 0, used.bound_s
+    return Alignment(clock, -round(used.ahead_s * 1e9), round(bound_s * 1e9), "ping of the node", drift, round((used.at_time_s + used.ahead_s) * 1e9))
 
 
 def align(

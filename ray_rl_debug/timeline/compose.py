@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,15 +15,18 @@ import msgspec
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, UsageError
-from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
+from ray_rl_debug.ray_state.task_events import TaskEvents
 from ray_rl_debug.report import Report
 from ray_rl_debug.snapshot import Gap, NodeClock, Snapshot
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.build import MAX_SLICES, Plan, make_plan, write_trace
 from ray_rl_debug.timeline.chrome import ChromeWriter
+from ray_rl_debug.timeline.clocks import align
+from ray_rl_debug.timeline.facts import drivers_of, events_of_snapshots, pings_of, stuck_since
 from ray_rl_debug.timeline.layout import Layout, build_layout
-from ray_rl_debug.timeline.model import Source
+from ray_rl_debug.timeline.model import Source, wall_clock
 from ray_rl_debug.timeline.perfetto import PerfettoWriter
+from ray_rl_debug.timeline.sources.ray_owners import Owners, ToReference
 from ray_rl_debug.timeline.sources.ray_tasks import last_progress_ns, narrow, queue_times, ray_task_source
 from ray_rl_debug.timeline.sources.snapshots import snapshot_source
 from ray_rl_debug.timeline.tables import Tables
@@ -77,17 +79,14 @@ def make_timeline(
     views = [build_view(s) for s in inputs.snapshots]
     reports = inputs.reports if inputs.reports is not None else tuple(diagnose(s) for s in inputs.snapshots)
     layout = build_layout(inputs.snapshots, views)
-    events = inputs.events or _events_of_snapshots(inputs.snapshots)
-    sources = _sources(inputs, views, reports, layout, narrow(events, inputs.job_id) if events else None)
+    pings = pings_of(inputs.snapshots)
+    to_reference = _node_clocks(pings, layout)
+    events = inputs.events or events_of_snapshots(inputs.snapshots)
+    events = narrow(events, inputs.job_id) if events else None
+    owners = Owners(events, drivers_of(inputs.snapshots), to_reference) if events else None
+    sources = _sources(inputs, views, reports, layout, events, owners)
     accumulator = Accumulator()
-    plan = make_plan(
-        sources,
-        pings=_pings(inputs.snapshots),
-        nodes=layout.seen_nodes(),
-        accumulator=accumulator,
-        max_slices=max_slices,
-        progress=progress,
-    )
+    plan = make_plan(sources, pings=pings, accumulator=accumulator, max_slices=max_slices, progress=progress)
     size = None
     if path is not None:
         maker = PerfettoWriter if format_ == "perfetto" else ChromeWriter
@@ -97,63 +96,38 @@ def make_timeline(
     now_ns = max((int(s.taken_time_s * 1e9) for s in inputs.snapshots), default=0)
     if inputs.events is not None:
         now_ns = max(now_ns, int(inputs.events.read_time_s * 1e9))
-    queues = queue_times(narrow(events, inputs.job_id)) if events else None
-    tables = accumulator.finish(now_ns or None, last_ns=plan.last_ns, queues=queues, gpu_of_rank=_gpus(views, layout), to_reference=plan.to_reference)
-    if events is not None and now_ns and (ended := last_progress_ns(narrow(events, inputs.job_id))) is not None:
+    tables = accumulator.finish(
+        now_ns or None,
+        last_ns=plan.last_ns,
+        queues=queue_times(events, owners) if events else None,
+        gpu_of_rank=_gpus(views, layout),
+        to_reference=plan.to_reference,
+    )
+    if events is not None and now_ns and (ended := last_progress_ns(events, owners)) is not None:
         tables = msgspec.structs.replace(tables, since_progress_s=(now_ns - ended[0]) / 1e9, last_progress=ended[1])
     return Timeline(plan, tables, path, size, (*inputs.gaps, *plan.gaps))
 
 
-def _sources(inputs: Inputs, views: Sequence[View], reports: Sequence[Report], layout: Layout, events: TaskEvents | None) -> list[Source]:
+def _sources(
+    inputs: Inputs, views: Sequence[View], reports: Sequence[Report], layout: Layout, events: TaskEvents | None, owners: Owners | None
+) -> list[Source]:
     sources: list[Source] = []
     if events is not None:
-        sources.append(ray_task_source(events, layout))
+        sources.append(ray_task_source(events, layout, owners))
     if views:
-        sources.append(snapshot_source(views, reports, layout, _since(events, layout)))
+        sources.append(snapshot_source(views, reports, layout, stuck_since(events, layout, owners)))
     sources += [make(layout) for make in inputs.others]
     return sources
 
 
-def _since(events: TaskEvents | None, layout: Layout) -> dict[tuple[str, int], int]:
-    """When the unfinished task of each process began; of several the latest."""
-    found: dict[tuple[str, int], int] = {}
-    for event in events.events if events else ():
-        start, node = event.times_ns.get("RUNNING"), layout.node(event.node_id)
-        if start is None or node is None or event.pid is None or event.kind == "DRIVER_TASK" or {"FINISHED", "FAILED"} & event.times_ns.keys():
-            continue
-        found[(node, event.pid)] = max(start, found.get((node, event.pid), 0))
-    return found
+def _node_clocks(pings: Mapping[str, Sequence[NodeClock]], layout: Layout) -> ToReference:
+    found = align([], pings, [], {*layout.seen_nodes(), *pings})
 
+    def to_reference(node: str | None, at_ns: int) -> int:
+        alignment = found.get(wall_clock(layout.node(node)))
+        return at_ns if alignment is None else alignment.to_reference(at_ns)
 
-def _events_of_snapshots(snapshots: Sequence[Snapshot]) -> TaskEvents | None:
-    """The unfinished tasks that snapshots keep, when the whole table was not saved."""
-    found: dict[tuple[str, int], TaskEvent] = {}
-    for snapshot in sorted(snapshots, key=lambda s: s.taken_time_s):
-        for task in snapshot.ray.tasks if snapshot.ray else ():
-            found[(task.task_id, task.attempt)] = TaskEvent(
-                task_id=task.task_id,
-                attempt=task.attempt,
-                name=task.name,
-                kind=task.kind,
-                job_id=task.job_id,
-                parent_task_id=task.parent_task_id,
-                actor_id=task.actor_id,
-                node_id=task.node_id,
-                worker_id=task.worker_id,
-                pid=task.pid,
-                times_ns={k: int(v * 1e9) for k, v in task.state_times_s.items()},
-            )
-    if not found:
-        return None
-    return TaskEvents(read_time_s=max(s.taken_time_s for s in snapshots), events=tuple(found.values()))
-
-
-def _pings(snapshots: Sequence[Snapshot]) -> Mapping[str, Sequence[NodeClock]]:
-    found: dict[str, list[NodeClock]] = defaultdict(list)
-    for snapshot in snapshots:
-        for clock in snapshot.clocks:
-            found[clock.node].append(clock)
-    return found
+    return to_reference
 
 
 def _gpus(views: Sequence[View], layout: Layout) -> dict[str, tuple[str, str]]:

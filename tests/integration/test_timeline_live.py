@@ -10,6 +10,8 @@ from integration.clusters import cluster, command, program
 from trace_engine import NoEngine, TraceEngine, engine_folder
 from traces import ReadTrace, read_back
 
+from ray_rl_debug.timeline.ray_export import export
+
 pytestmark = pytest.mark.integration
 
 RANKS, STEPS = 3, 3
@@ -23,6 +25,9 @@ def test_a_stuck_run(tmp_path: Path) -> None:
         document = json.loads(done.stdout)
         read = read_back((tmp_path / "run.pftrace").read_bytes())
         look_at_tasks(read, run["pids"])
+        (driver,) = {i.track for i in read.instants if i.name == f"submit {STUCK}"}
+        assert f"pid {run['driver']}" in " ".join(d.description for d in read.tracks.values() if d.name == driver[3])
+        assert len([r for r in export(c["address"]) if r["name"] == STUCK]) == RANKS * STEPS - 1  # Ray's own knows nothing of the stuck one
         look_at_tables(document, read)
         saved = command("snapshot", "--address", c["address"], "--samples", "2", "--interval", "0.2", "-o", tmp_path / "hang")
         assert (tmp_path / "hang" / "run.pftrace").is_file(), saved.stderr

@@ -38,6 +38,8 @@ def test_two_syncs_give_drift_only_beyond_their_bounds() -> None:
     assert drifting.to_reference(200 * S + 10 * MS) == 200 * S - 1000  # 10 ms of the clock's own drift count as well
     steady = align([], {"b": [ping("b", 100.0, 0.0), ping("b", 200.0, 0.0006)]}, [], ["a", "b"])["wall:b"]
     assert steady.drift_ppb == 0
+    better = align([], {"b": [ping("b", 100.0, 0.0, 0.01), ping("b", 200.0, 0.002, 0.0001)]}, [], ["a", "b"])["wall:b"]
+    assert (better.offset_ns, better.bound_ns) == (-2 * MS, 100_000)
 
 
 def relative(key: str, earliest: int | None, latest: int | None, node: str | None = "a") -> Clock:

@@ -259,5 +259,5 @@ def test_tables_need_one_reading_and_sources_are_read_twice() -> None:
             reads += 1
             return super().batches()
 
-    make_plan([Counted("c", [])], pings={}, nodes=[], accumulator=Accumulator())
+    make_plan([Counted("c", [])], pings={}, accumulator=Accumulator())
     assert reads == 1

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
+
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Batch, Instant, Span
+from ray_rl_debug.timeline.sources.ray_owners import Owners
 from ray_rl_debug.timeline.sources.ray_tasks import flow_id, last_progress_ns, narrow, queue_times, ray_task_source
 from ray_rl_debug.timeline.sources.ray_timeline import RayTimelineSource
 from ray_rl_debug.timeline.steps import Run, find_steps, merge_runs
@@ -78,6 +81,30 @@ def test_calls_that_run_at_once_each_keep_their_own_length() -> None:
     assert [b.track.kind for b in batches if b.track.path[-1] == "tasks" and b.items and isinstance(b.items[0], Span)][-1] == "async"
     assert [(s.start_ns, s.end_ns) for s in row(batches, "tasks", 100)] == [(2 * S, 10 * S), (3 * S, 12 * S)]
     assert [(s.start_ns, s.end_ns) for s in row(batches, "phase", 100)] == [(2 * S, 12 * S)]  # counted once
+
+
+def test_a_task_whose_beginning_ray_lost_is_counted_and_not_shown_as_waiting() -> None:
+    made = ray_task_source(TaskEvents(read_time_s=9.0, events=(call("t1", "reward", times(1, None, 3)),)), Layout({}, {}, {}))
+    assert row(list(made.batches()), "waiting tasks") == []
+    assert [(g.what, g.reason) for g in made.gaps] == [("the beginning of 1 tasks", "Ray kept only their end")]
+
+
+def test_owner_and_executor_on_nodes_whose_clocks_are_apart() -> None:
+    """The executor's node is five seconds ahead; by the raw times the task would end before it began."""
+    other = "cd" * 28
+    times_ns = {"PENDING_ARGS_AVAIL": 10 * S, "RUNNING": 16 * S, "FINISHED": 14 * S}
+    task = msgspec.structs.replace(call("t", "update_actor", times_ns, pid=9), node_id=other)
+    events = TaskEvents(read_time_s=99.0, events=(task,))
+    owners = Owners(events, {"01": (NODE, 1)}, lambda node, at: at - 5 * S if node == other else at)
+    batches = list(ray_task_source(events, Layout({}, {}, {}), owners).batches())
+    assert [(s.start_ns, s.end_ns) for s in row(batches, "tasks", 9)] == [(16 * S, 19 * S)]
+    assert queue_times(events, owners) == {"Trainer.update_actor": [1.0]}
+    assert last_progress_ns(events, owners) == (14 * S, "Trainer.update_actor")
+    assert [(s.start_ns, s.end_ns) for s in row(batches, "steps")] == [(11 * S, 14 * S)]
+    (where,) = [(b.track, i.at_ns) for b in batches for i in b.items if isinstance(i, Instant)]
+    assert (where[0].path[-2:], where[0].clock, where[1]) == (("driver (pid 1)", "submits"), f"wall:node {NODE[:8]}", 10 * S)
+    unknown = Owners(events, {"01": (NODE, 1)})
+    assert unknown.ended_ns(task) == 16 * S  # never before it began
 
 
 def test_steps_end_with_the_weight_sync() -> None:

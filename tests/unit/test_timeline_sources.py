@@ -75,7 +75,7 @@ def test_areal_ranks_that_started_thirty_seconds_apart_are_put_together(tmp_path
         length = 500_000 + 1_000 * rank
         rows = [event(name, (100 + 10 * k - late_s) * 1_000_000 - length, length + 10 * k * rank, rank=rank) for k in range(5)]
         sources.append(ArealPerfSource(perf_file(tmp_path, rank, rows, written_s=T0 + 141), layout()))
-    plan = make_plan(sources, pings={}, nodes=[], accumulator=Accumulator())
+    plan = make_plan(sources, pings={}, accumulator=Accumulator())
     ends = [[plan.to_reference(b.track.clock, i.end_ns or 0) for b in s.batches() for i in b.items if isinstance(i, Span)] for s in sources]
     off = [abs(a - b) for a, b in zip(*ends, strict=True)]
     (bound,) = [a.bound_ns for a in plan.alignments.values() if a.bound_ns]
@@ -235,6 +235,10 @@ def test_kineto_collectives_tie_the_nodes_together(tmp_path: Path) -> None:
     assert a.event == b.event == "step 3 kernel allreduce 1"
     assert (a.clock, b.clock) == ("wall:node host-a", "wall:node host-b")
     assert b.at_ns - a.at_ns == 5 * S + 70_000
+    plan = make_plan([early, late], pings={}, accumulator=Accumulator())
+    assert plan.alignments["wall:node host-b"].offset_ns == -5 * S - 70_000
+    assert plan.alignments["wall:node host-b"].describe() == "1 shared event with wall:node host-a: how far off is not known"
+    assert plan.alignments["wall:node host-a"].describe() == "unaligned: shown as recorded"
 
 
 # --- Flight Recorder -------------------------------------------------------------------------------------------------

@@ -15,52 +15,50 @@ from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
 from ray_rl_debug.snapshot import Gap
 from ray_rl_debug.timeline.layout import Layout, Place
 from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Held, Instant, Span, Track
+from ray_rl_debug.timeline.sources.ray_owners import OUR_CLASS, Key, Owners, ended_raw_ns, submitted_ns
 from ray_rl_debug.timeline.steps import Run, Steps, find_steps, merge_runs
 
 ORIGIN = "Ray task events"
 MAX_ARROWS = 10_000
 """Perfetto draws each one; unfinished tasks keep theirs, then the latest."""
 MAX_WAITING = 1_000
-OUR_CLASS = "RayRlDebugAgent"
 
 
-def ray_task_source(events: TaskEvents, layout: Layout) -> Held:
+def ray_task_source(events: TaskEvents, layout: Layout, owners: Owners | None = None) -> Held:
     """Tasks, submissions, phases per process and the steps they make."""
+    owners = owners or Owners(events)
     own = {e.job_id for e in events.events if e.name.startswith(OUR_CLASS)}
     kept = [e for e in events.events if not e.name.startswith(OUR_CLASS) and not (e.kind == "DRIVER_TASK" and e.job_id in own)]
     found: list[Gap] = []
     if events.dropped:
         found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"{events.dropped} tasks", reason="Ray no longer kept them"))
-    ended = {e.job_id: t for e in kept if e.kind == "DRIVER_TASK" and (t := _end(e)) is not None}
-    by_process: dict[tuple[str | None, int | None], list[TaskEvent]] = defaultdict(list)
+    by_process: dict[Key, list[TaskEvent]] = defaultdict(list)
     for event in kept:
         if "RUNNING" in event.times_ns and event.pid:
             by_process[(event.node_id, event.pid)].append(event)
     places = {key: layout.process(*key, role=_class_of(tasks[0]), label=_class_of(tasks[0])) for key, tasks in by_process.items()}
-    runs = {key: merge_runs([(t.times_ns["RUNNING"], _end(t), p) for t in tasks if (p := _phase(t))]) for key, tasks in by_process.items()}
-    steps = find_steps(r for of_process in runs.values() for r in of_process)
+    runs = {key: merge_runs([(t.times_ns["RUNNING"], owners.ended_ns(t), p) for t in tasks if (p := _phase(t))]) for key, tasks in by_process.items()}
+    every = [_in_reference(r, key[0], owners) for key, of_process in runs.items() for r in of_process]
+    steps = find_steps(every)
     arrows = _arrows(kept)
     batches: list[Batch] = []
     for key, tasks in by_process.items():
-        batches += _process_batches(places[key], tasks, runs[key], steps, arrows)
-    batches += _submissions(kept, places, layout, arrows)
-    batches += _waiting(kept, ended, found)
-    if every := [r for of_process in runs.values() for r in of_process]:
+        batches += _process_batches(key, places[key], tasks, runs[key], steps, arrows, owners)
+    batches += _submissions(kept, places, layout, arrows, owners)
+    batches += _waiting(kept, owners, found)
+    if every:
         batches += _steps(steps, every)
     return Held(ORIGIN, batches, gaps=found)
+
+
+def _in_reference(run: Run, node: str | None, owners: Owners) -> Run:
+    end = None if run.end_ns is None else owners.to_reference(node, run.end_ns)
+    return Run(owners.to_reference(node, run.start_ns), end, run.phase)
 
 
 def flow_id(task_id: str, attempt: int) -> int:
     """One arrow's number, the same in every process and every run of ours."""
     return int.from_bytes(hashlib.blake2b(f"{task_id}/{attempt}".encode(), digest_size=8).digest(), "little")
-
-
-def _end(event: TaskEvent) -> int | None:
-    return event.times_ns.get("FINISHED") or event.times_ns.get("FAILED")
-
-
-def _submitted(event: TaskEvent) -> int | None:
-    return min(event.times_ns.values(), default=None)
 
 
 def _method(event: TaskEvent) -> str:
@@ -85,30 +83,33 @@ def _phase(event: TaskEvent) -> str | None:
 def _arrows(events: Sequence[TaskEvent]) -> frozenset[int]:
     drawn = [e for e in events if "RUNNING" in e.times_ns and e.kind != "DRIVER_TASK"]
     if len(drawn) > MAX_ARROWS:
-        drawn.sort(key=lambda e: (_end(e) is None, e.times_ns["RUNNING"]))
+        drawn.sort(key=lambda e: (ended_raw_ns(e) is None, e.times_ns["RUNNING"]))
         drawn = drawn[-MAX_ARROWS:]
     return frozenset(flow_id(e.task_id, e.attempt) for e in drawn)
 
 
-def _process_batches(place: Place, tasks: list[TaskEvent], runs: list[Run], steps: Steps, arrows: frozenset[int]) -> Iterator[Batch]:
-    concurrent = _is_concurrent(tasks)
+def _process_batches(
+    key: Key, place: Place, tasks: list[TaskEvent], runs: list[Run], steps: Steps, arrows: frozenset[int], owners: Owners
+) -> Iterator[Batch]:
+    concurrent = _overlap([Run(t.times_ns["RUNNING"], owners.ended_ns(t), "") for t in tasks])
     track = Track((*place.path, "tasks"), place.clock, "async" if concurrent else "span", ORIGIN)
-    groups = [_slices(t, arrows) for t in tasks]
+    groups = [_slices(t, arrows, owners) for t in tasks]
     if concurrent:
         yield from (Batch(track, g) for g in sorted(groups, key=lambda g: g[0].start_ns))
     else:
         yield Batch(track, [s for g in groups for s in g])
     if runs:
         phase_track = Track((*place.path, "phase"), place.clock, "async" if _overlap(runs) else "span", ORIGIN, rank=place.label)
-        spans = [Span(r.start_ns, r.end_ns, r.phase, "phase", (("step", n := steps.at(r.start_ns)),), r.phase, n) for r in runs]
+        numbers = [steps.at(owners.to_reference(key[0], r.start_ns)) for r in runs]
+        spans = [Span(r.start_ns, r.end_ns, r.phase, "phase", (("step", n),), r.phase, n) for r, n in zip(runs, numbers, strict=True)]
         yield from ([Batch(phase_track, [s]) for s in spans] if phase_track.kind == "async" else [Batch(phase_track, spans)])
 
 
-def _slices(event: TaskEvent, arrows: frozenset[int]) -> list[Span]:
-    start, end, submitted = event.times_ns["RUNNING"], _end(event), _submitted(event)
+def _slices(event: TaskEvent, arrows: frozenset[int], owners: Owners) -> list[Span]:
+    start, end, queued = event.times_ns["RUNNING"], owners.ended_ns(event), owners.queued_ns(event)
     args: list[tuple[str, str | int | float | bool]] = [("task", event.name), ("task_id", event.task_id)]
-    if submitted is not None:
-        args.append(("queued_ms", round((start - submitted) / 1e6, 3)))
+    if queued is not None:
+        args.append(("queued_ms", round(queued / 1e6, 3)))
     if event.attempt:
         args.append(("attempt", event.attempt))
     if "FAILED" in event.times_ns:
@@ -124,11 +125,6 @@ def _slices(event: TaskEvent, arrows: frozenset[int]) -> list[Span]:
     return spans
 
 
-def _is_concurrent(tasks: list[TaskEvent]) -> bool:
-    """Did the process run several tasks at once, as async and threaded actors do?"""
-    return _overlap([Run(t.times_ns["RUNNING"], _end(t), "") for t in tasks])
-
-
 def _overlap(runs: Sequence[Run]) -> bool:
     latest: float = 0
     for run in sorted(runs, key=lambda r: r.start_ns):
@@ -138,22 +134,19 @@ def _overlap(runs: Sequence[Run]) -> bool:
     return False
 
 
-def _submissions(
-    events: Sequence[TaskEvent], places: dict[tuple[str | None, int | None], Place], layout: Layout, arrows: frozenset[int]
-) -> Iterator[Batch]:
+def _submissions(events: Sequence[TaskEvent], places: dict[Key, Place], layout: Layout, arrows: frozenset[int], owners: Owners) -> Iterator[Batch]:
     """An instant in the submitting process for every task; those of unknown parents stand with the cluster."""
-    where = {e.task_id: (e.node_id, e.pid) for e in events if e.pid}
-    drivers = {e.job_id: (e.node_id, e.pid) for e in events if e.kind == "DRIVER_TASK" and e.pid}
     found: dict[Track, list[Instant]] = defaultdict(list)
     for event in events:
-        at = _submitted(event)
+        at = submitted_ns(event)
         if at is None or event.kind == "DRIVER_TASK":
             continue
-        key = where.get(event.parent_task_id or "") or drivers.get(event.job_id)
-        place = (places.get(key) or layout.process(*key)) if key else None
-        track = (
-            Track((*place.path, "submits"), place.clock, "instant", ORIGIN) if place else Track((CLUSTER, "submits"), kind="instant", origin=ORIGIN)
-        )
+        key = owners.key(event)
+        place = (places.get(key) or layout.process(*key, role="driver", label="driver")) if key else None
+        if place is not None:
+            track = Track((*place.path, "submits"), place.clock, "instant", ORIGIN)
+        else:
+            track = Track((CLUSTER, "submits"), kind="instant", origin=ORIGIN)
         flow = flow_id(event.task_id, event.attempt)
         args: Args = (("task", event.name), ("task_id", event.task_id))
         found[track].append(Instant(at, f"submit {_method(event)}", "submit", args, flows_out=(flow,) if flow in arrows else ()))
@@ -161,21 +154,27 @@ def _submissions(
         yield Batch(track, items)
 
 
-def _waiting(events: Sequence[TaskEvent], job_ends: dict[str | None, int], found: list[Gap]) -> Iterator[Batch]:
+def _waiting(events: Sequence[TaskEvent], owners: Owners, found: list[Gap]) -> Iterator[Batch]:
     """Tasks that were submitted and never began: open until the job ended."""
     track = Track((CLUSTER, "waiting tasks"), kind="async", origin=ORIGIN)
-    waiting = sorted(
-        (e for e in events if "RUNNING" not in e.times_ns and e.times_ns and e.kind != "DRIVER_TASK"), key=lambda e: min(e.times_ns.values())
-    )
+    ends = {e.job_id: t for e in events if e.kind == "DRIVER_TASK" and (t := ended_raw_ns(e)) is not None}
+    never = [e for e in events if "RUNNING" not in e.times_ns and e.times_ns and e.kind != "DRIVER_TASK"]
+    lost = sum("FINISHED" in e.times_ns for e in never)
+    if lost:
+        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"the beginning of {lost} tasks", reason="Ray kept only their end"))
+    waiting = sorted((e for e in never if "FINISHED" not in e.times_ns), key=lambda e: min(e.times_ns.values()))
     if len(waiting) > MAX_WAITING:
-        found.append(
-            Gap(id=gaps.TRUNCATED, where="cluster", what=f"{len(waiting) - MAX_WAITING} of {len(waiting)} waiting tasks", reason="too many to draw")
-        )
+        what = f"{len(waiting) - MAX_WAITING} of {len(waiting)} waiting tasks"
+        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=what, reason="too many to draw"))
     for event in waiting[:MAX_WAITING]:
         state = max(event.times_ns, key=lambda s: event.times_ns[s])
         args: Args = (("task", event.name), ("task_id", event.task_id), ("state", state))
-        end = _end(event) or job_ends.get(event.job_id)
-        yield Batch(track, [Span(min(event.times_ns.values()), end, f"waits: {event.name}", "wait", args)])
+        node = (owners.key(event) or (None, None))[0]
+        start, end = min(event.times_ns.values()), ended_raw_ns(event) or ends.get(event.job_id)
+        yield Batch(
+            track,
+            [Span(owners.to_reference(node, start), None if end is None else owners.to_reference(node, end), f"waits: {event.name}", "wait", args)],
+        )
 
 
 def _steps(steps: Steps, runs: Sequence[Run]) -> Iterator[Batch]:
@@ -190,20 +189,26 @@ def _steps(steps: Steps, runs: Sequence[Run]) -> Iterator[Batch]:
     yield Batch(Track((CLUSTER, "steps"), origin=f"{ORIGIN}: a step ends with its weight sync, or with its update"), spans)
 
 
-def queue_times(events: TaskEvents) -> dict[str, list[float]]:
+def queue_times(events: TaskEvents, owners: Owners | None = None) -> dict[str, list[float]]:
     """Seconds from submission to run, by task name, of tasks that began."""
+    owners = owners or Owners(events)
     found: dict[str, list[float]] = defaultdict(list)
     for event in events.events:
-        if "RUNNING" in event.times_ns and event.kind != "DRIVER_TASK" and not event.name.startswith(OUR_CLASS):
-            submitted = min(event.times_ns.values())
-            found[_class_of(event) + "." + _method(event) if event.actor_id else event.name].append((event.times_ns["RUNNING"] - submitted) / 1e9)
+        queued = owners.queued_ns(event)
+        if queued is not None and event.kind != "DRIVER_TASK" and not event.name.startswith(OUR_CLASS):
+            found[_class_of(event) + "." + _method(event) if event.actor_id else event.name].append(queued / 1e9)
     return dict(found)
 
 
-def last_progress_ns(events: TaskEvents) -> tuple[int, str] | None:
-    """The latest moment at which any task ended, and its name; a driver's end is no progress, nor are our own tasks."""
+def last_progress_ns(events: TaskEvents, owners: Owners | None = None) -> tuple[int, str] | None:
+    """The latest moment, in the reference clock, at which any task ended, and its name.
+
+    A driver's end is no progress, nor are our own tasks.
+    """
+    owners = owners or Owners(events)
     calls = (e for e in events.events if e.kind != "DRIVER_TASK" and not e.name.startswith(OUR_CLASS))
-    return max(((t, e.name) for e in calls if (t := _end(e)) is not None), default=None)
+    ends = ((owners.to_reference((owners.key(e) or (e.node_id, None))[0], t), e.name) for e in calls if (t := ended_raw_ns(e)) is not None)
+    return max(ends, default=None)
 
 
 def narrow(events: TaskEvents, job_id: str | None) -> TaskEvents:

@@ -27,7 +27,7 @@ def snapshot_source(views: Sequence[View], reports: Sequence[Report], layout: La
         views: One per snapshot.
         reports: One per snapshot.
         layout: Where processes stand.
-        since_ns: Start of the unfinished task of a process, by (node name, pid): a hang is drawn from there on.
+        since_ns: Start of the unfinished task of a process in the reference clock, by (node name, pid): a hang is drawn from there on.
     """
     ordered = sorted(zip(views, reports, strict=True), key=lambda v: v[0].snapshot.taken_time_s)
     batches: list[Batch] = []
@@ -188,7 +188,7 @@ def _began(report: Report, since_ns: Mapping[tuple[str, int], int], nodes: Seque
 
 
 def _states(report: Report, since: int, layout: Layout) -> Iterator[Batch]:
-    """CULPRIT and WAITS slices at the processes of the root findings, open to the end."""
+    """CULPRIT and WAITS slices at the processes of the root findings, open to the end; `since` is in the reference clock."""
     done: set[tuple[str, int]] = set()
     roots: list[Finding] = [f for f in report.findings if f.root]
     for word, whos in (("CULPRIT", [(f, w) for f in roots for w in f.who]), ("WAITS", [(f, w) for f in roots for w in f.victims])):
@@ -198,4 +198,4 @@ def _states(report: Report, since: int, layout: Layout) -> Iterator[Batch]:
             done.add((who.node, who.pid))
             place = layout.process(who.node, who.pid)
             args: Args = (("finding", f"{finding.id} {finding.name}"), ("summary", finding.summary))
-            yield Batch(Track((*place.path, "state"), place.clock), [Span(since, None, f"{word}: {finding.name}", "hang", args)])
+            yield Batch(Track((*place.path, "state")), [Span(since, None, f"{word}: {finding.name}", "hang", args)])
