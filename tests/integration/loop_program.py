@@ -1,4 +1,4 @@
-"""An RL loop in miniature on a cluster that runs: ``loop_program.py ADDRESS FOLDER RANKS STEP_S [hang=STEP] [irregular=SEED] [nodes]``.
+"""An RL loop in miniature on a cluster that runs: ``loop_program.py ADDRESS FOLDER RANKS STEP_S [hang=STEP] [irregular=SEED] [cpus=N]``.
 
 Ranks work, score with a tool and update; each step is logged. From step ``hang`` on rank 1 waits for a tool that never answers: FOLDER/hung then
 holds its pid. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well. Without these it ends when standard input closes.
@@ -71,9 +71,10 @@ def main() -> None:
     options = dict(word.partition("=")[::2] for word in more)
     ray.init(address=address, namespace="loop", log_to_driver=False, logging_level="ERROR")
     kind = ray.remote(PolicyTrainer)
-    ranks = [kind.options(num_cpus=0, scheduling_strategy="SPREAD").remote(r, folder, int(options.get("hang", 0))) for r in range(int(count))]
+    cpus = float(options.get("cpus", 0))
+    ranks = [kind.options(num_cpus=cpus, scheduling_strategy="SPREAD").remote(r, folder, int(options.get("hang", 0))) for r in range(int(count))]
     pids = ray.get([a.pid.remote() for a in ranks])
-    if sys.stdin is not None and not sys.stdin.closed and "stay" not in options:
+    if sys.stdin is not None and not sys.stdin.closed:
         threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     print(json.dumps({"driver": os.getpid(), "job": ray.get_runtime_context().get_job_id(), "pids": pids}), flush=True)
     dice = random.Random(int(options["irregular"])) if "irregular" in options else None
