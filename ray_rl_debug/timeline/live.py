@@ -19,9 +19,18 @@ from ray_rl_debug.timeline.compose import Inputs, Timeline, make_timeline
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Source
 from ray_rl_debug.timeline.ray_export import export
+from ray_rl_debug.timeline.show import document
+from ray_rl_debug.timeline.sources.watch_history import WatchHistorySource
 
 TASKS_FILE = "tasks.json.gz"
 TRACE_FILE = "run.pftrace"
+TABLES_FILE = "timeline.json"
+SNAPSHOT_FILE = "snapshot.json.gz"
+REPORT_FILE = "report.json"
+HISTORY_FILE = "history.jsonl"
+MAX_LOOKS = 10
+MAX_LOOKS_BYTES = 20 << 20
+"""Compressed; in memory they are ten times as large."""
 
 
 def live_inputs(
@@ -79,20 +88,53 @@ def save_beside(
     *,
     earlier: Sequence[tuple[Snapshot, Report]] = (),
     others: Sequence[Callable[[Layout], Source]] = (),
+    history: Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Timeline | None:
-    """Write ``run.pftrace`` and ``tasks.json.gz`` into the folder of a snapshot that was just taken.
+    """Write ``run.pftrace``, its tables as ``timeline.json`` and ``tasks.json.gz`` into the folder of a snapshot that was just taken.
 
-    Never raises: the snapshot is what counts. `earlier` and `others` as in `live_inputs`: the history that a companion keeps.
+    Never raises: the snapshot is what counts.
+
+    Args:
+        folder: Where the snapshot's own files are.
+        snapshot: Taken just now.
+        report: Its report.
+        earlier: As in `live_inputs`.
+        others: As in `live_inputs`.
+        history: The folder of a companion's run: its events and its earlier looks are added.
+        progress: Told what is done, and why there is no timeline.
     """
     try:
+        if history is not None and (history / HISTORY_FILE).is_file():
+            earlier = (*earlier_looks(history, before_s=snapshot.taken_time_s), *earlier)
+            others = (*others, lambda _: WatchHistorySource(history / HISTORY_FILE))
         inputs = live_inputs(snapshot, report, job_id=snapshot.job_id, second=_no_second, earlier=earlier, others=others)
         if inputs.events is not None:
             codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(inputs.events))
-        return make_timeline(inputs, folder / TRACE_FILE, progress=progress)
+        made = make_timeline(inputs, folder / TRACE_FILE, progress=progress)
+        codec.write_atomically(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
+        return made
     except Exception as e:  # noqa: BLE001 a timeline that fails must not cost the report
         progress(f"no timeline: {type(e).__name__}: {str(e)[:200]}")
         return None
+
+
+def earlier_looks(history: Path, *, before_s: float, most: int = MAX_LOOKS, max_bytes: int = MAX_LOOKS_BYTES) -> list[tuple[Snapshot, Report]]:
+    """The latest looks of a companion before a moment, the oldest first; what cannot be read is left out."""
+    found: list[tuple[Snapshot, Report]] = []
+    left = max_bytes
+    for path in sorted(history.glob(f"*/{SNAPSHOT_FILE}"), reverse=True):
+        try:
+            left -= path.stat().st_size
+            if left < 0 or len(found) >= most:
+                break
+            snapshot = codec.read_snapshot(path)
+            report = codec.decode_report((path.parent / REPORT_FILE).read_bytes())
+        except (OSError, UnreadableFileError):
+            continue
+        if snapshot.taken_time_s < before_s:
+            found.append((snapshot, report))
+    return found[::-1]
 
 
 def _no_second(address: str) -> list[dict[str, Any]]:

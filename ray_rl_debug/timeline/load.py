@@ -25,6 +25,8 @@ MAX_FILES = 100_000
 ONE_CAPTURE_S = 300.0
 """Snapshots of single nodes, taken by hand on each of them within this time, count as one of the cluster."""
 _SCHEMA = re.compile(r'"schema"\s*:\s*"([^"]{1,80})"')
+_OURS = ("learned.json", "timeline.json")
+"""Lie beside what we read and hold nothing for it."""
 _NEVER = (".pftrace", ".pftrace.gz", ".perfetto-trace", ".log.gz", ".txt.gz", ".pt", ".safetensors", ".bin", ".png", ".html", ".pdf")
 
 
@@ -97,6 +99,8 @@ def _take(path: Path, was_named: bool, found: _Found) -> None:
         head = read_head(path)
         named = _SCHEMA.search(head[:2000])
         schema = named[1] if named else None
+        if path.name in _OURS and not was_named:
+            return
         if schema == snapshot.SCHEMA:
             found.snapshots.append(codec.decode_snapshot(path.read_bytes()))
         elif schema == task_events.SCHEMA:

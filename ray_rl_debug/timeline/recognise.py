@@ -18,6 +18,7 @@ from ray_rl_debug.timeline.sources.json_stream import open_text
 from ray_rl_debug.timeline.sources.kineto import KinetoSource
 from ray_rl_debug.timeline.sources.ray_timeline import RayTimelineSource
 from ray_rl_debug.timeline.sources.verl_log import CONSOLE, VerlLogSource
+from ray_rl_debug.timeline.sources.watch_history import WatchHistorySource
 
 MAX_LOG_CHARS = 64 << 20
 MAX_LINE_CHARS = 1 << 20
@@ -44,6 +45,8 @@ def _json(path: Path, head: str, start: str) -> Callable[[Layout], Source] | Non
         return lambda layout: KinetoSource(path, layout)
     if ('"entries"' in head and ('"pg_config"' in head or '"pg_status"' in head)) or '"comm_lib_version"' in head or '"nccl_version"' in head:
         return _flight(path)
+    if '"time_s"' in line and '"kind"' in line and start.startswith("{"):
+        return lambda layout: WatchHistorySource(path)
     if '"submit_ts"' in line and '"session_id"' in line:
         return lambda layout: ArealSessionSource(path, layout)
     if '"ph"' in line and start.startswith("{"):

@@ -118,7 +118,7 @@ def keep_trace(look: Look, progress: Callable[[str], None]) -> None:
         return
     from ray_rl_debug.timeline.live import save_beside
 
-    save_beside(look.folder, look.snapshot, look.report, progress=progress)
+    save_beside(look.folder, look.snapshot, look.report, history=look.folder.parent, progress=progress)
 
 
 def spared(history: History) -> frozenset[str]:

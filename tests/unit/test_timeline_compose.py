@@ -24,7 +24,7 @@ from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.build import make_plan
 from ray_rl_debug.timeline.compose import Inputs, make_timeline
 from ray_rl_debug.timeline.live import live_inputs, save_beside
-from ray_rl_debug.timeline.load import joined
+from ray_rl_debug.timeline.load import joined, load
 from ray_rl_debug.timeline.model import Batch, Held, Span, Track
 from ray_rl_debug.timeline.show import document, lines
 
@@ -177,6 +177,31 @@ def test_the_history_of_a_companion_is_in_the_trace(tmp_path: Path) -> None:
     read = read_back((tmp_path / "run.pftrace").read_bytes())
     assert [i.start_ns for i in read.instants if i.track == ("cluster", "snapshots")] == [100 * S, 200 * S]
     assert len(read.named("x")) == 3
+
+
+def test_a_companions_folder_is_read_with_its_events_and_earlier_looks(tmp_path: Path) -> None:
+    look = tmp_path / "2026-01-01T00-00-00Z"
+    look.mkdir()
+    first = stuck(100.0)
+    (look / "snapshot.json.gz").write_bytes(codec.encode_compressed(first))
+    (look / "report.json").write_bytes(codec.encode(diagnose(first)))
+    broken = tmp_path / "2026-01-02T00-00-00Z"
+    broken.mkdir()
+    (broken / "snapshot.json.gz").write_bytes(b"\x1f\x8b cut")
+    rows = [{"time_s": 50.0, "kind": "started", "text": "watching"}, {"time_s": 90.5, "kind": "look", "age_s": 40.0, "numbers": {"ranks": 3}}]
+    (tmp_path / "history.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows) + '{"time_s": 9')
+    (tmp_path / "learned.json").write_text("{}")
+    last = msgspec.structs.replace(stuck(200.0), ray=None)
+    here = tmp_path / "2026-01-03T00-00-00Z"
+    here.mkdir()
+    timeline = save_beside(here, last, diagnose(last), history=tmp_path)
+    assert timeline is not None
+    read = read_back((here / "run.pftrace").read_bytes())
+    assert [(i.name, i.start_ns) for i in read.instants if i.track == ("cluster", "companion")] == [("started", 50 * S), ("look", 90_500_000_000)]
+    assert (("cluster", "companion: since progress"), 90_500_000_000, 40.0) in read.counts
+    assert [i.start_ns for i in read.instants if i.track == ("cluster", "snapshots")] == [100 * S, 200 * S]
+    assert json.loads((here / "timeline.json").read_text())["schema"] == "rayrl-debug/timeline/1"
+    assert [g.where for g in load([tmp_path]).gaps] == ["snapshot.json.gz"]
 
 
 def test_snapshots_of_single_nodes_taken_together_are_one() -> None:

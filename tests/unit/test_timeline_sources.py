@@ -179,6 +179,7 @@ def test_verl_file_logger_gives_the_same(tmp_path: Path) -> None:
     path.write_text(json.dumps({"step": 1, "data": {"timing_s/gen": 2.5, "timing_s/step": 3.0, "x": None}}) + '\n{"step": 2, "da')
     source = VerlLogSource(path, layout())
     assert [(s.name, s.end_ns) for s in spans(source, "phase")] == [("gen", 2_500 * MS)]
+    assert reasons(source) == ["1 lines are damaged or cut off; the others were used"]
 
 
 # --- Kineto ----------------------------------------------------------------------------------------------------------

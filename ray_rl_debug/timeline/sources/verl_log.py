@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -57,7 +58,7 @@ class VerlLogSource(TraceFile):
         phases = Track((*base, "phase"), self._clock, "span", f"timing_s of {self.name}", rank="verl trainer", is_summary=True)
         steps = Track((*base, "steps"), self._clock, "span", f"timing_s of {self.name}")
         at = 0
-        for step, data in _steps(self.path):
+        for step, data in self._steps():
             timing = {k[9:]: v for k, v in data.items() if k.startswith("timing_s/") and "/" not in k[9:] and v >= 0}
             parts = _parts(step, timing, at)
             length = round(timing["step"] * 1e9) if "step" in timing else sum((p.end_ns or 0) - p.start_ns for p in parts)
@@ -68,6 +69,28 @@ class VerlLogSource(TraceFile):
         self._end_ns = at
         if at == 0:
             self._trouble("no timing of any step in it")
+
+    def _steps(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Step number and numeric metrics, for each step the log tells."""
+        count = damaged = 0
+        try:
+            with open_text(self.path) as f:
+                for line in f:
+                    try:
+                        found = _of_file(line) if line.startswith("{") else _of_console(line)
+                    except ValueError:
+                        damaged += 1
+                        continue
+                    if found is not None:
+                        count += 1
+                        yield found
+                    if count >= MAX_STEPS:
+                        self._trouble(f"more than {MAX_STEPS:,} steps; the first ones were used")
+                        break
+        except (OSError, EOFError, zlib.error):
+            self._trouble(f"cut off after {count} steps, which were used")
+        if damaged:
+            self._trouble(f"{damaged:,} lines are damaged or cut off; the others were used")
 
 
 def _parts(step: int, timing: dict[str, float], at: int) -> list[Span]:
@@ -96,27 +119,9 @@ def _about(step: int, data: dict[str, float]) -> Args:
     return tuple(found)
 
 
-def _steps(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
-    """Step number and numeric metrics, for each step the log tells."""
-    count = 0
-    try:
-        with open_text(path) as f:
-            for line in f:
-                found = _of_file(line) if line.startswith("{") else _of_console(line)
-                if found is not None:
-                    count += 1
-                    yield found
-                if count >= MAX_STEPS:
-                    return
-    except (OSError, EOFError):
-        return
-
-
 def _of_file(line: str) -> tuple[int, dict[str, float]] | None:
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
+    """Raises ValueError for a line that is damaged or cut off."""
+    row = json.loads(line)
     if not isinstance(row, dict) or not isinstance(row.get("step"), int) or not isinstance(row.get("data"), dict):
         return None
     data = {k: n for k, v in row["data"].items() if (n := as_number(v)) is not None}
