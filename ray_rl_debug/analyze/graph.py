@@ -43,13 +43,15 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     edges: tuple[Edge, ...]
     roots: tuple[Root, ...]
     """Most waiters first."""
+    by_source: Mapping[str, tuple[Edge, ...]]
+    by_target: Mapping[str, tuple[Edge, ...]]
 
     def out(self, node: str) -> tuple[Edge, ...]:
-        return tuple(e for e in self.edges if e.source == node)
+        return self.by_source.get(node, ())
 
     def into(self, nodes: Iterable[str]) -> tuple[Edge, ...]:
         wanted = set(nodes)
-        return tuple(e for e in self.edges if e.target in wanted and e.source not in wanted)
+        return tuple(e for n in sorted(wanted) for e in self.by_target.get(n, ()) if e.source not in wanted)
 
 
 def solve(edges: Iterable[Edge]) -> Graph:
@@ -79,7 +81,9 @@ def solve(edges: Iterable[Edge]) -> Graph:
         waiters, chain = _reach_back(inside, back, best)
         roots.append(Root(nodes=tuple(inside), waiters=waiters, is_cycle=len(inside) > 1, chain=chain))
     roots.sort(key=lambda r: (-len(r.waiters) - (len(r.nodes) if r.is_cycle else 0), r.nodes))
-    return Graph(edges=tuple(best.values()), roots=tuple(roots))
+    by_source = {node: tuple(best[(node, target)] for target in targets) for node, targets in out.items()}
+    by_target = {node: tuple(best[(source, node)] for source in sources) for node, sources in back.items()}
+    return Graph(edges=tuple(best.values()), roots=tuple(roots), by_source=by_source, by_target=by_target)
 
 
 def _components(nodes: list[str], out: Mapping[str, list[str]]) -> dict[str, int]:

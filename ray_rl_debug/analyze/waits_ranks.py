@@ -22,6 +22,9 @@ from ray_rl_debug.report import Certainty
 Site = tuple[str, tuple[tuple[str, str, int | None], ...]]
 """A collective and the own path that leads to it: ranks at equal sites are in the same call."""
 
+_FEW = 64
+"""Ranks up to which every pair of a mismatch gets its edge; their number grows with the square."""
+
 
 def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
     """Edges inside every world."""
@@ -94,11 +97,19 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     sites = split_by_site(together)
     if len(sites) < 2:
         return
-    for site, members in sites.items():
-        for one in members:
-            for other in (o for s, os in sites.items() if s != site for o in os):
-                evidence = f"{other.identity.label} {other.at()} instead"
-                yield Edge(source=one.key, target=other.key, why=site[0], evidence=evidence, certainty=sure)
+    said = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
+    for one, other in _across(list(sites.values())):
+        yield Edge(source=one.key, target=other.key, why=site_of(one)[0], evidence=said[other.key], certainty=sure)
+
+
+def _across(sites: Sequence[Sequence[Seen]]) -> Iterator[tuple[Seen, Seen]]:
+    """Who waits for whom between the sites: everybody for everybody else; in large worlds a cycle through all of them says the same."""
+    if sum(map(len, sites)) <= _FEW:
+        yield from ((a, b) for here in sites for there in sites if there is not here for a in here for b in there)
+        return
+    for here, there in zip(sites, [*sites[1:], sites[0]], strict=True):
+        yield from ((a, there[0]) for a in here)
+        yield from ((here[0], b) for b in there[1:])
 
 
 def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence[Seen]) -> Iterator[Edge]:
