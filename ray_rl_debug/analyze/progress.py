@@ -23,6 +23,9 @@ AWAKE_SLICES_PER_S = 12.0
 FILE_BYTES = 1 << 20
 """Bytes a window may see read or written before a process that stands in a file call counts as at work; Ray's own threads move kilobytes."""
 
+BULK_BYTES_PER_S = 2 << 20
+"""More than a loop that only computes or prints its trouble again and again would read and write: a checkpoint, a data set."""
+
 
 class Motion(str, enum.Enum):
     FROZEN = "frozen"
@@ -51,6 +54,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         if process.window_s and process.cpu_s is not None and not places:
             return Motion.UNKNOWN, "no stacks"
         return Motion.UNKNOWN, "one sample only"
+    moved = _bytes_moved(process)
+    if moved >= BULK_BYTES_PER_S * (process.window_s or 1.0) and all(p.kind in (Kind.CODE, Kind.FILE) for p in places):
+        return Motion.MOVING, f"read or wrote {moved / 1e6:.0f} MB during the window"
     functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
     lines = {(p.path, p.op) for p in places}
     first = places[0]
@@ -70,6 +76,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     # a rendezvous polls its store by nature: being awake there tells nothing
     if first.kind in (Kind.COLLECTIVE, Kind.P2P) and first.op != GPU_COLLECTIVE and _awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: collectives complete"
+    if first.kind is Kind.DATALOADER and _awake(process, thread):
+        return Motion.MOVING, "woke up many times during the window: batches come"
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
 
 
@@ -105,10 +113,14 @@ def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
         if socket is not None and socket.quiet_s is not None and socket.quiet_s < window:
             return f"data came in from {socket.remote} {socket.quiet_s:.1f} s before the end of the window"
     if kind is Kind.FILE:
-        moved = (process.read_bytes or 0) + (process.written_bytes or 0)
+        moved = _bytes_moved(process)
         if moved >= FILE_BYTES:
             return f"read or wrote {moved / 1e6:.0f} MB during the window"
     return None
+
+
+def _bytes_moved(process: Process) -> int:
+    return (process.read_bytes or 0) + (process.written_bytes or 0)
 
 
 def _awake(process: Process, thread: Thread | None) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, kernel_call
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
@@ -140,6 +141,8 @@ def _is_served(one: Seen, socket: Socket) -> bool:
 
 
 def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
+    if one.motion is Motion.MOVING and thread is not None and thread.place.kind in (Kind.DATALOADER, Kind.MP_QUEUE):
+        return  # its children deliver
     children = [c for c in view.children(one) if c.process.state not in ("Z", "X")]
     kernel = thread.kernel if thread else None
     if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, find_ends, line_of, own_frame, rank
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, find_ends, line_of, own_frame, rank, serves
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence
+from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, judge, make_finding, proc_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import AsyncTask
 
@@ -35,6 +35,8 @@ NAME = "coroutines stuck"
 CAUSE = Cause.ASYNCIO_STUCK
 
 _SHOWN = 4
+STEP_S = 0.2
+"""Coroutines that sleep no longer than this at a time step on quickly enough to be at work."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -47,14 +49,30 @@ def detect(scene: Scene) -> Iterator[Found]:
         ends = _told(one)
         if one.is_idle:
             running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
-            if ends or running:
-                yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY), explains=frozenset(root.nodes))
+            if ends or (running and not _calls_are_at_rest(one)):
+                yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY if ends else _pace(scene, one)), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one):
             yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY), explains=frozenset(root.nodes))
     tied = {n for e in scene.graph.edges for n in (e.source, e.target)}
     for one in scene.view:
         if one.key not in tied and one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
             yield from _alone(scene, one)
+
+
+def _calls_are_at_rest(one: Seen) -> bool:
+    """Does every call of Ray in it wait at an empty queue for the next piece of work? Then who fills the queue is asked, not this one."""
+    calls = [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
+    return bool(calls) and all(t.awaited is not None and t.awaited.kind == "queue" and serves(t) for t in calls)
+
+
+def _pace(scene: Scene, one: Seen) -> Certainty:
+    """How sure one may be that calls without an end in sight are stuck: some are only asleep for a moment, at work step by step or polling."""
+    calls = [t.awaited for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
+    ticking = [a for a in calls if a is not None and a.kind in ("sleep", "running", "ready")]
+    if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
+        return Certainty.POSSIBLE
+    overdue = scene.finished_calls(one) >= ENOUGH_CALLS and judge(scene, one).certainty is Certainty.LIKELY
+    return Certainty.LIKELY if not ticking or overdue else Certainty.POSSIBLE
 
 
 def _told(one: Seen) -> tuple[End, ...]:
@@ -121,7 +139,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         summary = (
             f"{one.where()} runs {one.identity.method or 'a call'}, but no thread of it works: a coroutine waits for something that does not come"
         )
-        certainty = Certainty.LIKELY if one.threads else Certainty.POSSIBLE
+        certainty = certainty if one.threads else Certainty.POSSIBLE
         unread = "; its coroutines could not be read" if one.process.async_tasks is None else ""
         evidence = [proc_evidence(one, f"event loop without work while Ray says a call runs{unread}"), *_pauses(one, tasks)]
     return make_finding(

@@ -15,7 +15,7 @@ from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
-from ray_rl_debug.snapshot import RayActor, RayPlacementGroup
+from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, TaskHistory
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,12 +105,18 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     def usual_s(self, one: Seen) -> float | None:
         """The longest finished call of the same name in this run; None when none has finished."""
+        return max((h.longest_s for h in self._history(one)), default=None)
+
+    def finished_calls(self, one: Seen) -> int:
+        """How many calls of the same name this run has finished."""
+        return sum(h.count for h in self._history(one))
+
+    def _history(self, one: Seen) -> tuple[TaskHistory, ...]:
         if self.view.ray is None or one.core is None:
-            return None
+            return ()
         running = set(one.core.running_task_ids)
         names = {t.name for t in self.view.ray.tasks if t.task_id in running}
-        longest = [h.longest_s for h in self.view.ray.history if h.name in names]
-        return max(longest) if longest else None
+        return tuple(h for h in self.view.ray.history if h.name in names)
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +147,10 @@ FAR_OVERDUE = 30.0
 """Calls that take this many times the longest need no more than the floor of frozen ones."""
 
 
+ENOUGH_CALLS = 2
+"""Finished calls that a working one is compared with: the first of all is often a warm-up."""
+
+
 LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
 
@@ -161,6 +171,8 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
         stands = one.motion is Motion.FROZEN and not asleep
         floor = FROZEN_FLOOR_S if stands or (age > FAR_OVERDUE * usual and not asleep) else OVERDUE_FLOOR_S
+        if one.motion is Motion.BUSY and scene.finished_calls(one) < ENOUGH_CALLS:
+            return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}, of {scene.finished_calls(one)}: too few to compare with one that works")
         if age > max(USUAL_FACTOR * usual, floor):
             return Judgement(certainty=Certainty.LIKELY, reason=text)
         if age <= 1.5 * usual:

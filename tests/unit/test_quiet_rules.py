@@ -1,0 +1,86 @@
+"""What made healthy runs look hung, one small snapshot each: and the hang beside it that must still be named."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import Certainty, Report
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayTask, TaskHistory
+
+LOADER = "_MultiProcessingDataLoaderIter._try_get_data@torch/utils/data/dataloader.py:1251 Trainer.fit@app/trainer.py:12 <module>@app/train.py:3"
+FETCH = "Prompts.__getitem__@app/data.py:9 _worker_loop@torch/utils/data/_utils/worker.py:349 <module>@app/train.py:3"
+CALL = ("run_async_func_or_coro_in_event_loop.<locals>.async_func", None)
+
+
+def sure(report: Report) -> list[str]:
+    return [f.cause.value for f in report.findings if f.certainty is not Certainty.POSSIBLE]
+
+
+def with_slices(one: Process, slices: int) -> Process:
+    return msgspec.structs.replace(one, threads=(msgspec.structs.replace(one.threads[0], run_slices=slices), *one.threads[1:]))
+
+
+@pytest.mark.parametrize(("slices", "accused"), [(90, []), (2, ["dataloader-stuck"])])
+def test_a_loader_that_delivers(slices: int, accused: list[str]) -> None:
+    stacks = Stacks()
+    owner = with_slices(process(stacks, 100, "python train.py", LOADER, kind="named"), slices)
+    worker = process(stacks, 101, "python train.py", FETCH, kind="child", ppid=100)
+    assert sure(diagnose(snapshot(stacks.node([owner, worker])))) == accused
+
+
+def calling(text: str, *, cpu_s: float = 0.0, tasks: tuple[AsyncTask, ...] | None = (), finished: int = 5, written: int = 0) -> Report:
+    """A driver in ray.get for a call that runs far longer than those before it."""
+    stacks = Stacks()
+    driver = process(stacks, 50, "python train.py", f"{RAY_GET} main@train.py:9", kind="driver", refs=[task_id(1)])
+    busy = [text, text.replace(":60", ":61"), text] if cpu_s else [text]
+    one = process(stacks, 102, "ray::Scorer.compute_score", *busy, cpu_s=cpu_s, async_tasks=tasks)
+    one = msgspec.structs.replace(one, written_bytes=written)
+    task = RayTask(task_id=task_id(1), name="Scorer.compute_score", state="RUNNING", pid=102, state_times_s={"RUNNING": 100.0})
+    history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=0.5),) if finished else ()
+    owned = OwnedTask(task_id=task_id(1), name="Scorer.compute_score", actor_id=f"{7:032x}")
+    cores = [core(102, running=[1], actor_number=7), msgspec.structs.replace(core(50, owned=[owned]), kind="DRIVER")]
+    return diagnose(snapshot(stacks.node([driver, one]), ray_state(actors=[actor(7, "Scorer", 102)], tasks=[task], cores=cores, history=history)))
+
+
+BUSY = f"normalise@app/score.py:60 Scorer.compute_score@app/score.py:20 {EXECUTOR} {MAIN}"
+
+
+@pytest.mark.parametrize(("finished", "accused"), [(5, ["straggler"]), (1, []), (0, [])])
+def test_one_call_before_is_no_habit(finished: int, accused: list[str]) -> None:
+    assert sure(calling(BUSY, cpu_s=1.9, finished=finished)) == accused
+
+
+def test_a_call_that_writes_megabytes_is_at_work() -> None:
+    assert sure(calling(BUSY, cpu_s=1.9, written=80 << 20)) == []
+
+
+def waiting_call(awaited: Awaited, *frames: tuple[str, str]) -> tuple[AsyncTask, ...]:
+    chain = tuple(AwaitFrame(function=f, file=file, line=20) for f, file in ((CALL[0], CALL[1]), *frames))  # type: ignore[arg-type]
+    return (AsyncTask(address=1, name="Task-1", chain=chain, awaited=awaited, stable=True),)
+
+
+QUEUE = waiting_call(
+    Awaited(kind="queue", detail="Queue.get empty", value=0), ("_QueueActor.get", "ray/util/queue.py"), ("Queue.get", "asyncio/queues.py")
+)
+
+
+def sleeping(delay_s: float) -> tuple[AsyncTask, ...]:
+    return waiting_call(Awaited(kind="sleep", delay_s=delay_s), ("Scorer.compute_score", "/app/score.py"), ("sleep", "asyncio/tasks.py"))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "finished", "accused"),
+    [
+        (QUEUE, 5, []),
+        (sleeping(0.05), 5, []),
+        (sleeping(1.0), 1, []),
+        (sleeping(1.0), 5, ["asyncio-stuck"]),
+        ((), 5, ["asyncio-stuck"]),
+    ],
+    ids=["waits for the next item", "steps on", "too few to compare", "polls for long", "nothing of the call is seen"],
+)
+def test_calls_without_an_end_in_sight(tasks: tuple[AsyncTask, ...], finished: int, accused: list[str]) -> None:
+    assert sure(calling(IDLE, tasks=tasks, finished=finished)) == accused
