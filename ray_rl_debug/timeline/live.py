@@ -19,7 +19,7 @@ from ray_rl_debug.timeline.compose import Inputs, Timeline, make_timeline
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Source
 from ray_rl_debug.timeline.ray_export import export
-from ray_rl_debug.timeline.show import document
+from ray_rl_debug.timeline.show import document, lines
 from ray_rl_debug.timeline.sources.watch_history import WatchHistorySource
 
 TASKS_FILE = "tasks.json.gz"
@@ -27,6 +27,7 @@ TRACE_FILE = "run.pftrace"
 TABLES_FILE = "timeline.json"
 SNAPSHOT_FILE = "snapshot.json.gz"
 REPORT_FILE = "report.json"
+PAGE_FILE, TEXT_FILE = "report.html", "report.txt"
 HISTORY_FILE = "history.jsonl"
 MAX_LOOKS = 10
 MAX_LOOKS_BYTES = 20 << 20
@@ -113,10 +114,23 @@ def save_beside(
             codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(inputs.events))
         made = make_timeline(inputs, folder / TRACE_FILE, progress=progress)
         codec.write_atomically(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
+        _into_report(folder, snapshot, report, made)
         return made
     except Exception as e:  # noqa: BLE001 a timeline that fails must not cost the report
         progress(f"no timeline: {type(e).__name__}: {str(e)[:200]}")
         return None
+
+
+def _into_report(folder: Path, snapshot: Snapshot, report: Report, made: Timeline) -> None:
+    """The tables into the report's files that are there already."""
+    from ray_rl_debug.render import html
+
+    page, text = folder / PAGE_FILE, folder / TEXT_FILE
+    if page.is_file():
+        codec.write_atomically(page, html.render(report, snapshot, tables=made.tables).encode("utf-8", "replace"))
+    if text.is_file():
+        before = text.read_text(encoding="utf-8", errors="replace")
+        codec.write_atomically(text, "\n".join([before, *lines(made)]).encode("utf-8", "replace") + b"\n")
 
 
 def earlier_looks(history: Path, *, before_s: float, most: int = MAX_LOOKS, max_bytes: int = MAX_LOOKS_BYTES) -> list[tuple[Snapshot, Report]]:

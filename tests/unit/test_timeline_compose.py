@@ -35,7 +35,7 @@ def stuck(at_s: float = 200.0) -> Snapshot:
     """The straggler of the rules' tests, its task known to run on its node."""
     found = straggler()
     assert found.ray is not None
-    tasks = tuple(msgspec.structs.replace(t, node_id=NODE_ID) for t in found.ray.tasks)
+    tasks = tuple(msgspec.structs.replace(t, node_id=NODE_ID, kind="ACTOR_TASK", actor_id="a") for t in found.ray.tasks)
     gpu = Gpu(index=0, uuid="u", name="H200", utilization_percent=1.0, memory_used_bytes=8 << 30, power_watts=90.0, pids=(100,))
     node = msgspec.structs.replace(found.nodes[0], started_time_s=at_s - 2, gpus=(gpu,), load1=0.5)
     return msgspec.structs.replace(found, nodes=(node,), ray=msgspec.structs.replace(found.ray, tasks=tasks), taken_time_s=at_s)
@@ -172,7 +172,13 @@ def test_beside_a_snapshot_nothing_raises(tmp_path: Path) -> None:
 
 def test_the_history_of_a_companion_is_in_the_trace(tmp_path: Path) -> None:
     first, last = stuck(100.0), msgspec.structs.replace(stuck(200.0), ray=None)
+    (tmp_path / "report.txt").write_text("HANG ...\n")
+    (tmp_path / "report.html").write_text("page")
     timeline = save_beside(tmp_path, last, diagnose(last), earlier=[(first, diagnose(first))], others=[lambda _: many(3)])
+    assert "HANG ...\n\n" in (tmp_path / "report.txt").read_text()
+    assert "phases by step" in (tmp_path / "report.txt").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "<h3>Phases by step <i>the last 1</i></h3>" in page
     assert timeline is not None
     read = read_back((tmp_path / "run.pftrace").read_bytes())
     assert [i.start_ns for i in read.instants if i.track == ("cluster", "snapshots")] == [100 * S, 200 * S]

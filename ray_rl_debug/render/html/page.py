@@ -13,13 +13,14 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib.resources import files
 
-from ray_rl_debug.render.html import findings, icicle, matrix, missing, raw, strips
+from ray_rl_debug.render.html import findings, icicle, matrix, missing, phases, raw, strips
 from ray_rl_debug.render.html.book import Book, open_book
 from ray_rl_debug.render.html.findings import MAX_HEAD
 from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.render.html.text import count, esc
 from ray_rl_debug.report import Report, State
 from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.timeline.tables import Tables
 
 _MARKS = {
     State.HANG: ("HANG", "%23c8102e"),
@@ -30,18 +31,22 @@ _MARKS = {
 }
 
 
-def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequence[Strip] = ()) -> str:
-    """One HTML document. Without the snapshot there are no times and GPUs; `history` is what a companion saw before the capture."""
+def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequence[Strip] = (), tables: Tables | None = None) -> str:
+    """One HTML document.
+
+    Without the snapshot there are no times and GPUs; `history` is what a companion saw before the capture, `tables` those of the timeline.
+    """
     book = open_book(report, snapshot)
     sections = [
         ("cause", "Why" if report.findings else "Findings", findings.draw(book)),
         ("ranks", "Where everybody stands", matrix.draw(book)),
         ("time", "Over time", strips.draw(book, history)),
+        *([("phases", "The run so far", text)] if tables is not None and (text := phases.draw(tables)) else []),
         ("stacks", "Stacks, the fewest first", icicle.draw(book)),
         ("gaps", "What was not seen", missing.draw(report)),
         ("raw", "Raw facts", raw.draw(book)),
     ]
-    short = {"cause": "Why", "ranks": "Ranks", "time": "Time", "stacks": "Stacks", "gaps": "Not seen", "raw": "Raw facts"}
+    short = {"cause": "Why", "ranks": "Ranks", "time": "Time", "phases": "Phases", "stacks": "Stacks", "gaps": "Not seen", "raw": "Raw facts"}
     nav = "".join(f'<a href="#{key}">{short[key]}</a>' for key, _, _ in sections)
     body = "".join(f'<section id={key} aria-labelledby="h-{key}"><h2 id="h-{key}">{title}</h2>{text}</section>' for key, title, text in sections)
     word, colour = _MARKS[report.verdict.state]
