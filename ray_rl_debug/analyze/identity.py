@@ -16,6 +16,7 @@ from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState
 
 _ROLES = ("actor_rollout_ref", "actor_rollout", "actor", "critic", "ref", "rm", "rollout", "reward")
 _TITLE = re.compile(r"^ray::(?P<class>[^.\s(]+)?(?:\.(?P<method>[^\s(]+))?")
+_IO_WORKER = re.compile(r"^(?P<state>IDLE|RESTORE|SPILL|DELETE)_(?P<class>(?:Spill|Restore)Worker)$")
 _NAME_RANK = re.compile(r"^(?P<role>[A-Za-z][\w-]*)/(?P<rank>\d+)$")
 _VERL_NAME = re.compile(r"^(?P<prefix>.*?)(?P<class>WorkerDict|FusedWorker\w*|CheckpointEngineWorker)_(?P<group>\d+):(?P<local>\d+)$")
 _HEARTBEAT = re.compile(r"^(Worker-\d+)-heartbeat-")
@@ -46,12 +47,19 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split_title(title: str) -> tuple[str | None, str | None]:
-    """Class and running method of a Ray title: ``ray::WorkerDict.update`` → (``WorkerDict``, ``update``); ``ray::IDLE`` → (None, None)."""
+    """Class and running method of a Ray title.
+
+    ``ray::WorkerDict.update`` → (``WorkerDict``, ``update``); ``ray::IDLE`` → (None, None); Ray's workers for spilled objects
+    (``ray::RESTORE_RestoreWorker``, ``ray::IDLE_SpillWorker``) → (``RestoreWorker``, ``restore``), (``SpillWorker``, None).
+    """
     if not title.startswith("ray::"):
         return None, None
     found = _TITLE.match(title)
     if found is None or found["class"] in (None, "IDLE"):
         return None, None
+    io = _IO_WORKER.match(found["class"])
+    if io:
+        return io["class"], None if io["state"] == "IDLE" else io["state"].lower()
     return found["class"], found["method"]
 
 

@@ -15,10 +15,12 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.telling import SeenThread
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Who
 
@@ -35,8 +37,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Waits for objects on nodes whose store is full, or whose restore stands still."""
     if scene.view.ray is None:
         return
-    io_workers = [s for s in scene.view if "RestoreWorker" in s.process.title or "SpillWorker" in s.process.title]
-    stuck = [w for w in io_workers if w.motion is Motion.FROZEN and w.identity.method is not None and not w.is_idle]
+    io_workers = [s for s in scene.view if s.identity.class_name in ("RestoreWorker", "SpillWorker") and s.identity.method is not None]
+    stuck = [w for w in io_workers if w.motion is Motion.FROZEN and (not w.threads or _storage_thread(w) is not None)]
     full = [
         n
         for n in scene.view.ray.nodes
@@ -53,10 +55,28 @@ def detect(scene: Scene) -> Iterator[Found]:
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"{who[0].label} is stuck: {stuck[0].at()}" if stuck else f"the object store of {full[0].host} is full and {waits(len(victims))} for it",
+        _said(stuck, victims) if stuck else f"the object store of {full[0].host} is full and {waits(len(victims))} for it",
         who=who,
-        evidence=[*(stack_evidence(w) for w in stuck[:2]), *(stack_evidence(w) for w in victims[:2])],
-        remedy=["free references (del, ray.internal.free), raise object_store_memory, check the spill folder's disk and mount"],
+        evidence=[*(stack_evidence(w, thread=_storage_thread(w)) for w in stuck[:2]), *(stack_evidence(w) for w in victims[:2])],
+        remedy=[
+            *["check the disk or mount that holds the spilled objects: df, stat, dmesg on that node"] * bool(stuck),
+            "free references (del, ray.internal.free), raise object_store_memory",
+        ],
         phase=victims[0].phase if victims else None,
     )
     yield Found(finding=finding, explains=frozenset([*(w.key for w in stuck), *(v.key for v in victims)]))
+
+
+def _storage_thread(one: Seen) -> SeenThread | None:
+    """The nameless thread in which an I/O worker reads or writes spilled objects; the main thread of it always looks idle."""
+    return next((t for t in one.threads if any(f.file.endswith("ray/_private/external_storage.py") for f in t.frames)), None)
+
+
+def _said(stuck: Sequence[Seen], victims: Sequence[Seen]) -> str:
+    one = stuck[0]
+    thread = _storage_thread(one)
+    call = kernel_call(thread.kernel) if thread is not None else None
+    doing = "reading" if one.identity.class_name == "RestoreWorker" else "writing"
+    at = f" in {call}" if call else ""
+    more = f" (and {len(stuck) - 1} more)" if len(stuck) > 1 else ""
+    return f"{one.where()} is stuck{at} {doing} spilled objects{more}; {waits(len(victims))} for objects"

@@ -17,11 +17,12 @@ Not this when
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.analyze.phase import phase_of_name
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding
 from ray_rl_debug.report import Cause, Certainty, Evidence, Who
+from ray_rl_debug.snapshot import TaskHistory
 
 ID = "RRD206"
 NAME = "zero training steps"
@@ -30,6 +31,12 @@ CAUSE = Cause.ZERO_STEPS
 
 _DRIVES = re.compile(r"(^|\.)(fit|train|run|main)$")
 _WORK = frozenset({"rollout", "reward", "logprob", "values", "advantage", "update"})
+
+
+def _own(history: Iterable[TaskHistory]) -> list[str]:
+    """Names of the job's calls, without constructors and without ours."""
+    names = sorted({h.name for h in history})
+    return [n for n in names if not n.endswith(".__init__") and not n.startswith("RayRlDebug")][:8]
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -52,7 +59,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         Certainty.LIKELY,
         f"{name} ended without an error and without a single training step",
         who=[one.who() if one is not None else Who(label=label, task=name)],
-        evidence=[Evidence(kind="task", where="Ray's task events", text=f"finished: {', '.join(sorted({h.name for h in ray.history})[:8])}")],
+        evidence=[Evidence(kind="task", where="Ray's task events", text=f"finished: {', '.join(_own(ray.history))}")],
         remedy=[
             "check the number of steps: an empty dataset, total_training_steps=0, a resumed checkpoint that is already at the end",
             "look in the log for an exception that cleanup code swallowed",

@@ -248,6 +248,23 @@ def test_a_ring_leads_back_and_the_way_into_it_is_drawn() -> None:
     assert "back to scorer" in page.text
 
 
+def test_victims_without_a_known_way_are_drawn_at_once() -> None:
+    finding = Finding(
+        id="RRD107",
+        name="rank died",
+        cause=Cause.RANK_DIED,
+        certainty=Certainty.POSSIBLE,
+        summary="s",
+        root=True,
+        who=(Who(label="actor/3"),),
+        victims=tuple(Who(label=f"actor/{i}", node="n1", pid=i + 1) for i in range(3)),
+    )
+    html = render(Report(verdict=Verdict(state=State.UNKNOWN, summary="x", certainty=Certainty.POSSIBLE), findings=(finding,)))
+    assert ">actor/0-2</text>" in html
+    assert ">3 processes only wait</text>" in html
+    assert ">actor/3   ← suspect</text>" in html
+
+
 def test_a_long_chain_is_folded_in_the_middle() -> None:
     people = [Who(label=f"actor_{chr(97 + i % 26)}{i}", node="n1", pid=i + 1) for i in range(60)]
     chain = tuple(Link(waiter=a, target=b, why="ray.get", evidence="", certainty=Certainty.LIKELY) for a, b in pairwise(people))
