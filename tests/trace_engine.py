@@ -166,3 +166,15 @@ class TraceEngine:
         if reply.HasField("fatal_error"):
             raise RuntimeError(reply.fatal_error)
         return reply
+
+
+def assert_same(engine: TraceEngine, read: Any) -> None:
+    """The engine holds every slice, instant and counter of a trace that `traces.read_back` read, with its times, and complains about nothing."""
+    assert engine.errors() == []
+    rows = engine.query("select name, to_realtime(ts) as ts, dur from slice")
+    wanted = [(s.name, s.start_ns, -1 if s.end_ns is None else s.end_ns - s.start_ns) for s in read.slices]
+    assert sorted((r["name"], r["ts"], r["dur"]) for r in rows) == sorted(wanted + [(i.name, i.start_ns, 0) for i in read.instants])
+    counts = engine.query("select to_realtime(ts) as ts, value from counter")
+    assert sorted((r["ts"], r["value"]) for r in counts) == sorted((at, value) for _, at, value in read.counts)
+    rows = engine.query("select name, count(*) as n from track where id in (select track_id from slice) group by name")
+    assert {r["name"] for r in rows} == {t[-1] for t in {s.track for s in (*read.slices, *read.instants)}}

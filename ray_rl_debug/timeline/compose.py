@@ -24,7 +24,7 @@ from ray_rl_debug.timeline.chrome import ChromeWriter
 from ray_rl_debug.timeline.clocks import align
 from ray_rl_debug.timeline.facts import drivers_of, events_of_snapshots, pings_of, stuck_since
 from ray_rl_debug.timeline.layout import Layout, build_layout
-from ray_rl_debug.timeline.model import Source, wall_clock
+from ray_rl_debug.timeline.model import CLUSTER, Batch, Held, Instant, Source, Track, wall_clock
 from ray_rl_debug.timeline.perfetto import PerfettoWriter
 from ray_rl_debug.timeline.sources.ray_owners import Owners, ToReference
 from ray_rl_debug.timeline.sources.ray_tasks import last_progress_ns, narrow, queue_times, ray_task_source
@@ -114,10 +114,18 @@ def _sources(
     sources: list[Source] = []
     if events is not None:
         sources.append(ray_task_source(events, layout, owners))
+        if not views:
+            sources.append(_last_seen(events))
     if views:
         sources.append(snapshot_source(views, reports, layout, stuck_since(events, layout, owners)))
     sources += [make(layout) for make in inputs.others]
     return sources
+
+
+def _last_seen(events: TaskEvents) -> Source:
+    """Open slices reach to the trace's last moment: that is when somebody looked."""
+    seen = Instant(int(events.read_time_s * 1e9), "task events read", "snapshot")
+    return Held("moment of the reading", [Batch(Track((CLUSTER, "snapshots"), kind="instant"), [seen])])
 
 
 def _node_clocks(pings: Mapping[str, Sequence[NodeClock]], layout: Layout) -> ToReference:

@@ -13,7 +13,7 @@ from ray_rl_debug.timeline.model import CLUSTER, Track, wall_clock
 
 _FIRST = ("verdict", "snapshots", "steps", "waiting tasks", "driver")
 """Rows of the cluster and roles of a node that are shown before the others."""
-_ROWS = ("state", "phase", "tasks", "collectives", "stack (sampled)", "sessions", "submits")
+_ROWS = ("state", "phase", "tasks", "collectives", "phase (sampled)", "stack (sampled)", "sessions", "submits")
 """Rows of one process, in the order they are read in."""
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from trace_engine import NoEngine, TraceEngine, engine_folder
-from traces import written
+from trace_engine import NoEngine, TraceEngine, assert_same, engine_folder
+from traces import read_back, written
 
 from ray_rl_debug.timeline.chrome import ChromeWriter
+from ray_rl_debug.timeline.compose import make_timeline
+from ray_rl_debug.timeline.load import load as load_files
 from ray_rl_debug.timeline.model import Batch, Count, Frame, Instant, Span, Track
 
 pytestmark = pytest.mark.integration
 
+DATA = Path(__file__).parent.parent / "data" / "timeline"
 S = 1_000_000_000
 T0 = 1_790_000_000 * S
 STACK = (Frame("main", "a.py", 1), Frame("f", "b.py", 2))
@@ -138,3 +142,9 @@ def test_chrome_form_arrives(load: Load) -> None:
     ]
     assert engine.value("select count(*) from slice where dur = -1") == 2
     assert engine.value("select count(*) from flow") == 120
+
+
+def test_recorded_files_of_ray_verl_and_areal_arrive_exactly(load: Load, tmp_path: Path) -> None:
+    path = tmp_path / "run.pftrace.gz"
+    make_timeline(load_files([DATA]), path)
+    assert_same(load(path.read_bytes()), read_back(gzip.decompress(path.read_bytes())))

@@ -71,6 +71,8 @@ def test_stacks_are_runs_of_one_place_with_the_full_stack(tmp_path: Path) -> Non
     waits = [s for s in read.slices if s.track[-2:] == ("Trainer/0", "stack (sampled)")]
     assert [(s.start_ns, s.end_ns) for s in waits] == [(198 * S, 200 * S)]
     assert waits[0].stack[-1] == "all_reduce torch/distributed/distributed_c10d.py:3200"
+    sampled = [(s.name, s.start_ns, s.end_ns) for s in read.slices if s.track[-2:] == ("Trainer/0", "phase (sampled)")]
+    assert sampled == [("reward", 198 * S, 200 * S)]
     busy = [(s.start_ns, s.stack[-1]) for s in read.slices if s.track[-2:] == ("Trainer/2", "stack (sampled)")]
     assert busy == [(198 * S, "normalize app/reward.py:9"), (199 * S, "normalize app/reward.py:10"), (200 * S, "normalize app/reward.py:9")]
 
@@ -118,6 +120,12 @@ def test_a_node_whose_clock_is_ahead_is_shifted_back_and_the_trace_says_how_far(
 def many(count: int) -> Held:
     spans = [Span(k * 1000, k * 1000 + 1 + k % 100, "x") for k in range(count)]
     return Held("many", [Batch(Track(("cluster", "n", "r", "p", "tasks")), [*spans, Span(5, None, "open"), Span(7, 8, "arrow", flows_in=(1,))])])
+
+
+def test_task_events_alone_reach_to_the_moment_they_were_read(tmp_path: Path) -> None:
+    running = TaskEvent(task_id="t", name="Trainer.reward", kind="ACTOR_TASK", actor_id="a", node_id=NODE_ID, pid=1, times_ns={"RUNNING": 150 * S})
+    read = made(Inputs(events=TaskEvents(read_time_s=500.0, events=(running,))), tmp_path / "t.pftrace")
+    assert [(i.name, i.start_ns) for i in read.instants if i.track == ("cluster", "snapshots")] == [("task events read", 500 * S)]
 
 
 def test_beyond_the_cap_the_shortest_go_and_the_trace_says_how_many(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ _BASE = re.compile(r'"baseTimeNanoseconds"\s*:\s*(\d+)')
 _HOST = re.compile(r'"host_name"\s*:\s*"([^"]{1,200})"')
 _RANK = re.compile(r'"distributedInfo"\s*:\s*\{.{0,200}?"rank"\s*:\s*(\d+)', re.DOTALL)
 _NAMED = re.compile(r"^(?P<host>.+)_(?P<pid>\d+)\.(\d+\.)?pt\.trace\.json")
+_PID = re.compile(r'"pid"\s*:\s*(\d+)')
+MAX_DEVICES = 255
+"""Events of a GPU have its index in ``pid``."""
 _RANK_IN_NAME = re.compile(r"rank[_-]?(\d+)")
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
 _LEFT_OUT = ("python_function", "Trace", "overhead")
@@ -41,7 +44,7 @@ class KinetoSource(TraceFile):
         host, named, rank, in_name = _HOST.search(head), _NAMED.search(path.name), _RANK.search(head), _RANK_IN_NAME.search(path.name)
         self._host = host[1] if host else named["host"] if named else None
         self._rank = int(rank[1]) if rank else int(in_name[1]) if in_name else None
-        self._pid = int(named["pid"]) if named else None
+        self._pid = int(named["pid"]) if named else next((n for m in _PID.finditer(head) if (n := int(m[1])) > MAX_DEVICES), None)
         self._place: Place | None = None
         self._rows: dict[tuple[object, object], str] = {}
         self._labels: dict[tuple[object, object], str] = {}
@@ -82,7 +85,7 @@ class KinetoSource(TraceFile):
                 self._left_out += 1
                 continue
             start = self._base_ns + round(at * 1000)
-            place = self._where(pid)
+            place = self._where()
             row = self._row(pid, tid, category)
             args = tuple(a for a in plain_args(event.get("args"), limit=8) if a[0] not in ("Ev Idx", "Record function id"))
             if kind == "i":
@@ -101,11 +104,10 @@ class KinetoSource(TraceFile):
         if op is not None and span.category in ("user_annotation", "kernel", "gpu_user_annotation") and len(self._collectives) < MAX_ENDS:
             self._collectives.append((span.start_ns, span.end_ns, f"{span.category} {op}"))
 
-    def _where(self, pid: Any) -> Place:
+    def _where(self) -> Place:
         if self._place is None:
             label = f"rank {self._rank}" if self._rank is not None else f"profiled {self.name}"
-            own = self._pid if self._pid is not None else pid if isinstance(pid, int) and pid > 255 else None
-            self._place = self._layout.process(self._host, own, role="profiler", label=label)
+            self._place = self._layout.process(self._host, self._pid, role="profiler", label=label)
         return self._place
 
     def _row(self, pid: object, tid: object, category: str) -> str:

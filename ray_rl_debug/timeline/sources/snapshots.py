@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.telling import stack_frames
 from ray_rl_debug.analyze.view import Seen, View, describe_place
 from ray_rl_debug.report import Finding, Report, State, Who
 from ray_rl_debug.snapshot import Node, Snapshot
-from ray_rl_debug.timeline.layout import Layout
+from ray_rl_debug.timeline.layout import Layout, Place
 from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Count, Frame, Held, Instant, SharedEnd, Span, Track, wall_clock
 from ray_rl_debug.timeline.sources.flight import flight_batches, flight_ends
 
@@ -102,6 +102,7 @@ def _process_counters(seen: Seen, path: tuple[str, ...], clock: str) -> Iterator
 def _stacks(views: Sequence[View], layout: Layout) -> Iterator[Batch]:
     """Per process one slice for every run of samples in which its telling thread stood at one place; the full stack is on the slice."""
     moments: dict[tuple[str, int], list[tuple[int, str, Args, tuple[Frame, ...]]]] = defaultdict(list)
+    phases: dict[Place, list[tuple[int, int, str]]] = defaultdict(list)
     for view in views:
         for seen in view:
             if seen.process.kind not in SAMPLED_KINDS:
@@ -109,6 +110,10 @@ def _stacks(views: Sequence[View], layout: Layout) -> Iterator[Batch]:
             place = layout.process(seen.node.name, seen.process.pid)
             yield from _process_counters(seen, place.path, place.clock)
             moments[(seen.node.name, seen.process.pid)] += _samples(seen)
+            if seen.phase is not None:
+                phases[place].append((_ns(seen.node.started_time_s), _ns(seen.node.started_time_s + seen.node.window_s), seen.phase))
+    for place, seen_in in phases.items():
+        yield Batch(Track((*place.path, "phase (sampled)"), place.clock, origin="samples of py-spy"), _phases(seen_in))
     for key, found in moments.items():
         place = layout.process(*key)
         spans: list[Span] = []
@@ -122,6 +127,18 @@ def _stacks(views: Sequence[View], layout: Layout) -> Iterator[Batch]:
             spans.append(Span(at, at + MIN_SLICE_NS, name, "stack", args, stack=frames))
         if spans:
             yield Batch(Track((*place.path, "stack (sampled)"), place.clock, origin="samples of py-spy"), spans)
+
+
+def _phases(found: Sequence[tuple[int, int, str]]) -> list[Span]:
+    """One slice for every run of captures that saw the process in one phase."""
+    spans: list[Span] = []
+    for start, end, phase in sorted(found):
+        last = spans[-1] if spans else None
+        if last is not None and last.end_ns is not None and last.name == phase and start - last.end_ns <= MAX_BRIDGE_NS:
+            spans[-1] = Span(last.start_ns, max(end, last.end_ns), phase, "phase")
+        else:
+            spans.append(Span(start, end, phase, "phase"))
+    return spans
 
 
 def _samples(seen: Seen) -> Iterator[tuple[int, str, Args, tuple[Frame, ...]]]:
