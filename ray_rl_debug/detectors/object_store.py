@@ -48,7 +48,9 @@ def detect(scene: Scene) -> Iterator[Found]:
     putting = [s for s in scene.view if s.telling and any(f.function.endswith("put_object") for f in s.telling.frames) and s.motion is Motion.FROZEN]
     if not stuck and not (full and (waiters or putting)):
         return
-    who = [w.who() for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]
+    who = [w.who(thread=_thread_id(w)) for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]
+        Who(label=f"object store of {n.host}", node=n.host) for n in full
+    ]
     victims = waiters or putting
     finding = make_finding(
         ID,
@@ -70,6 +72,11 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _storage_thread(one: Seen) -> SeenThread | None:
     """The nameless thread in which an I/O worker reads or writes spilled objects; the main thread of it always looks idle."""
     return next((t for t in one.threads if any(f.file.endswith("ray/_private/external_storage.py") for f in t.frames)), None)
+
+
+def _thread_id(one: Seen) -> str | None:
+    thread = _storage_thread(one)
+    return str(thread.tid) if thread is not None and thread.tid is not None else None
 
 
 def _said(stuck: Sequence[Seen], victims: Sequence[Seen]) -> str:

@@ -78,13 +78,25 @@ class Book(msgspec.Struct, frozen=True):
             return told
         node, one = found
         for thread in one.samples[-1].threads:
-            if thread.name == who.thread:
+            if who.thread in (thread.name, str(thread.tid)):
                 return who.thread, tuple(line_of(f) for f in frames_of(node, thread.stack))
         return told
 
     def awaits(self, who: Who) -> list[AwaitClass]:
         """Coroutines of a process, where they were read."""
         return [a for a in self.report.awaits if who.pid is not None and (a.node, a.pid) == (who.node, who.pid)]
+
+    def doing(self, who: Who) -> str | None:
+        """What a process does; one whose threads are idle may have coroutines that wait."""
+        process = self.process(who)
+        if process is None:
+            return None
+        waits = [a for a in self.awaits(who) if not a.is_at_rest] if self.group(process) == "idle" else []
+        if not waits:
+            return process.doing
+        most = max(waits, key=lambda a: a.count)
+        goal = f" for {most.awaited}" if most.awaited else ""
+        return f"{most.count:,} asyncio {'tasks wait' if most.count > 1 else 'task waits'}{goal}"
 
     def is_accused(self, who: Who) -> bool:
         return (who.node, who.pid) in self.accused if who.pid is not None else who.label in self.labels

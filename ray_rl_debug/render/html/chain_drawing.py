@@ -105,9 +105,8 @@ def _waiter(who: Who, peers: Counter[str | None], book: Book, accused: bool) -> 
 
 
 def _below(who: Who, book: Book) -> Sequence[str]:
-    known = book.process(who)
     place = " · ".join(x for x in (who.node, f"pid {who.pid}" if who.pid is not None else None) if x)
-    doing = known.doing if known is not None else None
+    doing = book.doing(who)
     return [x for x in (place, clip(doing, 200) if doing else None) if x]
 
 

@@ -86,7 +86,11 @@ def _card(who: Who, book: Book, *, is_open: bool) -> str:
     waits = _awaits(book.awaits(who))
     if process is not None and not lines and who.pid is not None:
         lines = "<p class=none>Its stack was not read.</p>"
-    body = facts(_facts(who, process)) + (folded(f"stack{_of(thread)}, innermost first", lines, is_open=is_open) if lines else "") + waits
+    body = (
+        facts(_facts(who, process, book.doing(who)))
+        + (folded(f"stack{_of(thread)}, innermost first", lines, is_open=is_open) if lines else "")
+        + waits
+    )
     return f"<div class=card><p class=title>{name(who.label)}</p>{body}</div>"
 
 
@@ -94,10 +98,10 @@ def _of(thread: str | None) -> str:
     return f" of thread {name(thread, 80)}" if thread and thread != "MainThread" else ""
 
 
-def _facts(who: Who, process: ProcessSummary | None) -> Iterable[tuple[str, str | None]]:
+def _facts(who: Who, process: ProcessSummary | None, doing: str | None) -> Iterable[tuple[str, str | None]]:
     task = who.task if who.task and "." in who.task else ".".join(x for x in (who.class_, who.task) if x)
     other = process is not None and who.thread is not None and process.thread is not None and process.thread != who.thread
-    yield "main thread" if other else "does", esc(process.doing, 400) if process is not None and process.doing else None
+    yield "main thread" if other else "does", esc(doing, 400) if doing else None
     yield "where", " · ".join(x for x in (name(who.node, 80) if who.node else None, f"pid {who.pid}" if who.pid is not None else None) if x)
     yield "actor", name(who.actor) if who.actor and who.actor != who.label else None
     yield "call", name(task) if task and task != who.label else None
@@ -116,12 +120,12 @@ def _awaits(waits: Sequence[AwaitClass]) -> str:
     for item in waits[:MAX_AWAITS]:
         goal = f" for <b>{name(item.awaited, 200)}</b>" if item.awaited else ""
         tasks = f"<p class=note>{name(', '.join(item.tasks), 400)}</p>" if item.tasks else ""
-        steps = "".join(f"<li>{esc(step, 300)}</li>" for step in item.chain)
-        items.append(f"<li><b>{item.count:,}×</b> wait{'' if item.count > 1 else 's'}{goal}<ol class=steps>{steps}</ol>{tasks}</li>")
+        steps = stack(tuple(reversed(item.chain)))
+        items.append(f"<li><b>{item.count:,}×</b> wait{'' if item.count > 1 else 's'}{goal}{steps}{tasks}</li>")
     if not items:
         return ""
     more = f"<li>{count(len(waits) - MAX_AWAITS, 'more group')} in the raw facts</li>" if len(waits) > MAX_AWAITS else ""
-    head = "<p class=sub>asyncio tasks, outermost coroutine first</p>"
+    head = "<p class=sub>asyncio tasks, innermost coroutine first</p>"
     return f"<div class=awaits>{head}<ul class=plain>{''.join(items)}{more}</ul></div>"
 
 
