@@ -44,7 +44,7 @@ class Class(msgspec.Struct, frozen=True, kw_only=True):
         if first.stable is False or self.end is not None:
             return _MOVES
         kind = first.awaited.kind if first.awaited else None
-        if serves(first) and not (first.awaited and (first.awaited.tasks or first.awaited.holders)):
+        if serves(first) and self.end is None and not (first.awaited and (first.awaited.tasks or first.awaited.holders)):
             return SERVES_RANK
         return {"sleep": _SLEEPS, "running": _RUNS, "ready": _RUNS}.get(kind or "", _WAITS)
 

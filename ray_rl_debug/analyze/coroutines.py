@@ -32,18 +32,18 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
     tasks: tuple[AsyncTask, ...]
     awaited: Awaited
+    at: str
+    """The line of own code: of the tasks themselves, or of those that wait for them (``wait_for`` makes a task of what it is given)."""
     behind: int
     """Other tasks that wait for these."""
+    is_at_rest: bool = False
+    """They wait for the next piece of work by design."""
     is_cycle: bool = False
     """They wait for each other."""
     is_lost: bool = False
     """Nobody is left in the process who could release what they want."""
     is_still: bool = True
     """No task of it moved between the two reads, and no data came for them."""
-
-    @property
-    def at(self) -> str:
-        return line_of(self.tasks[0])
 
 
 def own_frame(task: AsyncTask) -> AwaitFrame | None:
@@ -88,7 +88,7 @@ def find_ends(process: Process) -> tuple[End, ...]:
     for root in graph.roots:
         members = tuple(tasks[int(n[2:])] for n in root.nodes if n.startswith("t:"))
         if root.is_cycle and members and members[0].awaited is not None:
-            cycles.append(End(tasks=members, awaited=members[0].awaited, behind=_count(root.waiters), is_cycle=True))
+            cycles.append(End(tasks=members, awaited=members[0].awaited, at=line_of(members[0]), behind=_count(root.waiters), is_cycle=True))
         elif not root.is_cycle:
             behind[root.nodes[0]] = frozenset(w for w in root.waiters if w.startswith("t:"))
     found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
@@ -111,7 +111,7 @@ def rank(end: End) -> int:
     """How telling: what cannot end comes first, what waits for work by design last."""
     if end.is_cycle:
         return 0
-    if all(serves(t) for t in end.tasks):
+    if end.is_at_rest:
         return SERVES_RANK
     if end.awaited.kind in LOCKS:
         return 1 if end.is_lost else 2
@@ -151,24 +151,50 @@ def _lock_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -
         if direct and direct[0].awaited is not None:
             # whoever took it by a bare acquire() is not known: any other task of own code might be that one
             is_lost = sum(1 for t in all_waiting if own_frame(t) is not None) == own
-            yield End(tasks=_sorted(direct), awaited=direct[0].awaited, behind=len(all_waiting) - len(direct), is_lost=is_lost)
+            yield End(
+                tasks=_sorted(direct),
+                awaited=direct[0].awaited,
+                at=line_of(direct[0]),
+                behind=len(all_waiting) - len(direct),
+                is_at_rest=all(serves(t) for t in direct),
+                is_lost=is_lost,
+            )
 
 
 def _task_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -> Iterator[End]:
     """Tasks that wait for no other task, merged where they stand at one line for one kind of thing."""
     classes: dict[tuple[str, str, str | None, bool], list[AsyncTask]] = defaultdict(list)
+    owners = _owners(tasks)
     for task in tasks.values():
         awaited = task.awaited
         if awaited is None or awaited.kind not in STUCK or f"l:{awaited.address}" in behind or any(a in tasks for a in awaited.tasks):
             continue
         if awaited.kind in LOCKS and any(h in tasks for h in awaited.holders):
             continue
-        classes[(line_of(task), awaited.kind, awaited.detail, task.stable is False)].append(task)
-    for members in classes.values():
+        classes[(line_of(owners.get(task.address, task)), awaited.kind, awaited.detail, task.stable is False)].append(task)
+    for (at, *_), members in classes.items():
         waiters: frozenset[str] = frozenset().union(*(behind.get(f"t:{t.address}", frozenset()) for t in members))
         awaited = members[0].awaited
         if awaited is not None:
-            yield End(tasks=_sorted(members), awaited=awaited, behind=len(waiters))
+            rests = all(serves(owners.get(t.address, t)) for t in members)
+            yield End(tasks=_sorted(members), awaited=awaited, at=at, behind=len(waiters), is_at_rest=rests)
+
+
+def _owners(tasks: dict[int, AsyncTask]) -> dict[int, AsyncTask]:
+    """For tasks of library code alone: the nearest of own code that waits for them."""
+    waiters: dict[int, list[AsyncTask]] = defaultdict(list)
+    for task in tasks.values():
+        for other in task.awaited.tasks if task.awaited is not None else ():
+            waiters[other].append(task)
+    found = {}
+    for address, task in tasks.items():
+        at, seen = task, set[int]()
+        while own_frame(at) is None and waiters.get(at.address) and at.address not in seen:
+            seen.add(at.address)
+            at = waiters[at.address][0]
+        if at is not task and own_frame(at) is not None:
+            found[address] = at
+    return found
 
 
 def _sorted(tasks: Iterable[AsyncTask]) -> tuple[AsyncTask, ...]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, find_ends, line_of, own_frame, rank, serves
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion
@@ -139,9 +139,14 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         summary = (
             f"{one.where()} runs {one.identity.method or 'a call'}, but no thread of it works: a coroutine waits for something that does not come"
         )
+        polls = _polls(tasks)
+        if polls:
+            at, number = polls[0]
+            summary = f"{one.where()} runs {one.identity.method or 'a call'}; {number} of {len(tasks)} coroutines of it poll at {at} and get nowhere"
         certainty = certainty if one.threads else Certainty.POSSIBLE
         unread = "; its coroutines could not be read" if one.process.async_tasks is None else ""
-        evidence = [proc_evidence(one, f"event loop without work while Ray says a call runs{unread}"), *_pauses(one, tasks)]
+        evidence = [proc_evidence(one, f"event loop without work while Ray says a call runs{unread}")]
+        evidence += [Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} at {at}") for at, n in polls[:_SHOWN]]
     return make_finding(
         ID,
         NAME,
@@ -189,14 +194,15 @@ def _threads(one: Seen) -> list[Evidence]:
     return [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in pool[:_SHOWN]]
 
 
-def _pauses(one: Seen, tasks: tuple[AsyncTask, ...]) -> list[Evidence]:
-    """Sleeping coroutines of own code: a loop that polls is one of them."""
+def _polls(tasks: tuple[AsyncTask, ...]) -> list[tuple[str, int]]:
+    """Lines of own code where coroutines wait for a clock, most of them first: they look again and again for something."""
     lines: dict[str, int] = {}
     for task in tasks:
-        if task.awaited is not None and task.awaited.kind == "sleep" and own_frame(task) is not None:
+        awaited = task.awaited
+        timed = awaited is not None and (awaited.kind == "sleep" or (awaited.detail or "").startswith("wait_for"))
+        if timed and not serves(task):
             lines[line_of(task)] = lines.get(line_of(task), 0) + 1
-    ordered = sorted(lines.items(), key=lambda x: -x[1])
-    return [Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} sleep at {at}") for at, n in ordered[:_SHOWN]]
+    return sorted(lines.items(), key=lambda x: -x[1])
 
 
 def _remedy(ends: tuple[End, ...]) -> list[str]:

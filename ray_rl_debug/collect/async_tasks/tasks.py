@@ -141,6 +141,8 @@ class Interpreter:
             if state != _PENDING:
                 return None
             loop = self._memory.word(address + self._layout.future_loop)
+            if not (coroutine and name_at and loop):
+                raise BadRead("a task that is taken down")
         else:
             own = self._objects.attributes(address)
             if "_coro" not in own or ("_state" in own and self._objects.string(own["_state"]) != "PENDING"):
@@ -149,6 +151,8 @@ class Interpreter:
         if waiter and self._objects.type_name(waiter) == "NoneType":
             waiter = 0
         links, end = self.chains.follow(coroutine, marks)
+        if not links and not end:
+            return None  # its coroutine has returned; the task is about to end
         is_running = address in current or bool(links and links[0].is_running)
         if is_running:
             awaited = RUNNING
@@ -167,10 +171,10 @@ class Interpreter:
         return Read(task=task, links=links, marks=marks, held=self._held(links))
 
     def is_unmoved(self, found: Read) -> bool:
-        """Does all that a task's description rests on stand there still?"""
+        """Does all that a task's description rests on stand there still? A freed task keeps its type, and has no references."""
         now = self._memory.now
         try:
-            return all(now(len(raw), address) == raw for address, raw in found.marks)
+            return any(now(4, found.task.address)) and all(now(len(raw), address) == raw for address, raw in found.marks)
         except BadRead:
             return False
 
@@ -179,10 +183,9 @@ class Interpreter:
             return self._objects.string(address)
         except BadRead:
             pass
-        try:
-            return f"Task-{self._objects.number(address)}"  # a number until somebody asks for the name
-        except BadRead:
-            return "?"
+        if not address:
+            return "?"  # a task type of the program's own
+        return f"Task-{self._objects.number(address)}"  # a number until somebody asks for the name
 
     def _thread(self, loop: int) -> int | None:
         """The native thread that runs a loop."""
