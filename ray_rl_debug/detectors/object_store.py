@@ -49,8 +49,6 @@ def detect(scene: Scene) -> Iterator[Found]:
     if not stuck and not (full and (waiters or putting)):
         return
     who = [w.who(thread=_thread_id(w)) for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]
-        Who(label=f"object store of {n.host}", node=n.host) for n in full
-    ]
     victims = waiters or putting
     finding = make_finding(
         ID,
