@@ -77,7 +77,8 @@ def _known(collect: CollectOptions, state: RayState) -> tuple[CollectOptions, tu
     mine = _of_this_machine(state)
     ips = {n.ip for n in mine.nodes}
     drivers = tuple(j.driver_pid for j in state.jobs if j.alive and j.driver_pid and j.driver_ip in ips and collect.job_id in (None, j.job_id))
-    known = msgspec.structs.replace(collect, driver_pids=drivers)
+    # a driver that does not get into Ray stands in no table yet
+    known = msgspec.structs.replace(collect, driver_pids=drivers if any(j.alive for j in state.jobs) else None)
     if len(mine.nodes) == 1:
         known = msgspec.structs.replace(known, node_id=mine.nodes[0].node_id, node_ip=mine.nodes[0].ip)
     before, _ = read_core_workers(mine, deadline_s=TABLES_S / 2)

@@ -82,6 +82,8 @@ _RENDEZVOUS = frozenset(
 )
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
 _DATALOADER = frozenset("_try_get_data _get_data _next_data".split())
+_RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
+"""Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
 
 _SYSCALLS = {  # x86-64 numbers
     0: "read", 1: "write", 7: "poll", 17: "pread", 18: "pwrite", 23: "select", 34: "pause", 35: "sleep", 42: "connect", 43: "accept",
@@ -209,6 +211,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.DATALOADER, n
         if f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream"):
             return Kind.CUDA, n
+        if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
+            return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
         if f.endswith("ray/_private/worker.py"):
             if n in ("get_objects", "get"):
                 return Kind.RAY_GET, "get"

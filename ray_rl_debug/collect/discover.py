@@ -11,6 +11,7 @@ import msgspec
 from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, Stat, list_pids, read_arguments, read_environment, read_stat, read_text
+from ray_rl_debug.collect.starting import find_starters, newest_session
 from ray_rl_debug.errors import NoClusterError, SeveralClustersError
 
 AGENT_CLASS = "RayRlDebugAgent"
@@ -76,14 +77,20 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
     """The processes of this node that `options` mean.
 
     Raises:
-        NoClusterError: no raylet runs here and no process was named.
+        NoClusterError: no raylet runs here, no program waits to get into Ray, and no process was named.
         SeveralClustersError: raylets of several clusters run here and none was chosen.
     """
     table = _Table(proc)
     ours = (_ours(table) if proc == PROC else set()) | set(options.skip_pids)
     if options.pids:
         return _named(table, options.pids, ours)
-    raylets = _raylets(table, options)
+    try:
+        raylets = _raylets(table, options)
+    except NoClusterError:
+        starting = _starting(table, ours) if options.gcs_address is None and options.raylet_pid is None else None
+        if starting is None:
+            raise
+        return starting
     found: dict[int, str] = {}
     for raylet in raylets:
         found[raylet] = "raylet"
@@ -104,7 +111,7 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
         if table.stats[pid].ppid == 1 and _orphan_of(pid, chosen, proc):
             found[pid] = "child"
     drivers, hidden = (options.driver_pids, 0) if options.driver_pids is not None else _drivers(table, raylets, ours)
-    for driver in drivers:
+    for driver in drivers or _parents(table, raylets):
         if driver in table.stats and driver not in ours:
             found[driver] = "driver" if found.get(driver) != "ray-worker" else "ray-worker"
             for pid in table.descendants(driver, but=_RAYLET):
@@ -123,6 +130,17 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
         node_ip=_argument(table, first, "--node_ip_address=") if first is not None else None,
         hidden=hidden,
     )
+
+
+def _starting(table: _Table, ours: set[int]) -> Discovery | None:
+    """Where no raylet runs: programs that start Ray or wait in ray.init, with the log folder of the latest session."""
+    daemons = {pid for pid in table.stats if _is_daemon(table, pid)}
+    starters = find_starters(table.stats, daemons | ours, table.proc)
+    if not starters:
+        return None
+    found = dict.fromkeys(starters, "driver") | {pid: "gcs" for pid in table.stats if _comm(table, pid) == "gcs_server"}
+    session = newest_session(starters, {pid: table.arguments(pid) for pid in starters}, table.proc)
+    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session)
 
 
 def _with_descendants(table: _Table, pids: set[int]) -> set[int]:
@@ -165,7 +183,9 @@ def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
         for child in table.descendants(pid):
             if child not in ours:
                 found.setdefault(child, "child")
-    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=None)
+    starters = find_starters({p: table.stats[p] for p in pids}, (), table.proc)
+    session = newest_session(starters, {p: table.arguments(p) for p in starters}, table.proc) if starters else None
+    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session)
 
 
 def _raylets(table: _Table, options: CollectOptions) -> list[int]:
@@ -255,6 +275,16 @@ def _drivers(table: _Table, raylets: list[int], ours: set[int]) -> tuple[list[in
         elif "/_raylet" in maps and _holds_session(pid, sessions, table.proc, maps):
             found.append(pid)
     return found, hidden
+
+
+def _parents(table: _Table, raylets: list[int]) -> list[int]:
+    """Drivers that started these raylets themselves: from then until they are in, no table and no log of theirs names them."""
+    parents = dict.fromkeys(table.stats[r].ppid for r in raylets)
+    return [p for p in parents if p in table.stats and _comm(table, p).startswith(("python", "pt_main")) and "ray.scripts" not in _title(table, p)]
+
+
+def _title(table: _Table, pid: int) -> str:
+    return " ".join(table.arguments(pid)[:6])
 
 
 def _holds_session(pid: int, sessions: set[str | None], proc: Path, maps: str) -> bool:

@@ -95,7 +95,7 @@ def collect_node(
         what, why = f"{options.samples - taken} of {options.samples} samples", "interrupted" if ended.is_set() else "no time was left"
         found_gaps.append(Gap(id=gaps.INTERRUPTED if ended.is_set() else gaps.WINDOW_SHORT, where=name, what=what, reason=why))
     nothing: dict[str, object] = {}
-    machine = guard.call("facts of the machine", lambda: _machine(proc), nothing)
+    machine = guard.call("facts of the machine", lambda: _machine(proc, discovery), nothing)
     return Node(
         name=name,
         node_id=options.node_id,
@@ -224,12 +224,21 @@ def _cgroup_memory(discovery: Discovery, proc: Path) -> CgroupMemory:
     return read_cgroup_memory(pid, proc) if pid is not None else CgroupMemory()
 
 
-def _machine(proc: Path) -> dict[str, object]:
+def _allowed_cpus(discovery: Discovery) -> int:
+    """CPUs of the raylet, or of the first process found: we may sit in a smaller step of our own."""
+    pid = discovery.raylet_pid or next((f.pid for f in discovery.found), 0)
+    try:
+        return len(os.sched_getaffinity(pid))
+    except OSError:
+        return len(os.sched_getaffinity(0))
+
+
+def _machine(proc: Path, discovery: Discovery) -> dict[str, object]:
     return {
         "boot_id": (read_text(proc / "sys/kernel/random/boot_id", 64) or "").strip() or None,
         "pid_namespace": os.readlink(proc / "self/ns/pid") if (proc / "self/ns/pid").is_symlink() else None,
         "cpu_count": os.cpu_count(),
-        "cpus_allowed": len(os.sched_getaffinity(0)),
+        "cpus_allowed": _allowed_cpus(discovery),
         "load1": os.getloadavg()[0],
         "memory_total_bytes": _meminfo(proc, "MemTotal"),
         "memory_available_bytes": _meminfo(proc, "MemAvailable"),
@@ -268,7 +277,7 @@ def _door_gaps(name: str, doors: Doors, count: int) -> list[Gap]:
         (doors.memory, gaps.MEMORY_REFUSED, "memory (environment now, ObjectRefs, asyncio tasks)"),
         (doors.environ, gaps.DESCRIPTORS_REFUSED, "environment, sockets and open files"),
     ):
-        if is_open is False:
+        if is_open is False and count:
             found.append(Gap(id=gap_id, where=name, what=f"{what} of {count} processes", reason=doors.setting or "refused", remedy=cure))
     return found
 
