@@ -265,7 +265,21 @@ def test_flight_recorder_entries_end_are_open_or_only_known_to_have_been_enqueue
     ]
     assert [(i.name, i.at_ns) for i in batches[1].items if isinstance(i, Instant)] == [("all_reduce #2", 2 * S)]
     assert batches[0].track.path == ("cluster", "unknown node", "collectives", "rank 2", "collectives default_pg")
-    assert [(e.event, e.at_ns) for e in source.shared_ends()] == [("0 0,1,2 all_reduce 1", 1_500 * MS)]
+    assert [(e.clock, e.event, e.at_ns) for e in source.shared_ends()] == [("wall:node of rank 2", "0 0,1,2 all_reduce 1", 1_500 * MS)]
+
+
+def test_flight_recorders_of_ranks_on_unknown_nodes_are_tied_by_their_collectives() -> None:
+    def record(rank: int, ahead_s: float) -> FlightRecord:
+        entries = tuple(
+            CollectiveEntry(group="0", seq=k, op="nccl:all_reduce", state="completed", created_time_s=k + ahead_s, completed_time_s=k + 0.5 + ahead_s)
+            for k in range(1, 5)
+        )
+        return FlightRecord(source=f"rank_{rank}", rank=rank, groups={"0": (0, 1)}, entries=entries)
+
+    source = flight_source("dumps", [record(0, 0.0), record(1, 12.5)], layout())
+    plan = make_plan([source], pings={}, accumulator=Accumulator())
+    assert {k: a.offset_ns // MS for k, a in plan.alignments.items() if k != "wall"} == {"wall:node of rank 0": 0, "wall:node of rank 1": -12_500}
+    assert plan.alignments["wall:node of rank 1"].describe() == "4 shared events with wall:node of rank 0, within 100 µs"
 
 
 # --- files and folders -----------------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord
 from ray_rl_debug.timeline.layout import Layout, Place
-from ray_rl_debug.timeline.model import Args, Batch, Frame, Held, Instant, Item, SharedEnd, Span, Track
+from ray_rl_debug.timeline.model import Args, Batch, Frame, Held, Instant, Item, SharedEnd, Span, Track, wall_clock
 
 ORIGIN = "Flight Recorder"
 ENDS_TOGETHER = ("all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "reducescatter", "all_to_all", "alltoall", "barrier")
@@ -26,9 +28,10 @@ def flight_source(name: str, records: Sequence[FlightRecord], layout: Layout) ->
 
 
 def place_of(record: FlightRecord, layout: Layout) -> Place:
-    """Where the record's process stands; by its pid, else by its rank alone."""
+    """Where the record's process stands; by its pid, else by its rank alone, with a clock of its own: ranks may be on different nodes."""
     label = f"rank {record.rank}" if record.rank is not None else "rank unknown"
-    return layout.process(None, record.pid, role="collectives", label=label)
+    place = layout.process(None, record.pid, role="collectives", label=label)
+    return place if place.node is not None else msgspec.structs.replace(place, clock=wall_clock(f"node of {label}"))
 
 
 def flight_batches(record: FlightRecord, place: Place) -> Iterator[Batch]:
