@@ -37,7 +37,7 @@ _CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT (JSON),
 _REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry says.
 
 \b
-Exit codes: 0 the run ended, 1 a hang was told, 2 wrong usage, 130 interrupted.
+Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage, 130 interrupted.
 """
 
 

@@ -90,7 +90,7 @@ class Companion:
         self._had_job_at: float | None = None
         self._told_trouble: str | None = None
         self.hung = False
-        """Were people told of a hang?"""
+        """Is there a hang that people were told of and that has not ended?"""
 
     def run(self, stop: threading.Event) -> None:
         """Until there is nothing more to watch. Raises what the first contact with the cluster raises."""
@@ -124,6 +124,7 @@ class Companion:
             for event in watch.take(beats[job], self._wall()):
                 self._say(f"job {job}: {event.text}")
                 if event.kind == "recovered":
+                    self.hung = any(w.alarmed for w in self._jobs.values())
                     self._tell_recovered(job, last)
                 if self._telemetry is not None:
                     self._telemetry.event(job, event)

@@ -18,7 +18,9 @@ def main() -> None:
     shared = {"num_cpus": 2, "object_store_memory": 80 << 20}
     cluster = Cluster(initialize_head=True, head_node_args={**shared, "include_dashboard": "dashboard" in more, "temp_dir": temp})
     nodes = [cluster.head_node, *(cluster.add_node(**shared) for _ in range(int(count) - 1))]
-    print(json.dumps({"address": cluster.address, "raylets": [n.all_processes["raylet"][0].process.pid for n in nodes]}), flush=True)
+    raylets = [n.all_processes["raylet"][0].process.pid for n in nodes]
+    dashboard = cluster.head_node.address_info.get("webui_url") if "dashboard" in more else None
+    print(json.dumps({"address": cluster.address, "raylets": raylets, "dashboard": dashboard}), flush=True)
     sys.stdin.read()
     cluster.shutdown()
 

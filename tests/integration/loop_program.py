@@ -1,7 +1,7 @@
 """An RL loop in miniature on a cluster that runs: ``loop_program.py ADDRESS FOLDER RANKS STEP_S [hang=STEP] [irregular=SEED] [cpus=N]``.
 
 Ranks work, score with a tool and update; each step is logged. From step ``hang`` on rank 1 waits for a tool that never answers: FOLDER/hung then
-holds its pid. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well. Without these it ends when standard input closes.
+holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well. Without these it ends when standard input closes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PolicyTrainer:
         return step
 
     def compute_reward(self, step: int) -> float:
-        if step == self.hang and self.rank == 1:
+        if self.rank == 1 and (step == self.hang or (self.folder / "hang_now").exists()):
             return self.ask_tool()
         time.sleep(0.05)
         return 1.0
@@ -46,6 +46,7 @@ class PolicyTrainer:
             threading.Thread(target=self._answer, args=(other,), daemon=True).start()
             (self.folder / "hung").write_text(json.dumps({"pid": os.getpid(), "time_s": time.time()}))
             connection.recv(10)
+        (self.folder / "hang_now").unlink(missing_ok=True)
         return 0.5
 
     def _answer(self, other: socket.socket) -> None:
