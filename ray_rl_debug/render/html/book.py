@@ -86,12 +86,16 @@ class Book(msgspec.Struct, frozen=True):
         """Coroutines of a process, where they were read."""
         return [a for a in self.report.awaits if who.pid is not None and (a.node, a.pid) == (who.node, who.pid)]
 
+    def is_idle(self, who: Who) -> bool:
+        process = self.process(who)
+        return process is not None and self.group(process) == "idle"
+
     def doing(self, who: Who) -> str | None:
         """What a process does; one whose threads are idle may have coroutines that wait."""
         process = self.process(who)
         if process is None:
             return None
-        waits = [a for a in self.awaits(who) if not a.is_at_rest] if self.group(process) == "idle" else []
+        waits = [a for a in self.awaits(who) if not a.is_at_rest] if self.is_idle(who) else []
         if not waits:
             return process.doing
         most = max(waits, key=lambda a: a.count)

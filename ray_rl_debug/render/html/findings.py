@@ -86,11 +86,9 @@ def _card(who: Who, book: Book, *, is_open: bool) -> str:
     waits = _awaits(book.awaits(who))
     if process is not None and not lines and who.pid is not None:
         lines = "<p class=none>Its stack was not read.</p>"
-    body = (
-        facts(_facts(who, process, book.doing(who)))
-        + (folded(f"stack{_of(thread)}, innermost first", lines, is_open=is_open) if lines else "")
-        + waits
-    )
+    telling = is_open and not (waits and book.is_idle(who))
+    folds = folded(f"stack{_of(thread)}, innermost first", lines, is_open=telling) if lines else ""
+    body = facts(_facts(who, process, book.doing(who))) + (waits + folds if waits else folds)
     return f"<div class=card><p class=title>{name(who.label)}</p>{body}</div>"
 
 
