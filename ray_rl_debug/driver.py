@@ -6,6 +6,7 @@ it connects to a stopped raylet. The command keeps its output clean, its deadlin
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
@@ -17,9 +18,12 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.driver_messages import Ask, Connect, Ended, Gather, Halt, Message, Order, Release, Timed, pack, read_message
+from ray_rl_debug.driver_messages import Ask, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, Timed, pack, read_message
 from ray_rl_debug.gathering import Gathering
 from ray_rl_debug.roster import Roster, describe
+
+LEAVE_S = 5.0
+"""For removing our agents and disconnecting."""
 
 
 class _Orders:
@@ -41,8 +45,11 @@ class _Orders:
                 os._exit(1)  # the command is gone
             if isinstance(order, Halt):
                 self.stop.set()
-            else:
-                self._queue.put(order)
+                continue
+            self._queue.put(order)
+            if isinstance(order, Leave):
+                self.stop.set()  # whatever is still under way has nobody who waits for it
+                return  # the command may go: we leave by ourselves
 
 
 def main() -> None:
@@ -61,21 +68,22 @@ def main() -> None:
     orders = _Orders(source.read)
     import ray  # while the command still reads the tables
 
+    leaving: list[Callable[[], object]] = [ray.shutdown]
     first = orders.take()
     if isinstance(first, Connect):
         try:
             roster = _connect(ray, first, send)
-            try:
-                _serve(roster, orders, send)
-            finally:
-                roster.leave()
+            leaving.append(roster.leave)
+            _serve(roster, orders, send)
         except Exception as e:  # noqa: BLE001 told to the command, which has other ways
-            send(Ended(describe(e), is_gone=True))
-    leaving = threading.Thread(target=ray.shutdown, daemon=True)
-    leaving.start()
-    leaving.join(5)
+            with contextlib.suppress(OSError):
+                send(Ended(describe(e), is_gone=True))
+    # Ray may wait for a raylet or a GCS that does not answer.
+    end = threading.Thread(target=lambda: [step() for step in leaving[::-1]], daemon=True)
+    end.start()
+    end.join(LEAVE_S)
     sys.stderr.flush()
-    os._exit(0)  # Ray's own exit may wait for a raylet that does not answer
+    os._exit(0)  # Ray's own exit would wait again
 
 
 def _serve(roster: Roster, orders: _Orders, send: Callable[[Message], None]) -> None:

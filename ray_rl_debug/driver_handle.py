@@ -18,8 +18,8 @@ import msgspec
 from ray_rl_debug.driver_messages import Ask, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-LEAVE_S = 1.5
-"""For the driver to remove its agents and leave the cluster, before it is killed."""
+LEAVE_S = 8.0
+"""For the driver to remove its agents and leave the cluster, before it is killed. It bounds itself to less."""
 
 
 class Driver:
@@ -53,21 +53,27 @@ class Driver:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End the child: kindly when all went well, at once otherwise."""
-        if self._child is not None:
-            if kind is None:
-                self.leave()
-            try:
-                self._child.wait(LEAVE_S if kind is None else 0.0)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait(5)
-            self._ears.join(1)
-            for pipe in (self._child.stdin, self._child.stdout):
-                with contextlib.suppress(OSError):  # what was still to be written has no reader any more
-                    if pipe is not None:
-                        pipe.close()
-        self._errors.close()
+        """End the child: kindly when all went well, at once otherwise. Nobody waits for it: a reader wants the report."""
+        if self._child is None:
+            self._errors.close()
+            return
+        if kind is None:
+            self.leave()
+        else:
+            self._child.kill()
+        threading.Thread(target=self._see_off, args=(self._child,), daemon=True).start()
+
+    def _see_off(self, child: subprocess.Popen[bytes]) -> None:
+        try:
+            child.wait(LEAVE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait(5)
+        self._ears.join(1)
+        for pipe in (child.stdin, child.stdout, self._errors):
+            with contextlib.suppress(OSError):  # what was still to be written has no reader any more
+                if pipe is not None:
+                    pipe.close()
 
     def connect(self, address: str, namespace: str, *, use_token: bool) -> None:
         """Which cluster; once, later calls do nothing. A child that is already dead is heard as `Ended`."""
