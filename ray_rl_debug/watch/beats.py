@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -51,6 +51,8 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     vanished: int = 0
     step: int | None = None
     gpus_work: bool | None = None
+    alone: tuple[tuple[str, str], ...] = ()
+    """Roles of three ranks or more of which one works and all others rest, and who it is."""
 
 
 class Census:
@@ -86,6 +88,8 @@ class Census:
                 counts.working += seen.works
                 if seen.method is not None:
                     counts.calls.add((seen.role, seen.method))
+                if seen.known.kind == "ray-worker":
+                    counts.members.setdefault(seen.role, []).append(seen)
         return {job: c.beat(at_s, gpus_work) for job, c in found.items()}
 
     def job_of(self, seen: Seen) -> str | None:
@@ -166,6 +170,7 @@ class _Counts:
         self.moved: set[tuple[str, str | None]] = set()
         self.rhythm: set[str] = set()
         self.calls: set[tuple[str, str]] = set()
+        self.members: dict[str, list[Seen]] = {}
         self.working = self.processes = self.appeared = self.vanished = 0
         self.step: int | None = None
 
@@ -181,7 +186,14 @@ class _Counts:
             vanished=self.vanished,
             step=self.step,
             gpus_work=gpus_work,
+            alone=tuple(self._alone()),
         )
+
+    def _alone(self) -> Iterator[tuple[str, str]]:
+        for role, members in self.members.items():
+            working = [m for m in members if m.works]
+            if len(members) >= 3 and len(working) == 1 and role != "spare":
+                yield role, f"(process {working[0].known.pid} on {working[0].node})"
 
 
 def _role(kind: str, title: str) -> tuple[str, str | None]:

@@ -8,6 +8,7 @@ from ray_rl_debug.watch.act import KEPT_BYTES, KEPT_LOOKS, Look, spared
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.decide import Decision, Progress
 from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.laggard import Laggards
 from ray_rl_debug.watch.learn import Limits
 
 REST_S = 8.0
@@ -26,6 +27,7 @@ class JobWatch:
         self.job = job
         self.history = history
         self.progress = Progress(limits, history.load(), interval_s=interval_s)
+        self._laggards = Laggards()
         self.decision = Decision()
         self.alarmed: str | None = self._open_verdict()
         """Key of the verdict that people were told and that still holds."""
@@ -45,8 +47,9 @@ class JobWatch:
             self.alarmed = self.alarmed_at = self.last_look = None
         self.decision = self.progress.feed(beat)
         self.progress.is_hung = self.alarmed is not None
-        if self.decision.slow is not None:
-            said.append(self._event(now_s, "slow", self.decision.slow))
+        for slow in (self.decision.slow, self._laggards.feed(beat)):
+            if slow is not None:
+                said.append(self._event(now_s, "slow", slow))
         if beat.at_s - self._saved_at >= PROGRESS_EVERY_S:
             self._saved_at = beat.at_s
             self._keep_progress(beat, now_s)

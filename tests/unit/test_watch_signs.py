@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.watch.beats import Census
+from ray_rl_debug.watch.laggard import Laggards
 from ray_rl_debug.watch.signals import GpuSign, Known, NodeReading, Sign, SignReader, find_step
 
 PROGRAM = """
@@ -184,3 +185,23 @@ def test_restarted_process_with_the_same_pid_is_new() -> None:
     again = Known(pid=1, born=2, kind="ray-worker", ppid=1, title="ray::Trainer", job_id="01000000")
     beat = census.beats({"n": reading(known_now=(again,))}, 2.0, ["01000000"])["01000000"]
     assert (beat.appeared, beat.vanished) == (1, 1)
+
+
+def test_rank_that_is_always_last_is_told_once() -> None:
+    census, laggards = Census(), Laggards()
+    all_known = tuple(known(pid) for pid in (1, 2, 3, 4))
+    census.beats({"n": reading(known_now=all_known)}, 0.0, ["01000000"])
+    said = []
+    for number in range(100):
+        slow = 3 if number % 10 else 2
+        signs = (Sign(pid, "S", 0.6 if pid == slow else 0.0, 9.0) for pid in (1, 2, 3, 4))
+        said.append(laggards.feed(census.beats({"n": reading(*signs)}, 2.0 * number, ["01000000"])["01000000"]))
+    assert [s for s in said if s] == ["Trainer (process 3 on n) is last: it alone worked in 27 of 30 readings in which its peers rested"]
+
+
+def test_ranks_that_take_turns_are_no_laggards() -> None:
+    census, laggards = Census(), Laggards()
+    census.beats({"n": reading(known_now=tuple(known(pid) for pid in (0, 1, 2, 3)))}, 0.0, ["01000000"])
+    for number in range(200):
+        signs = (Sign(pid, "S", 0.6 if pid == number % 4 else 0.0, 9.0) for pid in (0, 1, 2, 3))
+        assert laggards.feed(census.beats({"n": reading(*signs)}, 2.0 * number, ["01000000"])["01000000"]) is None
