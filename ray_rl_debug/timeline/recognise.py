@@ -41,7 +41,7 @@ def recognise(path: Path, head: str) -> Callable[[Layout], Source] | None:
 
 def _json(path: Path, head: str, start: str) -> Callable[[Layout], Source] | None:
     line = start[:_HEAD_LINE].split("\n", 1)[0]
-    if '"traceEvents"' in head or '"baseTimeNanoseconds"' in head:
+    if any(word in head for word in ('"traceEvents"', '"baseTimeNanoseconds"', '"deviceProperties"')):
         return lambda layout: KinetoSource(path, layout)
     if ('"entries"' in head and ('"pg_config"' in head or '"pg_status"' in head)) or '"comm_lib_version"' in head or '"nccl_version"' in head:
         return _flight(path)

@@ -67,6 +67,12 @@ def test_gzip_data_that_ends_too_early(tmp_path: Path) -> None:
     assert "cut off" in said[0]
 
 
+def test_what_stands_before_the_events_may_be_long(tmp_path: Path, chunks: int) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(json.dumps({"groups": [list(range(1000))] * 100, "traceEvents": EVENTS}, indent=1))
+    assert read(path) == (EVENTS, [])
+
+
 def test_entries_that_are_no_events(tmp_path: Path, chunks: int) -> None:
     path = tmp_path / "t.json"
     path.write_text('[1, {"a": 1}, null, "x"]')

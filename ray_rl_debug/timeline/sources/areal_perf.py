@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _BARRIER_AT_END = re.compile(r"(^|[._])update_weights_from_distributed$")
 _SUBMIT = "batch_task_dispatcher.continously_submit"
 _WAIT = "workflow_executor.prepare_batch"
 MAX_ENDS = 10_000
+_phase = lru_cache(4096)(phase_of_name)
 
 
 class ArealPerfSource(TraceFile):
@@ -117,7 +119,7 @@ class ArealPerfSource(TraceFile):
     def _span(self, name: str, category: str, start: int, end: int, args: Args) -> Span:
         step = next((v for k, v in args if k == "global_step"), None)
         is_step = isinstance(step, int) and not isinstance(step, bool)
-        return Span(start, end, name, category, args, phase_of_name(name), step if is_step and isinstance(step, int) else None)
+        return Span(start, end, name, category, args, _phase(name), step if is_step and isinstance(step, int) else None)
 
     def _note(self, pid: int, name: str, end_us: float, span: Span) -> None:
         """What ties this clock to others."""

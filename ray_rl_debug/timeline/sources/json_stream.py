@@ -13,7 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-CHUNK_CHARS = 1 << 20
+import msgspec
+
+CHUNK_CHARS = 1 << 18
+MAX_HEAD_CHARS = 32 << 20
+"""What may stand before the events of a profiler's trace: members of all process groups, thousands of ranks each."""
 MAX_OBJECT_CHARS = 32 << 20
 """One event longer than this is no event."""
 
@@ -57,6 +61,9 @@ def read_head(path: Path, chars: int = 1 << 16) -> str:
 def _objects(f: IO[str], trouble: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     buffer = f.read(CHUNK_CHARS)
     at = _begin(buffer)
+    while at is None and len(buffer) < MAX_HEAD_CHARS and not _is_lines(buffer) and (more := f.read(CHUNK_CHARS)):
+        buffer += more
+        at = _begin(buffer)
     if at is None:
         yield from _lines(buffer, f, trouble)
         return
@@ -100,6 +107,12 @@ def _begin(head: str) -> int | None:
     return found.end() if found else None
 
 
+def _is_lines(head: str) -> bool:
+    """Does the first line hold a whole object?"""
+    first = head.lstrip("\ufeff \t\r\n").split("\n", 1)[0]
+    return isinstance(_decoded(first), dict)
+
+
 def _lines(buffer: str, f: IO[str], trouble: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     bad = used = 0
     last_bad = False
@@ -114,10 +127,7 @@ def _lines(buffer: str, f: IO[str], trouble: Callable[[str], None]) -> Iterator[
         for line in lines:
             if not line.strip():
                 continue
-            try:
-                value = json.loads(line)
-            except ValueError:
-                value = None
+            value = _decoded(line)
             last_bad = not isinstance(value, dict)
             if isinstance(value, dict):
                 used += 1
@@ -132,6 +142,18 @@ def _lines(buffer: str, f: IO[str], trouble: Callable[[str], None]) -> Iterator[
         trouble(f"the last line is cut off; the {used:,} before it were used")
     elif bad:
         trouble(f"{bad:,} of {bad + used:,} lines are damaged; the others were used")
+
+
+def _decoded(line: str) -> object:
+    """One line; None when it is damaged. Python's own decoder is slower but takes NaN, which some tools write."""
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError):
+        pass
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
 
 
 def as_number(value: object) -> float | None:

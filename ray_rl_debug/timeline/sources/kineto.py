@@ -28,7 +28,7 @@ _RANK_IN_NAME = re.compile(r"rank[_-]?(\d+)")
 _STEP = re.compile(r"^ProfilerStep#(\d+)$")
 _LEFT_OUT = ("python_function", "Trace", "overhead")
 """Python frames of the profiler are ten times as many as everything else; its own marks tell nothing."""
-_HEAD_CHARS = 1 << 20
+_HEAD_CHARS = 8 << 20
 _TAIL_BYTES = 1 << 16
 MAX_ENDS = 20_000
 

@@ -10,8 +10,8 @@ from ray_rl_debug import gaps
 from ray_rl_debug.snapshot import Gap
 from ray_rl_debug.timeline.model import Batch, Clock, Item, SharedEnd, Track
 
-BATCH_ITEMS = 4_000
-MAX_HELD = 20_000
+BATCH_ITEMS = 2_000
+MAX_HELD = 8_000
 """Items of all rows of one file that are held at once."""
 
 
