@@ -28,7 +28,10 @@ KINDS = (
 ).split()
 LOOKS = ((3, 1.0), (2, 0.5), (4, 1.5))
 """Samples and seconds between two of them, of each look at a run."""
-START_S = 120
+
+
+class NotStarted(Exception):
+    """The program ended before it came to its steady state."""
 
 
 class Row(NamedTuple):
@@ -62,7 +65,8 @@ def running(kind: str) -> Iterator[dict[str, Any]]:
         assert child.stdout is not None
         try:
             line = next((text for text in child.stdout if text.startswith("{")), None)
-            assert line is not None, f"{kind}: {(Path(folder) / 'errors').read_text()[-2000:]}"
+            if line is None:
+                raise NotStarted(f"{kind}: {(Path(folder) / 'errors').read_text()[-2000:]}")
             yield json.loads(line)
         finally:
             child.stdin.close()
@@ -90,8 +94,15 @@ def look(kind: str, announced: dict[str, Any], number: int, keep: Path | None = 
 
 
 def looks(kind: str, count: int = len(LOOKS), keep: Path | None = None) -> list[Row]:
-    with running(kind) as announced:
-        return [look(kind, announced, number, keep) for number in range(count)]
+    """So many snapshots of one run; a machine under load may be too slow to start Ray, so there is a second try."""
+    for attempt in (1, 2):
+        try:
+            with running(kind) as announced:
+                return [look(kind, announced, number, keep) for number in range(count)]
+        except NotStarted:
+            if attempt == 2:
+                raise
+    raise AssertionError
 
 
 def main() -> int:
@@ -99,7 +110,12 @@ def main() -> int:
     keep = Path(arguments.pop(0)[7:]) if arguments and arguments[0].startswith("--keep=") else None
     rows: list[Row] = []
     for kind in arguments or KINDS:
-        for row in looks(kind, keep=keep):
+        try:
+            found = looks(kind, keep=keep)
+        except NotStarted as e:
+            print(f"{kind:24} not started: {str(e).splitlines()[-1][:150]}", flush=True)
+            continue
+        for row in found:
             rows.append(row)
             print(f"{row.kind:24} {row.look}  {row.state:9} {row.seconds:5.1f} s  {row.accused or '-':30}  {row.summary[:110]}", flush=True)
     loud = [row for row in rows if not row.is_quiet]
