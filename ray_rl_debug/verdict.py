@@ -55,7 +55,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     if not seen:
         return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
     blind = [g for g in all_gaps if g.id in _BLINDING]
-    if moving:
+    standing = [s for s in seen if s.identity.method is not None and s.motion is Motion.UNKNOWN]
+    if moving and (scene.view.has_stacks or not standing):
         summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
@@ -72,4 +73,6 @@ def _has_work(scene: Scene) -> bool:
     ray = scene.view.ray
     if ray is None:
         return False
-    return any(w.running_task_ids for w in ray.core_workers if w.kind != "DRIVER") or any(g.state == "PENDING" for g in ray.placement_groups)
+    if any(g.state == "PENDING" for g in ray.placement_groups) or any(a.state == "PENDING_CREATION" for a in ray.actors):
+        return True
+    return any(w.running_task_ids for w in ray.core_workers if w.kind != "DRIVER")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
@@ -29,42 +30,58 @@ CAUSE = Cause.RAY_PENDING
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that Ray could not place: placement groups, tasks, actors."""
     for root in scene.graph.roots:
-        node = root.nodes[0]
-        if root.is_cycle:
-            continue
-        group = scene.placement_group(node)
-        actor = scene.actor(node)
-        if group is not None:
-            wanted = _total(group.bundles)
-            what = f"placement group {group.name or group.placement_group_id[:12]} is {group.state}"
-        elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
-            wanted = actor.resources
-            what = f"actor {actor.name or actor.class_name} is {actor.state}"
-        elif node.startswith("task:"):
-            task = next((t for t in scene.view.ray.tasks if node == f"task:{t.task_id}"), None) if scene.view.ray else None
-            wanted = task.resources if task else {}
-            what = f"task {task.name} is {task.state}" if task else "a task was not started"
-        else:
-            continue
-        short, certainty = _shortage(scene, wanted)
-        finding = make_finding(
-            ID,
-            NAME,
-            CAUSE,
-            certainty,
-            f"{what}: {short}",
-            who=[scene.who(node)],
-            evidence=[
-                Evidence(kind="task", where="Ray's tables", text=f"{what}; asks for {_text(wanted) or 'unknown resources'}"),
-                Evidence(kind="task", where="Ray's nodes", text=f"the cluster has {_text(_cluster(scene))}"),
-            ],
-            remedy=[
-                "ask for less, or add nodes: ray status shows what is asked and what is there",
-                "look for leftover actors that hold the resources",
-            ],
-            phase="init",
-        )
-        yield Found(finding=finding, explains=frozenset(root.nodes))
+        if not root.is_cycle:
+            yield from _found(scene, root.nodes[0], is_awaited=True)
+    if not scene.view.has_stacks and not any(one.motion is Motion.MOVING for one in scene.view):
+        for node in _pending(scene):
+            yield from _found(scene, node, is_awaited=False)
+
+
+def _pending(scene: Scene) -> Iterator[str]:
+    """Without stacks nobody can be seen to wait: what cannot be placed while nothing moves is told all the same."""
+    known = {n for root in scene.graph.roots for n in root.nodes}
+    ray = scene.view.ray
+    groups = [f"pg:{g.placement_group_id}" for g in ray.placement_groups if g.state == "PENDING"] if ray else []
+    actors = [f"actor:{a.actor_id}" for a in ray.actors if a.state == "PENDING_CREATION"] if ray else []
+    yield from (node for node in (*groups, *actors) if node not in known)
+
+
+def _found(scene: Scene, node: str, *, is_awaited: bool) -> Iterator[Found]:
+    group = scene.placement_group(node)
+    actor = scene.actor(node)
+    if group is not None:
+        wanted = _total(group.bundles)
+        what = f"placement group {group.name or group.placement_group_id[:12]} is {group.state}"
+    elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
+        wanted = actor.resources
+        what = f"actor {actor.name or actor.class_name} is {actor.state}"
+    elif node.startswith("task:"):
+        task = next((t for t in scene.view.ray.tasks if node == f"task:{t.task_id}"), None) if scene.view.ray else None
+        wanted = task.resources if task else {}
+        what = f"task {task.name} is {task.state}" if task else "a task was not started"
+    else:
+        return
+    short, certainty = _shortage(scene, wanted)
+    if not is_awaited:
+        certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else Certainty.POSSIBLE
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        certainty,
+        f"{what}: {short}",
+        who=[scene.who(node)],
+        evidence=[
+            Evidence(kind="task", where="Ray's tables", text=f"{what}; asks for {_text(wanted) or 'unknown resources'}"),
+            Evidence(kind="task", where="Ray's nodes", text=f"the cluster has {_text(_cluster(scene))}"),
+        ],
+        remedy=[
+            "ask for less, or add nodes: ray status shows what is asked and what is there",
+            "look for leftover actors that hold the resources",
+        ],
+        phase="init",
+    )
+    yield Found(finding=finding, explains=frozenset([node]))
 
 
 def _total(bundles: tuple[dict[str, float], ...]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from scenes import IDLE, Stacks, actor, core, process, ray_state, snapshot, task
 
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, Report, State
-from ray_rl_debug.snapshot import Gpu, OwnedTask, Process, RayTask, Snapshot, TaskHistory
+from ray_rl_debug.snapshot import Gpu, OwnedTask, Process, RayNode, RayPlacementGroup, RayTask, Snapshot, TaskHistory
 
 METHOD = "Trainer.update_policy"
 DRIVER = 1
@@ -69,3 +69,33 @@ def test_when_most_run_or_cards_may_be_at_work_nobody_is_singled_out() -> None:
 def test_a_dead_actor_of_their_class_is_waited_for() -> None:
     report = diagnose(run(0.01, 0.01, 0.01, dead=True))
     assert [(cause, sure) for cause, sure, _ in accused(report)] == [(Cause.RANK_DIED, Certainty.LIKELY)]
+
+
+def pending(cpus: float, *, done: int = 0) -> Snapshot:
+    """The same run with a placement group that waits for `cpus` in a cluster of eight."""
+    taken = run(0.01, 0.01)
+    assert taken.ray is not None
+    ray = msgspec.structs.replace(
+        taken.ray,
+        nodes=(RayNode(node_id="n", ip="10.0.0.1", host="node1", alive=True, resources={"CPU": 8.0}),),
+        placement_groups=(RayPlacementGroup(placement_group_id="ab" * 18, state="PENDING", name="pool", bundles=({"CPU": cpus},)),),
+        core_workers=tuple(msgspec.structs.replace(w, executed_tasks=7 + done) for w in taken.ray.core_workers),
+    )
+    return msgspec.structs.replace(taken, ray=ray)
+
+
+def test_a_group_that_never_fits_is_told_although_nobody_is_seen_to_wait() -> None:
+    assert [(cause, sure) for cause, sure, _ in accused(diagnose(pending(9)))] == [(Cause.RAY_PENDING, Certainty.LIKELY)]
+    assert [(cause, sure) for cause, sure, _ in accused(diagnose(pending(4)))] == [(Cause.RAY_PENDING, Certainty.POSSIBLE)]
+
+
+def test_a_group_that_waits_while_calls_end_is_no_finding() -> None:
+    assert accused(diagnose(pending(9, done=3))) == []
+
+
+def test_one_that_ends_calls_does_not_make_the_others_healthy() -> None:
+    taken = run(0.01, 0.01)
+    assert taken.ray is not None
+    first, *rest = taken.ray.core_workers
+    ray = msgspec.structs.replace(taken.ray, core_workers=(msgspec.structs.replace(first, executed_tasks=9), *rest))
+    assert diagnose(msgspec.structs.replace(taken, ray=ray)).verdict.state is State.UNKNOWN
