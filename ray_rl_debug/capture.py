@@ -105,6 +105,10 @@ class Capture:
         here = find_raylets_by_node()
         others = pids_of_others(job, state, before)
         seats, self._looked = choose_seats(alive, here, self._names, others, probe_s=min(2.0, self._call_s))
+        for node in alive:
+            if node.node_id in self._looked and node.node_id in driver.seated:  # somebody of ours is there already, whatever its raylet does
+                del self._looked[node.node_id]
+                seats.append(Seat(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ())))
         drivers = tuple((j.driver_ip, j.driver_pid) for j in state.jobs if j.alive and j.driver_pid and j.driver_ip and job in (None, j.job_id))
         collect = msgspec.structs.replace(
             self._options.collect,

@@ -75,6 +75,11 @@ class Driver:
                 if pipe is not None:
                     pipe.close()
 
+    @property
+    def seated(self) -> frozenset[str]:
+        """Ids of nodes where somebody of ours is already, who needs nothing of the node's raylet."""
+        return frozenset()
+
     def connect(self, address: str, namespace: str, *, use_token: bool) -> None:
         """Which cluster; once, later calls do nothing. A child that is already dead is heard as `Ended`."""
         if not self._is_connected:

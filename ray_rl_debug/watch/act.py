@@ -112,8 +112,8 @@ def _save_report(folder: Path, report: Report, snapshot: Snapshot) -> str | None
     return None
 
 
-def keep_trace(look: Look, progress: Callable[[str], None]) -> None:
-    """The timeline beside the report; its failure costs nothing else."""
+def keep_trace(look: Look, history: History, progress: Callable[[str], None]) -> None:
+    """The timeline of this look and the ones before, beside the report; its failure costs nothing else."""
     if look.folder is None:
         return
     from ray_rl_debug.timeline.live import save_beside

@@ -35,6 +35,8 @@ ROLL_SOON_S = 3.0
 """and this often while a process is unknown, a driver has ended or a node is silent."""
 NO_JOB_S = 20.0
 """Without any job for so long, after one was there, the watch is over."""
+FIRST_S = 40.0
+"""For the first word of any node."""
 LEAVE_S = 20.0
 GOLDEN = 0.618034
 """Its multiples fill the interval from 0 to 1 evenly."""
@@ -85,8 +87,10 @@ class Companion:
         self._drivers: tuple[int, ...] = ()
         self._actor_jobs: dict[tuple[str, int], str] = {}
         self._silent: dict[str, str] = {}
+        self._began = clock()
         self._rolled_at = float("-inf")
-        self._placed_nodes: frozenset[str] = frozenset()
+        self._names: dict[str, str] = {}
+        """Of the nodes that live, by id."""
         self._had_job_at: float | None = None
         self._told_trouble: str | None = None
         self.hung = False
@@ -117,7 +121,11 @@ class Companion:
         except RayRlDebugError as e:
             readings, lost = {}, {"cluster": str(e)}
         self._note_silence(lost)
+        self._silent = {n: w for n, w in self._silent.items() if n not in readings}
         now = self._clock()
+        if not readings and not self._census.seen and now - self._began < FIRST_S:
+            self._show(now, 0)
+            return  # nobody has been seen yet: silence would say nothing
         beats = self._census.beats(readings, now, self._jobs)
         for job, watch in list(self._jobs.items()):
             last = watch.last_look
@@ -154,7 +162,7 @@ class Companion:
             self.hung = True
             self._tell(watch, event.age_s or 0.0)
         if look.is_hang:
-            keep_trace(look, lambda text: None)
+            keep_trace(look, watch.history, lambda text: None)
         watch.prune()
         if self._options.stop_job and self._end_driver is not None and watch.is_confirmed(look, self._clock()):
             said = self._end_driver(watch.job)
@@ -191,6 +199,11 @@ class Companion:
             return
         self._take_jobs(roll, first=first)
         names = _node_names(roll)
+        for gone in self._names.keys() - names.keys():
+            count = self._census.forget_node(self._names[gone])
+            self._silent.pop(self._names[gone], None)
+            self._note(f"node {self._names[gone]} has left the cluster, and {count} processes with it")
+        self._names = names
         if roll.actors is not None:
             self._actor_jobs = {(names[a.node_id], a.pid): a.job_id for a in roll.actors if a.pid and a.node_id in names}
         watched = {j.job_id for j in roll.jobs if j.job_id in self._jobs}
@@ -199,15 +212,11 @@ class Companion:
             (name, j.driver_pid): j.job_id for j in roll.jobs if j.job_id in watched and j.driver_pid for name in of_ip.get(j.driver_ip or "", ())
         }
         self._census.jobs = {**self._actor_jobs, **drivers}
-        alive = frozenset(n.node_id for n in roll.nodes if n.alive)
-        if first or alive != self._placed_nodes or self._silent:
-            for node, why in self._crew.refresh().items():
-                if self._silent.get(node) != why:
-                    self._trouble(f"{node} cannot be watched: {why}")
-                self._silent[node] = why
-            if first or alive >= self._placed_nodes:
-                self._silent = {n: w for n, w in self._silent.items() if first}
-            self._placed_nodes = alive
+        try:
+            lost = self._crew.refresh()
+        except RayRlDebugError as e:
+            lost = {"cluster": str(e)}
+        self._note_silence(lost)
 
     def _take_jobs(self, roll: RollCall, *, first: bool) -> None:
         wanted = choose_job(self._options.job_id, roll.jobs) if first or self._options.job_id in {j.job_id for j in roll.jobs} else None
@@ -241,10 +250,13 @@ class Companion:
     def _note_silence(self, lost: Mapping[str, str]) -> None:
         for node, why in lost.items():
             if node not in self._silent:
-                self._trouble(f"{node} is silent: {why}")
                 self._silent[node] = why
-                for watch in self._jobs.values():
-                    watch.note(self._wall(), "node", f"{node} is silent: {why}")
+                self._note(f"node {node} is silent: {why}")
+
+    def _note(self, text: str) -> None:
+        self._say(text)
+        for watch in self._jobs.values():
+            watch.note(self._wall(), "node", text)
 
     def _is_over(self) -> bool:
         if self._options.exit_once_hung and self.hung:

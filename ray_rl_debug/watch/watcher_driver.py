@@ -37,6 +37,10 @@ class WatcherDriver(Driver):
     def pid(self) -> int | None:
         return self._cold.pid if self._cold is not None else None
 
+    @property
+    def seated(self) -> frozenset[str]:
+        return frozenset(self._server.nodes)
+
     def __enter__(self) -> WatcherDriver:
         return self
 

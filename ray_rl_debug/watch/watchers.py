@@ -1,14 +1,16 @@
-"""A crew of watchers: processes of ours that Ray starts once and that then cost next to nothing.
+"""A crew of watchers: processes of ours that are started once and then cost next to nothing.
 
-Ray's agents are needed for some seconds only, to start a watcher on each node. Where no watcher can be (no way back over the network), the
-agents stay and do its work.
+On this machine we start them ourselves. Elsewhere Ray's agents do, which are needed for some seconds only; where a watcher cannot be (no way back
+over the network), the agents stay and do its work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -21,6 +23,7 @@ from ray_rl_debug.watch.crew import AgentCrew
 from ray_rl_debug.watch.node_watch import WatchOrder
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.signals import NodeReading
+from ray_rl_debug.watch.spawn import own_code, start
 from ray_rl_debug.watch.watcher import WatcherOrder
 from ray_rl_debug.watch.watcher_driver import WatcherDriver
 from ray_rl_debug.watch.wire import EndDriver, Ended, PySpy, Read, Reading
@@ -30,6 +33,9 @@ SPAWN_S = 15.0
 CONNECT_S = 8.0
 """From the start of a watcher to its first word."""
 READ_S = 1.5
+TRIES = 2
+"""Watchers that did not come, before an agent takes their place."""
+AGAIN_S = 15.0
 SILENT_TIMES = 3
 """Readings that a connected watcher may miss before it counts as silent: its node is busy."""
 
@@ -44,6 +50,7 @@ class WatcherCrew:
         keeper: str,
         *,
         host: str,
+        here: Callable[[], Mapping[str, int]] = find_raylets_by_node,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._options = options
@@ -51,22 +58,31 @@ class WatcherCrew:
         """Names and addresses of the nodes that live, by node id."""
         self._keeper = keeper
         self._progress = progress
+        self._here = here
         self._server = WatcherServer(host)
         self._agents: AgentCrew | None = None
-        self._failed: dict[str, int] = {}
+        self._placing: threading.Thread | None = None
+        self._placed_at = float("-inf")
+        self._started_at: dict[str, float] = {}
+        self._failed: dict[str, tuple[int, str]] = {}
+        """By node id: how often no watcher came, and why not."""
         self._missed: dict[str, int] = {}
         self._told: set[str] = set()
+        self._known: set[str] = set()
+        """Nodes that were heard before."""
 
     def refresh(self) -> dict[str, str]:
         alive = self._nodes()
-        missing = {node: names for node, names in alive.items() if node not in self._server.nodes}
-        if not missing:
+        missing = {node: where for node, where in alive.items() if node not in self._server.nodes}
+        here = self._here() if missing else {}
+        self._start_here({node: where for node, where in missing.items() if node in here}, here)
+        far = {node: where for node, where in missing.items() if node not in here or self._failed.get(node, (0, ""))[0] >= TRIES}
+        if far and not self._is_placing() and time.monotonic() - self._placed_at > AGAIN_S:
+            self._placing = threading.Thread(target=self._place, args=(far,), daemon=True, name="place")
+            self._placing.start()
+        if not missing and not self._is_placing():
             self._drop_agents()
-            return {}
-        lost = self._spawn(missing)
-        if lost and any(self._failed.get(n, 0) >= 2 for n in missing):
-            return self._fall_back(lost)
-        return lost
+        return {alive[n][0]: why for n, (_, why) in self._failed.items() if n in missing and why and self._agents is None}
 
     def read(self, order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
         alive = self._nodes()
@@ -89,6 +105,8 @@ class WatcherCrew:
             if isinstance(answer, Reading) and node in alive:
                 waiting.discard(node)
                 self._missed.pop(node, None)
+                self._failed.pop(node, None)
+                self._known.add(node)
                 readings[alive[node][0]] = _joined(readings.get(alive[node][0]), answer.reading)
             elif answer is None:
                 waiting.discard(node)
@@ -99,14 +117,13 @@ class WatcherCrew:
             if name in readings:
                 continue
             if node not in self._server.nodes:
-                lost[name] = "its watcher is gone"
+                if node in self._known or self._failed.get(node, (0, ""))[0] >= TRIES:
+                    lost.setdefault(name, self._failed.get(node, (0, ""))[1] or "its watcher is gone")
             elif self._missed.get(node, 0) >= SILENT_TIMES:
                 lost[name] = f"its watcher has not answered {self._missed[node]} times"
         return readings, {n: w for n, w in lost.items() if n not in readings}
 
     def gather(self, job_id: str | None) -> Snapshot:
-        import threading
-
         options = msgspec.structs.replace(self._options, job_id=job_id)
         with WatcherDriver(self._server) as driver:
             return Capture(options, self._progress, threading.Event()).run(driver)
@@ -126,30 +143,50 @@ class WatcherCrew:
         self._server.close()
         self._drop_agents()
 
-    def _spawn(self, missing: dict[str, tuple[str, str]]) -> dict[str, str]:
-        """Start watchers on these nodes and wait for their first word."""
-        order = WatcherOrder(host=self._server.host, port=self._server.port, token=self._server.token)
-        names = {name: node for node, (name, _) in missing.items()}
+    def _order(self) -> WatcherOrder:
+        return WatcherOrder(host=self._server.host, port=self._server.port, token=self._server.token)
+
+    def _is_placing(self) -> bool:
+        return self._placing is not None and self._placing.is_alive()
+
+    def _start_here(self, nodes: Mapping[str, tuple[str, str]], raylets: Mapping[str, int]) -> None:
+        now = time.monotonic()
+        for node, (_, ip) in nodes.items():
+            if now - self._started_at.get(node, float("-inf")) < CONNECT_S:
+                continue
+            self._started_at[node] = now
+            order = msgspec.structs.replace(self._order(), node_id=node, node_ip=ip, raylet_pid=raylets[node])
+            try:
+                start(order, own_code()[1])
+                self._failed[node] = (self._failed.get(node, (0, ""))[0] + 1, "")
+            except (OSError, subprocess.SubprocessError) as e:
+                self._failed[node] = (TRIES, f"no watcher: {e}")
+
+    def _place(self, missing: dict[str, tuple[str, str]]) -> None:
+        """Let agents start watchers on these nodes, and wait for their first word. Runs beside the watch."""
         lost: dict[str, str] = {}
-        with Agents(self._options, keeper=f"{self._keeper}-spawn") as agents:
-            lost.update(agents.start(deadline_s=SPAWN_S))
-            for answer in agents.ask(SPAWN, msgspec.msgpack.encode(msgspec.structs.replace(order, only=tuple(missing))), deadline_s=SPAWN_S):
-                if answer.data is None or answer.data:
-                    lost[answer.node] = answer.reason or (answer.data or b"").decode(errors="replace")
-            until = time.monotonic() + CONNECT_S
-            while time.monotonic() < until and not all(n in self._server.nodes or name in lost for n, (name, _) in missing.items()):
-                time.sleep(0.05)
-            with contextlib.suppress(RayRlDebugError):
-                agents.stop()
-        for name, node in names.items():
-            if node in self._server.nodes:
-                self._failed.pop(node, None)
-                lost.pop(name, None)
-            else:
-                self._failed[node] = self._failed.get(node, 0) + 1
-                lost.setdefault(name, "its watcher was started and cannot reach us")
+        payload = msgspec.msgpack.encode(msgspec.structs.replace(self._order(), only=tuple(missing)))
+        try:
+            with Agents(self._options, keeper=f"{self._keeper}-spawn") as agents:
+                lost.update(agents.start(deadline_s=SPAWN_S))
+                for answer in agents.ask(SPAWN, payload, deadline_s=SPAWN_S):
+                    if answer.data is None or answer.data:
+                        lost[answer.node] = answer.reason or (answer.data or b"").decode(errors="replace")
+                until = time.monotonic() + CONNECT_S
+                while time.monotonic() < until and not all(n in self._server.nodes or name in lost for n, (name, _) in missing.items()):
+                    time.sleep(0.05)
+                with contextlib.suppress(RayRlDebugError):
+                    agents.stop()
+        except RayRlDebugError as e:
+            lost = {name: str(e) for name, _ in missing.values()}
+        for node, (name, _) in missing.items():
+            if node not in self._server.nodes:
+                times = self._failed.get(node, (0, ""))[0] + 1
+                self._failed[node] = (times, lost.get(name, "its watcher was started and cannot reach us"))
         self._ship_pyspy()
-        return {name: why for name, why in lost.items() if name in names}
+        if any(times >= TRIES for n, (times, _) in self._failed.items() if n in missing):
+            self._fall_back()
+        self._placed_at = time.monotonic()
 
     def _ship_pyspy(self) -> None:
         needy = [n for n, hello in self._server.nodes.items() if not hello.has_pyspy and n not in self._told]
@@ -160,12 +197,12 @@ class WatcherCrew:
             for node in needy if packed else ():
                 self._server.send(node, PySpy(packed=packed))
 
-    def _fall_back(self, lost: dict[str, str]) -> dict[str, str]:
+    def _fall_back(self) -> None:
         """Agents do the work of watchers that cannot be."""
-        if self._agents is None:
-            self._agents = AgentCrew(self._options, self._keeper, self._progress)
-        still = self._agents.refresh()
-        return {name: still[name] for name in lost if name in still}
+        agents = self._agents or AgentCrew(self._options, self._keeper, self._progress)
+        with contextlib.suppress(RayRlDebugError):
+            agents.refresh()
+        self._agents = agents
 
     def _drop_agents(self) -> None:
         if self._agents is not None:
