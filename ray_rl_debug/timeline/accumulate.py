@@ -11,7 +11,9 @@ from ray_rl_debug.timeline.tables import IdleRow, PhaseRow, QueueRow, StalenessR
 MAX_CELLS = 1_000_000
 """Of (step, phase, rank): 1,000 ranks with 10 phases for 100 steps."""
 MAX_DURATIONS = 200_000
+"""Of one kind of rollout; of more, every second, fourth, ... one is kept for the percentiles."""
 MAX_INTERVALS = 20_000
+"""Of one rank; of more, the older half is left out, and the rank's time counts from there on."""
 IDLE_GPU_PERCENT = 5.0
 _PROGRESS_ROWS = ("tasks", "phase", "sessions")
 
@@ -25,6 +27,8 @@ class Accumulator:
         self._busy: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
         self._busy_since: dict[tuple[str, str], int] = {}
         self._durations: dict[str, list[int]] = defaultdict(list)
+        self._ended: dict[str, int] = defaultdict(int)
+        self._every: dict[str, int] = defaultdict(lambda: 1)
         self._unfinished: dict[str, int] = defaultdict(int)
         self._gpu: dict[tuple[str, str], list[tuple[str, int, float]]] = defaultdict(list)
         self._staleness: dict[int, tuple[float, float, str]] = {}
@@ -70,8 +74,12 @@ class Accumulator:
             self._unfinished[span.name] += 1
             return
         found = self._durations[span.name]
-        if len(found) < MAX_DURATIONS:
+        self._ended[span.name] += 1
+        if self._ended[span.name] % self._every[span.name] == 0:
             found.append(span.end_ns - span.start_ns)
+        if len(found) >= MAX_DURATIONS:
+            del found[::2]
+            self._every[span.name] *= 2
 
     def _add_staleness(self, span: Span) -> None:
         args = dict(span.args)
@@ -120,7 +128,8 @@ class Accumulator:
         for name in sorted(self._durations.keys() | self._unfinished.keys()):
             found = self._durations.get(name, [])
             p50, p99 = (percentile(found, 50) / 1e9, percentile(found, 99) / 1e9) if found else (None, None)
-            rows.append(TailRow(name, len(found), p50, p99, None if p50 is None or p99 is None else p99 - p50, self._unfinished.get(name, 0)))
+            tail = None if p50 is None or p99 is None else p99 - p50
+            rows.append(TailRow(name, self._ended.get(name, 0), p50, p99, tail, self._unfinished.get(name, 0)))
         return tuple(rows)
 
     def _idle_rows(self, now_ns: int, gpu_of_rank: Mapping[str, tuple[str, str]], to_reference: Callable[[str, int], int]) -> tuple[IdleRow, ...]:

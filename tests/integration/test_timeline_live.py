@@ -31,6 +31,8 @@ def test_a_stuck_run(tmp_path: Path) -> None:
         look_at_tables(document, read)
         saved = command("snapshot", "--address", c["address"], "--samples", "2", "--interval", "0.2", "-o", tmp_path / "hang")
         assert (tmp_path / "hang" / "run.pftrace").is_file(), saved.stderr
+        assert "phases by step" in (tmp_path / "hang" / "report.txt").read_text()
+        assert "Phases by step" in (tmp_path / "hang" / "report.html").read_text()
         again = command("timeline", tmp_path / "hang", "-o", tmp_path / "again.pftrace", "-q")
         assert again.returncode == 0, again.stderr
         assert len(read_back((tmp_path / "again.pftrace").read_bytes()).named(STUCK)) == RANKS * STEPS

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Batch, Instant, Span
+from ray_rl_debug.timeline.sources import ray_tasks
 from ray_rl_debug.timeline.sources.ray_owners import Owners
 from ray_rl_debug.timeline.sources.ray_tasks import flow_id, last_progress_ns, narrow, queue_times, ray_task_source
 from ray_rl_debug.timeline.sources.ray_timeline import RayTimelineSource
@@ -105,6 +107,15 @@ def test_owner_and_executor_on_nodes_whose_clocks_are_apart() -> None:
     assert (where[0].path[-2:], where[0].clock, where[1]) == (("driver (pid 1)", "submits"), f"wall:node {NODE[:8]}", 10 * S)
     unknown = Owners(events, {"01": (NODE, 1)})
     assert unknown.ended_ns(task) == 16 * S  # never before it began
+
+
+def test_beyond_the_cap_the_latest_and_the_unfinished_keep_their_arrows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_tasks, "MAX_ARROWS", 3)
+    calls = [call("open", "f", times(0, 1)), *(call(f"t{k}", "f", times(k, k + 1, k + 1.5)) for k in range(10, 20))]
+    made = ray_task_source(TaskEvents(read_time_s=99.0, events=(DRIVER, *calls)), Layout({}, {}, {}))
+    with_arrow = [dict(s.args)["task_id"] for s in row(list(made.batches()), "tasks", 100) if s.flows_in]
+    assert sorted(map(str, with_arrow)) == ["open", "t18", "t19"]
+    assert [g.what for g in made.gaps] == ["8 of 11 arrows"]
 
 
 def test_steps_end_with_the_weight_sync() -> None:

@@ -87,6 +87,15 @@ def test_rollout_tail_staleness_and_queues() -> None:
     assert found.since_progress_s is None  # nobody looked at the run: traces were read
 
 
+def test_of_very_many_rollouts_every_other_one_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accumulate, "MAX_DURATIONS", 100)
+    track = Track(("cluster", "n", "rollout", "rollout/0", "sessions"), kind="async")
+    (row,) = tables(Batch(track, [Span(0, k * S, "session", "session") for k in range(1, 10_001)])).rollout
+    assert row.count == 10_000
+    assert row.p50_s == pytest.approx(5_000, rel=0.03)
+    assert row.p99_s == pytest.approx(9_900, rel=0.03)
+
+
 def test_of_very_long_runs_the_oldest_steps_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accumulate, "MAX_CELLS", 10)
     found = tables(*(phases(f"actor/{r}", *((s, s + 1, "update", s) for s in range(8))) for r in range(4)))

@@ -40,7 +40,7 @@ def ray_task_source(events: TaskEvents, layout: Layout, owners: Owners | None = 
     runs = {key: merge_runs([(t.times_ns["RUNNING"], owners.ended_ns(t), p) for t in tasks if (p := _phase(t))]) for key, tasks in by_process.items()}
     every = [_in_reference(r, key[0], owners) for key, of_process in runs.items() for r in of_process]
     steps = find_steps(every)
-    arrows = _arrows(kept)
+    arrows = _arrows(kept, found)
     batches: list[Batch] = []
     for key, tasks in by_process.items():
         batches += _process_batches(key, places[key], tasks, runs[key], steps, arrows, owners)
@@ -80,9 +80,11 @@ def _phase(event: TaskEvent) -> str | None:
     return phase_of_name(_method(event)) if event.kind == "ACTOR_TASK" else None
 
 
-def _arrows(events: Sequence[TaskEvent]) -> frozenset[int]:
+def _arrows(events: Sequence[TaskEvent], found: list[Gap]) -> frozenset[int]:
     drawn = [e for e in events if "RUNNING" in e.times_ns and e.kind != "DRIVER_TASK"]
     if len(drawn) > MAX_ARROWS:
+        what = f"{len(drawn) - MAX_ARROWS:,} of {len(drawn):,} arrows"
+        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=what, reason="too many to draw; unfinished and latest tasks have theirs"))
         drawn.sort(key=lambda e: (ended_raw_ns(e) is None, e.times_ns["RUNNING"]))
         drawn = drawn[-MAX_ARROWS:]
     return frozenset(flow_id(e.task_id, e.attempt) for e in drawn)
