@@ -62,3 +62,12 @@ TABLE = tuple(
     idle_notebook                      healthy|finished     -  -
     """.strip().splitlines()
 )
+
+EVERY_RUN = frozenset(
+    """
+    straggler_endless_normaliser mismatch_skipped_all_reduce pipeline_receive_ring rank_killed_while_loading prompts_on_hung_mount
+    locks_in_opposite_order ray_get_ring_of_three placement_group_wants_three_nodes producer_dead_trainer_polls semaphore_slots_lost
+    tool_server_never_answers staleness_capacity_used_up trains_briskly idle_notebook
+    """.split()
+)
+"""One of each family in every run of the tests; all of them with ``pytest -m slow tests/integration/test_examples.py``."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from integration.examples_truth import TABLE, Row
+from integration.examples_truth import EVERY_RUN, TABLE, Row
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("torch")
@@ -70,8 +70,10 @@ def test_the_table_and_the_programs_say_the_same() -> None:
     assert programs == {row.scenario: (row.state, row.who, row.cause) for row in TABLE}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.scenario)
+ROWS = [pytest.param(row, id=row.scenario, marks=() if row.scenario in EVERY_RUN else pytest.mark.slow) for row in TABLE]
+
+
+@pytest.mark.parametrize("row", ROWS)
 def test_report_of(row: Row, start: Start) -> None:
     _, announced = start(row.scenario)
     command = [sys.executable, "-m", "ray_rl_debug", "snapshot", "--address", announced["gcs_address"]]
