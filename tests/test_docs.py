@@ -34,6 +34,11 @@ def test_every_verb_is_in_the_readme() -> None:
         assert f"rayrl-debug {verb.name}" in README
 
 
+def test_every_rule_is_in_the_readmes_table() -> None:
+    told = {row[0]: row[1] for row in re.findall(r"^\| (RRD[1-6]\d\d) \| ([^|]+) \|", README, re.MULTILINE)}
+    assert told == {rule.ID: rule.NAME for rule in DETECTORS}
+
+
 def test_every_id_is_explained() -> None:
     for rule_id, name in list_ids():
         text = explain(rule_id)
