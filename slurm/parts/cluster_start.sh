@@ -5,7 +5,7 @@ RAY_START_ARGS=()
 [[ -z $OBJECT_STORE_MB ]] || RAY_START_ARGS+=(--object-store-memory=$((OBJECT_STORE_MB << 20)))
 FUNCTIONS=$(
   declare -p IN CPUS GPUS PORT_BASE HEAD_CIDR HEAD_IFACE RAY_START_ARGS COUNT CMD
-  declare -f prepare_step leave to_number is_in own_address address_towards is_open free_base ray_start run_head run_worker count_alive run_driver
+  declare -f prepare_step leave to_number is_in own_address address_towards is_open free_base ray_start may_try_again run_head run_worker count_alive run_driver
 )
 start_node() { # node, what runs there
   node_step "$1" bash -c "$FUNCTIONS; $2" >"$LOG_DIR/start-$1.log" 2>&1 &

@@ -52,23 +52,37 @@ ray_start() {
     --metrics-export-port=$((base + 7)) --min-worker-port=0 --max-worker-port=0 "${RAY_START_ARGS[@]}" --disable-usage-stats --block &
   CHILD=$!
 }
+# Ray gives a node 30 s to come up, which a busy one may need longer for; what a failed start leaves behind would hold ports and folder.
+may_try_again() { # exit code, seconds it ran; before the cluster is complete only: a node that had joined must not come back as another one
+  (($1 != 0 && --TRIES > 0 && $2 < 120)) && [[ ! -e $LOG_DIR/complete ]] || return 1
+  echo "$NAME: ray start ended with $1, trying again"
+  pkill -KILL -u "$(id -u)" -f -- "$TEMP_DIR/session_"
+  rm -rf "$TEMP_DIR"/session_*
+  sleep 2
+}
 run_head() {
   prepare_step
   trap 'leave 143' TERM INT
-  local base ip
-  base=$(free_base "$PORT_BASE") || leave 3
+  local base ip began code counter TRIES=3
   ip=$(own_address) || leave 3
-  ray_start --head --node-ip-address="$ip" --port="$base" --temp-dir="$TEMP_DIR" --dashboard-port=$((base + 4)) --ray-client-server-port=$((base + 8))
-  while kill -0 "$CHILD" 2>/dev/null && ! is_open "$ip" "$base"; do sleep 0.2; done
-  echo "$ip:$base" >"$LOG_DIR/.head.new" && mv "$LOG_DIR/.head.new" "$LOG_DIR/head"
-  count_alive "$ip:$base" &
-  wait "$CHILD"
-  leave $?
+  while :; do
+    began=$SECONDS
+    base=$(free_base "$PORT_BASE") || leave 3
+    ray_start --head --node-ip-address="$ip" --port="$base" --temp-dir="$TEMP_DIR" --dashboard-port=$((base + 4)) --ray-client-server-port=$((base + 8))
+    while kill -0 "$CHILD" 2>/dev/null && ! is_open "$ip" "$base"; do sleep 0.2; done
+    echo "$ip:$base" >"$LOG_DIR/.head.new" && mv "$LOG_DIR/.head.new" "$LOG_DIR/head"
+    count_alive "$ip:$base" &
+    counter=$!
+    wait "$CHILD"
+    code=$?
+    kill "$counter" 2>/dev/null
+    may_try_again "$code" $((SECONDS - began)) || leave "$code"
+  done
 }
 run_worker() { # address of the head, seconds to join
   prepare_step
   trap 'leave 143' TERM INT
-  local base ip tries=3 began
+  local base ip began code TRIES=3
   base=$(free_base "$PORT_BASE") || leave 3
   until is_open "${1%:*}" "${1##*:}"; do
     if ((SECONDS > $2)); then
@@ -83,11 +97,8 @@ run_worker() { # address of the head, seconds to join
     began=$SECONDS
     ray_start --address="$1" --node-ip-address="$ip"
     wait "$CHILD"
-    local code=$?
-    # A join may fail once on a busy node; a node that had joined must not come back as another one.
-    ((code != 0 && --tries > 0 && SECONDS - began < 60)) && [[ ! -e $LOG_DIR/complete ]] || leave "$code"
-    echo "$NAME: ray start ended with $code, trying again"
-    sleep 2
+    code=$?
+    may_try_again "$code" $((SECONDS - began)) || leave "$code"
   done
 }
 # Counts alive nodes without becoming a Ray job: ray.init would create one and start workers.

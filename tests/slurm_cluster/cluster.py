@@ -124,7 +124,7 @@ class SlurmCluster:
             fields = self.job(job_id)
             if fields.get("JobState") in states:
                 return fields
-            assert time.monotonic() < deadline, f"job {job_id} is {fields.get('JobState')}, not {states}, after {timeout_s} s"
+            assert time.monotonic() < deadline, f"job {job_id} is {fields.get('JobState')}, not {states}, after {timeout_s} s: {_tail(fields)}"
             time.sleep(0.2)
 
     def on_node(self, name: str, command: Sequence[str], timeout_s: float = 60) -> _Done:
@@ -257,6 +257,12 @@ class SlurmCluster:
         daemon = self._daemons[2 + self.names.index(name)]
         children = Path(f"/proc/{daemon.pid}/task/{daemon.pid}/children").read_text().split()
         return int(children[0])
+
+
+def _tail(fields: Mapping[str, str]) -> str:
+    """The end of a job's output."""
+    path = Path(fields.get("StdOut", "/dev/null"))
+    return path.read_text(errors="replace")[-3000:] if path.is_file() else "no output"
 
 
 _Done = subprocess.CompletedProcess[str]
