@@ -18,6 +18,8 @@ from ray_rl_debug.snapshot import TaskHistory
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.learn import ENOUGH, Gaps, Learned, Limits, patience_s, usual_text
 
+BLIND_TIMES = 1.5
+"""Intervals between two beats, beyond the first, from which on something kept us from looking."""
 SLOW_FACTOR = 3.0
 SLOW_REST_S = 60.0
 """One slow-down shows in several roles."""
@@ -61,7 +63,7 @@ class Progress:
         """When each role made progress last."""
         self._interval_s = interval_s
         self._began: float | None = None
-        self._mark_s = self._work_s = 0.0
+        self._mark_s = self._work_s = self._fed_s = 0.0
         self._step_s: float | None = None
         self._patient_s = 0.0
         self._looked: dict[str, float] = {}
@@ -73,7 +75,8 @@ class Progress:
         """Take the next beat."""
         now = beat.at_s
         if self._began is None:
-            self._began = self._mark_s = self._work_s = self._patient_s = now
+            self._began = self._mark_s = self._work_s = self._patient_s = self._fed_s = now
+        self._skip(now)
         slow = self._mark(beat)
         if beat.working or beat.rhythm or beat.gpus_work or beat.moved:
             if now - self._work_s > 1.5 * self._interval_s and not self.is_hung:
@@ -84,11 +87,25 @@ class Progress:
         self._calls = beat.calls
         return self.decide(now, slow)
 
-    def decide(self, now: float, slow: str | None = None) -> Decision:
-        """The state at this moment."""
+    def _skip(self, now: float) -> None:
+        """Time in which nobody looked, because we or the machine were busy or stopped, is not time in which nothing moved."""
+        blind = now - self._fed_s - self._interval_s
+        self._fed_s = now
+        if blind > BLIND_TIMES * self._interval_s:
+            self._mark_s, self._work_s, self._patient_s = self._mark_s + blind, self._work_s + blind, self._patient_s + blind
+            self.roles = {role: at + blind for role, at in self.roles.items()}
+            if self._step_s is not None:
+                self._step_s += blind
+
+    def decide(self, now: float, slow: str | None = None, *, is_same_call: bool = False) -> Decision:
+        """The state at this moment.
+
+        `is_same_call`: a closer look has shown that it is one call that lasts, so that Ray's own figures may be compared with. Equal titles in
+        two readings may as well be two calls of one name.
+        """
         if self._began is None:
             return Decision()
-        stalls, patient = self._stalls(now)
+        stalls, patient = self._stalls(now, is_same_call)
         if patient:
             self._patient_s = now
         self._looked = {s.name: self._looked[s.name] for s in stalls if s.age_s >= self._looked.get(s.name, float("inf"))}
@@ -114,7 +131,7 @@ class Progress:
 
     def looked(self, now: float, *, rest_s: float) -> None:
         """A closer look was taken: none for `rest_s`, and the next at the same stall when that is much older."""
-        self._looked = {s.name: s.age_s for s in self._stalls(now)[0]}
+        self._looked = {s.name: s.age_s for s in self._stalls(now, False)[0]}
         self._rest_until = max(self._rest_until, now + rest_s)
 
     def _mark(self, beat: Beat) -> str | None:
@@ -155,25 +172,27 @@ class Progress:
         self._slow_until = now + SLOW_REST_S
         return f"{name} took {gap:.0f} s; {usual_text(known)}"
 
-    def _stalls(self, now: float) -> tuple[list[_Stall], bool]:
+    def _stalls(self, now: float, is_same_call: bool) -> tuple[list[_Stall], bool]:
         """What stands still, the whole job first; and whether a call is in progress that may well take its time."""
         age, quiet = now - self._mark_s, now - self._work_s
-        calls, patient = self._role_stalls(now)
+        calls, patient = self._role_stalls(now, is_same_call)
         in_call = any(self.learned.knows(role) for role, _ in self._calls)
         alone = not in_call and self._step_s is None and age >= patience_s(self.learned.job, self.limits)
-        calm = max((g.look_s(self.limits) for role, call in self._calls if (g := self.learned.of_call(f"{role}.{call}", self.limits))), default=0.0)
+        names = [f"{role}.{call}" for role, call in self._calls]
+        seen = max((g.look_s(self.limits) for n in names if (g := self.learned.calls.get(n))), default=0.0)
+        known = max((g.look_s(self.limits) for n in names if (g := self.learned.of_call(n, self.limits))), default=0.0)
         job_look = self.limits.look_s + self._interval_s if self.learned.job.count < ENOUGH else self.learned.job.look_s(self.limits)
         stalls = [
             _Stall(
                 name="quiet",
                 age_s=quiet,
-                look_s=max(calm, self.learned.quiet.look_s(self.limits)),
+                look_s=max(known, self.learned.quiet.look_s(self.limits)),
                 reason=f"nobody has worked for {quiet:.0f} s, the last progress was {age:.0f} s ago",
             ),
             _Stall(
                 name="job",
                 age_s=age,
-                look_s=max(calm, job_look),
+                look_s=max(seen, job_look),
                 reason=f"no Ray call has begun or ended for {age:.0f} s",
                 overdue=alone,
             ),
@@ -181,16 +200,17 @@ class Progress:
         step = self._step_stall(now, in_call)
         return [*stalls, *calls, *([step] if step is not None else [])], patient
 
-    def _role_stalls(self, now: float) -> tuple[list[_Stall], bool]:
+    def _role_stalls(self, now: float, is_same_call: bool) -> tuple[list[_Stall], bool]:
         found, patient = [], False
         for role, call in self._calls:
             if not self.learned.knows(role):
                 continue
-            age, gaps = now - self.roles[role], self.learned.of_call(f"{role}.{call}", self.limits)
+            name, age = f"{role}.{call}", now - self.roles[role]
+            gaps = self.learned.of_call(name, self.limits) if is_same_call else self.learned.calls.get(name)
             limit = patience_s(gaps, self.limits)
-            text = f"{role}.{call} without progress for {age:.0f} s; {usual_text(gaps)}"
+            text = f"{name} without progress for {age:.0f} s; {usual_text(gaps)}"
             if age >= limit:
-                found.append(_Stall(name=f"{role}.{call}", age_s=age, look_s=limit, reason=text, role=role, overdue=True))
+                found.append(_Stall(name=name, age_s=age, look_s=limit, reason=text, role=role, overdue=True))
             elif age >= self.limits.floor_s or gaps is None or gaps.count < ENOUGH:
                 patient = True
         return found, patient

@@ -62,7 +62,7 @@ class JobWatch:
         folder = look.folder.name if look.folder is not None else None
         if look.snapshot.ray is not None:
             self.progress.teach(look.snapshot.ray.history)
-            self.decision = self.progress.decide(now)
+            self.decision = self.progress.decide(now, is_same_call=look.is_hang)
         age_told = round(max(age, self.decision.age_s), 1)
         numbers = {"look_s": round(look.took_s, 2)}
         if state is State.HEALTHY:

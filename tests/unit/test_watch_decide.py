@@ -88,7 +88,8 @@ def test_what_ray_knows_of_short_calls_makes_their_stall_out_of_the_ordinary() -
     run.run(20.0)
     assert not run.progress.decide(run.now).declared
     run.progress.teach([TaskHistory(name="WorkerDict.compute_rm_score", count=30, longest_s=0.2)])
-    assert run.progress.decide(run.now).declared
+    assert not run.progress.decide(run.now).declared
+    assert run.progress.decide(run.now, is_same_call=True).declared
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,13 @@ def test_warm_up_is_forgotten() -> None:
     for seconds in (90.0, 2.0, 2.0, 2.0):
         gaps.add(seconds)
     assert gaps.longest_s == 2.0
+
+
+def test_time_in_which_nobody_looked_does_not_count() -> None:
+    run = Simulation(steps(itertools.repeat(1.0)))
+    run.run(300.0)
+    run.skip(60.0)
+    run.run(300.0)
+    assert run.declared == []
+    assert run.slow == []
+    assert len(run.looks) <= 1

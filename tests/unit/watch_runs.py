@@ -87,10 +87,15 @@ class Simulation:
             if decision.look:
                 self.looks.append((self.now, decision))
                 self.progress.teach(TaskHistory(name=f"WorkerDict.{c}", count=n, longest_s=s) for c, (n, s) in self._done.items())
-                decision = self.progress.decide(self.now)
+                decision = self.progress.decide(self.now, is_same_call=self._stuck)
                 self.progress.looked(self.now, rest_s=SUSPECT_S if self._stuck else REST_S)
             if decision.declared:
                 self.declared.append((self.now, decision))
+
+    def skip(self, seconds: float) -> None:
+        """The run goes on, and nobody looks."""
+        self.now += seconds
+        self._advance(seconds)
 
     def detected_after_s(self) -> float:
         """From the last progress to the first look after it."""
