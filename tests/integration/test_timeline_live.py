@@ -18,6 +18,7 @@ RANKS, STEPS = 3, 3
 STUCK = "update_actor"
 
 
+@pytest.mark.timeout(400)
 def test_a_stuck_run(tmp_path: Path) -> None:
     with cluster(2) as c, program("training_program.py", c["address"], RANKS, STEPS) as run:
         done = command("timeline", "--address", c["address"], "--samples", "2", "-o", tmp_path / "run.pftrace", "--json")
