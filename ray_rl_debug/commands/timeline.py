@@ -69,6 +69,8 @@ def timeline(
         return _serve(files[0], show)
     if open_ and not output:
         raise UsageError("--open needs a trace", hint="add -o run.pftrace, or name a trace that exists")
+    if open_ and as_json:
+        raise UsageError("--json prints one document, --open an address", hint="give one of them")
     if files and address:
         raise UsageError("--address asks for a cluster, FILE for what was saved", hint="give one of them")
     from ray_rl_debug.timeline.compose import make_timeline

@@ -266,7 +266,7 @@ def test_command_chrome_form(tmp_path: Path) -> None:
     assert [e["ph"] for e in events if e["name"].startswith("HANG")] == ["B"]
 
 
-@pytest.mark.parametrize("arguments", [["--open"], ["x", "--address", "a:1"]])
+@pytest.mark.parametrize("arguments", [["--open"], ["x", "--open", "--json", "-o", "y"], ["x", "--address", "a:1"]])
 def test_command_wrong_usage(tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x").write_text("")
