@@ -1,0 +1,77 @@
+"""Every recorded case diagnosed again: state, who and cause as the table says, and each rule with a hang it names and a quiet run it leaves alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cases.store import HERE, gives, row
+
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.rules import EXTRA_NAMES, RULES
+from ray_rl_debug.snapshot import Snapshot
+
+RULE_IDS = [*(rule.ID for rule in RULES), *(rule_id for rule_id, _, _ in EXTRA_NAMES)]
+NOT_RECORDED: frozenset[str] = frozenset({"RRD699"})
+"""Rules without a recorded hang; each needs a reason here."""
+
+
+class Case(NamedTuple):
+    """One line of the table and its file."""
+
+    rule: str
+    kind: str
+    scenario: str
+    state: str
+    who: str
+    cause: str
+    file: Path
+
+
+def read_table() -> list[Case]:
+    cases: list[Case] = []
+    for line in (HERE / "table.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            rule, kind, scenario, state, who, cause = line.split()
+            named = HERE / rule / f"{kind}-{scenario}.json.gz"
+            cases.append(Case(rule, kind, scenario, state, who, cause, named if named.exists() else HERE / rule / f"{kind}.json.gz"))
+    return cases
+
+
+CASES = read_table()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.rule}-{c.kind}-{c.scenario}")
+def test_case(case: Case) -> None:
+    snapshot = load((case.file,)).snapshot
+    assert snapshot is not None
+    report = diagnose(snapshot)
+    assert row(report) == (case.state, case.who, case.cause)
+    assert gives(report, case.rule, roots=case.kind == "hang") == (case.kind == "hang")
+
+
+def test_every_rule_has_both() -> None:
+    recorded = {(case.rule, case.kind) for case in CASES}
+    assert {rule for rule in RULE_IDS if (rule, "hang") not in recorded} == NOT_RECORDED
+    assert {rule for rule in RULE_IDS if (rule, "quiet") not in recorded} == set()
+
+
+def test_table_and_files_are_the_same_cases() -> None:
+    files = set(HERE.glob("RRD*/*.json.gz"))
+    assert {case.file for case in CASES} == files
+    assert len(CASES) == len(files)
+    assert sum(f.stat().st_size for f in files) < 4 << 20
+
+
+def test_nothing_of_a_machine_is_left() -> None:
+    for case in CASES:
+        snapshot = load((case.file,)).snapshot
+        assert isinstance(snapshot, Snapshot)
+        assert all(re.fullmatch(r"node\d+", node.name) for node in snapshot.nodes)
+        paths = {f.file for n in snapshot.nodes for f in n.frames} | {p.cwd or "" for n in snapshot.nodes for p in n.processes}
+        paths |= {f.path for n in snapshot.nodes for p in n.processes for f in p.files or ()}
+        roots = {path.split("/")[1] for path in paths if path.startswith("/")}
+        assert roots <= {"srv", "opt", "usr", "tmp", "dev", "proc", "sys", "run"}, roots
