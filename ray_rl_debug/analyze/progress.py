@@ -16,6 +16,9 @@ from ray_rl_debug.snapshot import CoreWorker, Process, Thread
 BUSY_FRACTION = 0.15
 """Share of one core above which a thread counts as running. On a loaded machine an endless loop was seen with 24 to 92 % of a core."""
 
+WANTED_FRACTION = 0.4
+"""Share of the window that a thread ran or was ready to run, above which it works: where cores are rare, a busy one gets few per cent of one."""
+
 AWAKE_SLICES_PER_S = 12.0
 """Times a second a waiting thread may be scheduled and still count as asleep: py-spy's own stops and time-outs of waits wake it a few times."""
 
@@ -101,7 +104,8 @@ def _runs(process: Process, thread: Thread | None) -> bool:
     if not window:
         return False
     if thread is not None and thread.cpu_s is not None:
-        return thread.cpu_s / window > BUSY_FRACTION
+        wanted = thread.cpu_s + (thread.queued_s or 0.0)
+        return thread.cpu_s / window > BUSY_FRACTION or wanted / window > WANTED_FRACTION
     return process.cpu_s is not None and process.cpu_s / window > BUSY_FRACTION
 
 
@@ -132,4 +136,6 @@ def _awake(process: Process, thread: Thread | None) -> bool:
 def _cpu_text(process: Process, thread: Thread | None) -> str:
     window = process.window_s or 1.0
     spent = thread.cpu_s if thread is not None and thread.cpu_s is not None else process.cpu_s
-    return f"used {100 * (spent or 0) / window:.0f} % of a core in one place"
+    queued = thread.queued_s or 0.0 if thread is not None else 0.0
+    starved = f", and was without one although ready for {100 * queued / window:.0f} % of the time" if queued / window > BUSY_FRACTION else ""
+    return f"used {100 * (spent or 0) / window:.0f} % of a core in one place{starved}"

@@ -99,6 +99,8 @@ class ThreadClock(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ns: int | None
     slices: int | None
     ticks: int
+    queue_ns: int | None = None
+    """Time it was ready to run and had no core."""
 
 
 def read_threads(pid: int, proc: Path = PROC, *, limit: int = 2000) -> dict[int, ThreadClock]:
@@ -120,6 +122,7 @@ def read_threads(pid: int, proc: Path = PROC, *, limit: int = 2000) -> dict[int,
             cpu_ns=int(sched[0]) if len(sched) >= 3 else None,
             slices=int(sched[2]) if len(sched) >= 3 else None,
             ticks=stat.ticks,
+            queue_ns=int(sched[1]) if len(sched) >= 3 else None,
         )
     return found
 
@@ -132,11 +135,12 @@ def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, Th
         base = proc / str(pid) / "task" / str(tid)
         wchan = (read_text(base / "wchan") or "").strip()
         number, first = _syscall(read_text(base / "syscall"))
-        cpu = slices = None
+        cpu = slices = queued = None
         if then is not None:
             exact = now.cpu_ns is not None and then.cpu_ns is not None
             cpu = (now.cpu_ns - then.cpu_ns) / 1e9 if exact else (now.ticks - then.ticks) * tick_s  # type: ignore[operator]
             slices = now.slices - then.slices if now.slices is not None and then.slices is not None else None
+            queued = (now.queue_ns - then.queue_ns) / 1e9 if now.queue_ns is not None and then.queue_ns is not None else None
         threads.append(
             Thread(
                 tid=tid,
@@ -147,6 +151,7 @@ def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, Th
                 syscall_arg0=first,
                 cpu_s=round(cpu, 4) if cpu is not None else None,
                 run_slices=slices,
+                queued_s=round(queued, 4) if queued is not None else None,
             )
         )
     return tuple(threads)

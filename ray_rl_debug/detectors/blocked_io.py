@@ -46,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         sink = scene.view.seen.get(node)
         if sink is not None and sink.kind in THREAD_WAITS:
             handed = [e for e in handed if e.why != "waitpid"]  # a child with a lock of its own to blame
-        if handed and (sink is None or sink.motion is not Motion.MOVING):
+        if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
             who = [client.who(), scene.who(node)]
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))

@@ -66,6 +66,8 @@ class Thread(Fact, frozen=True, kw_only=True):
     """CPU time, user and system, spent during the window."""
     run_slices: int | None = None
     """Times the scheduler let it run during the window (third figure of schedstat): next to none for a thread that sleeps."""
+    queued_s: float | None = None
+    """Time of the window that it was ready to run and had no core (second figure of schedstat)."""
 
 
 class Socket(Fact, frozen=True, kw_only=True):

@@ -23,7 +23,6 @@ import ranks
 
 Say = Callable[[], None]
 KINDS: dict[str, Callable[[str, Say], NoReturn]] = {}
-WITHOUT_RAY = frozenset({"plain_ranks", "plain_loader"})
 
 
 def kind(run: Callable[[str, Say], NoReturn]) -> Callable[[str, Say], NoReturn]:
@@ -254,8 +253,22 @@ def idle_actors_busy_driver(folder: str, say: Say) -> NoReturn:
 
 def plain_ranks(folder: str, say: Say) -> NoReturn:
     """No Ray: ranks that this process started, as torchrun does."""
-    children = [os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "rank", folder, str(r)]) for r in range(3)]
-    until = time.monotonic() + 90
+    _launch(folder, say, "update_actor")
+
+
+def served_ranks(folder: str, say: Say) -> NoReturn:
+    """The same with torch's worker server in each: Flight Recorders of a run that moves are never of one moment."""
+    _launch(folder, say, "update_actor", "serve")
+
+
+def served_slow_rank(folder: str, say: Say) -> NoReturn:
+    """Two Flight Recorders wait seconds for the third in every step."""
+    _launch(folder, say, "update_with_slow_rank", "serve")
+
+
+def _launch(folder: str, say: Say, *more: str) -> NoReturn:
+    children = [os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, __file__, "rank", folder, str(r), *more]) for r in range(3)]
+    until = time.monotonic() + 150
     while not all((Path(folder) / f"trains{r}").exists() for r in range(3)):
         assert time.monotonic() < until, "the ranks did not meet"
         time.sleep(0.1)
@@ -271,14 +284,16 @@ def plain_loader(folder: str, say: Say) -> NoReturn:
     saying_when_begun(say, lambda: trainer.train_on_loader(100_000))
 
 
-def rank(folder: str, number: int) -> None:
+def rank(folder: str, number: int, method: str, serve: bool) -> None:
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     trainer = ranks.Trainer(folder, number, 3)
     trainer.init_model()
+    server = ranks.serve_counters() if serve else None
     for step in itertools.count():
-        trainer.update_actor()
-        if step == 10:
+        getattr(trainer, method)()
+        if step == 3:
             (Path(folder) / f"trains{number}").touch()
+    del server
 
 
 def _end_with_parent(parent: int) -> None:
@@ -300,7 +315,7 @@ def _end_with_input() -> None:
 def main() -> None:
     name, folder, *more = sys.argv[1:]
     if name == "rank":
-        rank(folder, int(more[0]))
+        rank(folder, int(more[0]), more[1], "serve" in more)
         return
     address = None
     if name not in WITHOUT_RAY:
@@ -311,9 +326,11 @@ def main() -> None:
     def say() -> None:
         print(json.dumps({"address": address, "pid": os.getpid()}), flush=True)
 
-    run = {"plain_ranks": plain_ranks, "plain_loader": plain_loader, **KINDS}[name]
+    run = KINDS.get(name) or WITHOUT_RAY[name]
     run(folder, say)
 
+
+WITHOUT_RAY = {run.__name__: run for run in (plain_ranks, served_ranks, served_slow_rank, plain_loader)}
 
 if __name__ == "__main__":
     main()

@@ -101,6 +101,13 @@ class Trainer:
         return DataLoader(Prompts(), batch_size=8, num_workers=2, prefetch_factor=2)
 
 
+def serve_counters() -> object:
+    """torch's worker server, as its debug server starts it in every rank."""
+    from torch._C import _distributed_c10d as c10d
+
+    return c10d._WorkerServer("127.0.0.1", 0)
+
+
 class Prompts(torch.utils.data.Dataset):  # type: ignore[type-arg]
     """Each takes a while to tokenise."""
 

@@ -6,6 +6,8 @@ import msgspec
 import pytest
 from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Certainty, Report
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayTask, TaskHistory
@@ -84,3 +86,13 @@ def sleeping(delay_s: float) -> tuple[AsyncTask, ...]:
 )
 def test_calls_without_an_end_in_sight(tasks: tuple[AsyncTask, ...], finished: int, accused: list[str]) -> None:
     assert sure(calling(IDLE, tasks=tasks, finished=finished)) == accused
+
+
+def test_a_process_that_gets_no_core_is_not_frozen() -> None:
+    """On a crowded machine a computing thread runs for few per cent of the window and is ready for the rest."""
+    stacks = Stacks()
+    one = process(stacks, 100, "python train.py", "matmul@app/model.py:5 main@app/train.py:9", kind="named", cpu_s=0.1)
+    starved = msgspec.structs.replace(one, threads=(msgspec.structs.replace(one.threads[0], queued_s=1.5), *one.threads[1:]))
+    frozen, busy = (build_view(snapshot(stacks.node([p]))).seen["node1/100"] for p in (one, starved))
+    assert (frozen.motion, busy.motion) == (Motion.FROZEN, Motion.BUSY)
+    assert busy.motion_reason.endswith("although ready for 75 % of the time")
