@@ -88,7 +88,9 @@ def lines(timeline: Timeline, *, verbose: bool = False) -> Iterator[str]:
     yield from _clocks(timeline)
     plan = timeline.plan
     for gap in timeline.gaps if verbose else timeline.gaps[:SHOWN_ROWS]:
-        yield neutralise(f"not seen  {gap.where}: {gap.what}: {gap.reason}")
+        yield neutralise(f"not seen  {gap.where}: {gap.what}: {gap.reason}" + (f" ({gap.remedy})" if gap.remedy else ""))
+    if not verbose and len(timeline.gaps) > SHOWN_ROWS:
+        yield f"          and {len(timeline.gaps) - SHOWN_ROWS} more (-v shows all)"
     if timeline.path is not None:
         size = f"{(timeline.size_bytes or 0) / 1e6:.1f} MB"
         held = f"{plan.slices:,} slices, {plan.arrows:,} arrows, {plan.counts:,} counter samples, {len(plan.tracks):,} tracks"

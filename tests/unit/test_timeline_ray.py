@@ -134,6 +134,16 @@ def test_steps_end_with_the_weight_sync() -> None:
     ]
 
 
+def test_of_several_jobs_the_busiest_makes_the_steps() -> None:
+    mine = [call("u", "update_actor", times(0, 1, 2)), call("w", "update_weights", times(0, 3, 4)), call("x", "update_actor", times(0, 5, 6))]
+    other = call("o", "update_weights", times(0, 2, 9), pid=200, job="02")
+    made = ray_task_source(TaskEvents(read_time_s=99.0, events=(DRIVER, *mine, other)), Layout({}, {}, {}))
+    batches = list(made.batches())
+    assert [s.step for s in row(batches, "phase", 100)] == [1, 1, 2]
+    assert [(s.name, s.step) for s in row(batches, "phase", 200)] == [("weight_sync", None)]
+    assert [(g.what, g.remedy) for g in made.gaps] == [("steps of job 02", "--job 02")]
+
+
 def test_a_step_that_is_stuck_is_open() -> None:
     batches = source(call("u", "update_actor", times(0, 1, 2)), call("w", "update_weights", times(0, 3, 4)), call("x", "update_actor", times(0, 5)))
     assert [(s.name, s.end_ns) for s in row(batches, "steps")] == [("step 1", 4 * S), ("step 2", None)]

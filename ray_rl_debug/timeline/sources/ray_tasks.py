@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -38,17 +38,31 @@ def ray_task_source(events: TaskEvents, layout: Layout, owners: Owners | None = 
             by_process[(event.node_id, event.pid)].append(event)
     places = {key: layout.process(*key, role=_class_of(tasks[0]), label=_class_of(tasks[0])) for key, tasks in by_process.items()}
     runs = {key: merge_runs([(t.times_ns["RUNNING"], owners.ended_ns(t), p) for t in tasks if (p := _phase(t))]) for key, tasks in by_process.items()}
-    every = [_in_reference(r, key[0], owners) for key, of_process in runs.items() for r in of_process]
+    jobs = {key: tasks[0].job_id for key, tasks in by_process.items()}
+    main = _main_job(runs, jobs, found)
+    every = [_in_reference(r, key[0], owners) for key, of_process in runs.items() if jobs[key] == main for r in of_process]
     steps = find_steps(every)
     arrows = _arrows(kept, found)
     batches: list[Batch] = []
     for key, tasks in by_process.items():
-        batches += _process_batches(key, places[key], tasks, runs[key], steps, arrows, owners)
+        batches += _process_batches(key, places[key], tasks, runs[key], steps if jobs[key] == main else None, arrows, owners)
     batches += _submissions(kept, places, layout, arrows, owners)
     batches += _waiting(kept, owners, found)
     if every:
         batches += _steps(steps, every)
     return Held(ORIGIN, batches, gaps=found)
+
+
+def _main_job(runs: Mapping[Key, Sequence[Run]], jobs: Mapping[Key, str | None], found: list[Gap]) -> str | None:
+    """The job with the most phases: the steps of several jobs have nothing to do with each other."""
+    counts: Counter[str | None] = Counter()
+    for key, of_process in runs.items():
+        if of_process:
+            counts[jobs[key]] += len(of_process)
+    ordered = counts.most_common()
+    for job, _ in ordered[1:]:
+        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"steps of job {job}", reason="several jobs run here", remedy=f"--job {job}"))
+    return ordered[0][0] if ordered else None
 
 
 def _in_reference(run: Run, node: str | None, owners: Owners) -> Run:
@@ -91,7 +105,7 @@ def _arrows(events: Sequence[TaskEvent], found: list[Gap]) -> frozenset[int]:
 
 
 def _process_batches(
-    key: Key, place: Place, tasks: list[TaskEvent], runs: list[Run], steps: Steps, arrows: frozenset[int], owners: Owners
+    key: Key, place: Place, tasks: list[TaskEvent], runs: list[Run], steps: Steps | None, arrows: frozenset[int], owners: Owners
 ) -> Iterator[Batch]:
     concurrent = _overlap([Run(t.times_ns["RUNNING"], owners.ended_ns(t), "") for t in tasks])
     track = Track((*place.path, "tasks"), place.clock, "async" if concurrent else "span", ORIGIN)
@@ -102,8 +116,11 @@ def _process_batches(
         yield Batch(track, [s for g in groups for s in g])
     if runs:
         phase_track = Track((*place.path, "phase"), place.clock, "async" if _overlap(runs) else "span", ORIGIN, rank=place.label)
-        numbers = [steps.at(owners.to_reference(key[0], r.start_ns)) for r in runs]
-        spans = [Span(r.start_ns, r.end_ns, r.phase, "phase", (("step", n),), r.phase, n) for r, n in zip(runs, numbers, strict=True)]
+        numbers = [steps.at(owners.to_reference(key[0], r.start_ns)) if steps is not None else None for r in runs]
+        spans = [
+            Span(r.start_ns, r.end_ns, r.phase, "phase", (("step", n),) if n is not None else (), r.phase, n)
+            for r, n in zip(runs, numbers, strict=True)
+        ]
         yield from ([Batch(phase_track, [s]) for s in spans] if phase_track.kind == "async" else [Batch(phase_track, spans)])
 
 
