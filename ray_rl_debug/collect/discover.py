@@ -36,6 +36,8 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     found: tuple[Found, ...]
     raylet_pid: int | None
     session_dir: str | None
+    node_id: str | None = None
+    """Ray's id of this node in hex, where one raylet runs here."""
     node_ip: str | None = None
     """What the raylet was told to be its address."""
     hidden: int = 0
@@ -127,6 +129,7 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
         found=_rows(table, found),
         raylet_pid=first if single else None,
         session_dir=_session(table, first) if first is not None else None,
+        node_id=_argument(table, first, "--node_id=") if first is not None and single else None,
         node_ip=_argument(table, first, "--node_ip_address=") if first is not None else None,
         hidden=hidden,
     )

@@ -98,7 +98,7 @@ def collect_node(
     machine = guard.call("facts of the machine", lambda: _machine(proc, discovery), nothing)
     return Node(
         name=name,
-        node_id=options.node_id,
+        node_id=options.node_id or discovery.node_id,
         ip=options.node_ip or discovery.node_ip or guard.call("this machine's address", _own_ip, None),
         started_time_s=started,
         window_s=round(window, 3),
