@@ -107,3 +107,12 @@ def test_ids_of_known_errors_are_explained() -> None:
     assert text is not None
     assert "memory limit" in text
     assert "\nRemedy\n" in text
+
+
+def test_tables_name_known_errors_that_exist() -> None:
+    from ray_rl_debug.detectors import known_error
+
+    critical = {f"{s.layer}/{s.slug}" for s in signatures.load() if s.effect == "critical"}
+    assert known_error._OF_SLUG.keys() <= critical
+    assert critical >= known_error._LATE
+    assert known_error._OF_LAYER.keys() <= {s.layer for s in signatures.load()}
