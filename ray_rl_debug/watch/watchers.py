@@ -29,7 +29,7 @@ from ray_rl_debug.watch.watcher_driver import WatcherDriver
 from ray_rl_debug.watch.wire import EndDriver, Ended, PySpy, Read, Reading
 
 SPAWN = "ray_rl_debug.watch.spawn:spawn"
-SPAWN_S = 15.0
+SPAWN_S = 20.0
 CONNECT_S = 8.0
 """From the start of a watcher to its first word."""
 READ_S = 1.5

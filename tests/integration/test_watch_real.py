@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,29 @@ HOOK = 'cat "$RAYRL_DEBUG_REPORT" > "{0}/told.json"; echo "$RAYRL_DEBUG_STALLED_
 WATCHER = "watch.watcher import main"
 
 
+def environ_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def agents_of(raylets: list[int]) -> list[int]:
+    """Our agents on these raylets."""
+    return [pid for pid in processes_titled("ray::RayRlDebugAgent") if any(f"RAY_RAYLET_PID={r}\0" in environ_of(pid) for r in raylets)]
+
+
 class Companion:
     """A companion as a process, and what it said."""
 
     def __init__(self, address: str, folder: Path, *more: str, env: dict[str, str] | None = None) -> None:
         self.log = folder / f"log{time.monotonic_ns()}"
+        self._mark = f"WATCH_TEST={uuid.uuid4().hex}"
+        name, _, value = self._mark.partition("=")
+        env = {**(env or environment()), name: value}
         argv = [sys.executable, "-m", "ray_rl_debug", "watch", "--address", address, "-o", str(folder / "out"), *more]
         with self.log.open("w") as out:
-            self.process = subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, env=env or environment(), start_new_session=True)
+            self.process = subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, env=env, start_new_session=True)
 
     def said(self, part: str, times: int = 1) -> bool:
         return self.log.read_text(errors="replace").count(part) >= times
@@ -50,6 +66,10 @@ class Companion:
             assert time.monotonic() < until, f"{part!r} was not said in {seconds:.0f} s:\n{text[-3000:]}"
             assert self.process.poll() is None or self.said(part, times), f"the companion ended with {self.process.returncode}:\n{text[-3000:]}"
             time.sleep(0.1)
+
+    def watchers(self) -> set[int]:
+        """Its watchers on this machine."""
+        return {pid for pid in processes_titled(WATCHER) if self._mark in environ_of(pid)}
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
@@ -135,7 +155,8 @@ def test_killed_it_is_started_again_and_two_do_not_disturb_each_other(tmp_path: 
             second.wait_for("waits at a socket", 60)
             wait_for(lambda: (tmp_path / "told").exists(), 30)
             first.end(signal.SIGKILL)  # no farewell, its watchers lose it
-            wait_for(lambda: len(processes_titled(WATCHER)) >= 2, 10)
+            wait_for(lambda: not first.watchers(), 10)
+            assert len(second.watchers()) == 2
             with companion(c["address"], tmp_path, "--on-hang", HOOK.format(tmp_path)) as third:
                 third.wait_for(f"watching job {job['job']} again", 60)
                 third.wait_for("still: ", 60)
@@ -148,22 +169,15 @@ def test_killed_it_is_started_again_and_two_do_not_disturb_each_other(tmp_path: 
         assert [e.kind for e in events(tmp_path) if e.kind in ("started", "verdict")] == ["started", "verdict", "started"]
         report = decode_report((tmp_path / "told.json").read_bytes())
         assert [w.pid for w in report.findings[0].who] == [hung["pid"]]
-        wait_for(lambda: not _ours_of(first, second, third), 20)
-
-
-def _ours_of(*companions: Companion) -> list[int]:
-    """Watchers whose parent session is gone end by themselves."""
-    return [pid for pid in processes_titled(WATCHER) if any(str(c.process.pid) == str(pid) for c in companions)]
+        assert not second.watchers() | third.watchers()
 
 
 def test_watcher_killed_and_node_lost_during_the_hang(tmp_path: Path) -> None:
-    before = set(processes_titled(WATCHER))
     with cluster(3) as c, program("loop_program.py", c["address"], tmp_path, 3, 1) as job:
         with companion(c["address"], tmp_path, "--stall-floor", "25") as one:
             hung = hang_now(tmp_path, one)
-            watchers = set(processes_titled(WATCHER)) - before
-            assert len(watchers) >= 3
-            os.kill(min(watchers), signal.SIGKILL)
+            assert len(one.watchers()) == 3
+            os.kill(min(one.watchers()), signal.SIGKILL)
             free = next(r for r in reversed(c["raylets"][1:]) if not _children_of(r) & {hung["pid"]})
             os.kill(free, signal.SIGKILL)
             one.wait_for("its watcher is gone", 30)
@@ -205,13 +219,66 @@ def test_full_output_disk_keeps_what_can_be_kept(tmp_path: Path) -> None:
 
 
 def test_ends_with_the_job_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    before = set(processes_titled(WATCHER))
     with cluster(1) as c, program("loop_program.py", c["address"], tmp_path, 2, 1) as job:
         with companion(c["address"], tmp_path, "--job", job["job"]) as one:
-            wait_for(lambda: set(processes_titled(WATCHER)) - before, 60)
+            wait_for(one.watchers, 60)
             wait_for(lambda: (tmp_path / "steps.txt").exists(), 60)
             (tmp_path / "end").touch()
             assert one.process.wait(60) == 0
         assert one.said("the job has ended")
-        wait_for(lambda: not set(processes_titled(WATCHER)) - before, 10)
-        assert not processes_titled("RayRlDebugAgent")
+        wait_for(lambda: not one.watchers(), 10)
+        assert not agents_of(c["raylets"])
+
+
+def test_of_two_jobs_the_hung_one_is_named_and_stopped_where_asked(tmp_path: Path) -> None:
+    well = tmp_path / "well"
+    well.mkdir()
+    with (
+        cluster(1) as c,
+        program("loop_program.py", c["address"], well, 2, 1) as healthy,
+        program("loop_program.py", c["address"], tmp_path, 2, 1) as job,
+    ):
+        with companion(c["address"], tmp_path, "--stop-job", "--once-hung", "stay") as one:
+            one.wait_for("watching 2 jobs on", 90)
+            hung = hang_now(tmp_path)
+            one.wait_for(f"job {job['job']}: asked its driver to end", 150)
+            wait_for(lambda: state_of(job["driver"]) in (None, "Z"), 30)
+            assert state_of(healthy["driver"]) is not None
+            wait_for(lambda: state_of(hung["pid"]) in (None, "Z"), 30)
+            assert all('"verdict"' not in path.read_text() for path in (tmp_path / "out").glob(f"job-{healthy['job']}*/history.jsonl"))
+            one.wait_for(f"job {job['job']}: the job has ended", 60)
+            assert one.process.poll() is None
+
+
+def test_watchers_of_far_nodes_are_started_through_ray(tmp_path: Path) -> None:
+    from ray_rl_debug.cluster import ClusterOptions
+    from ray_rl_debug.ray_state.roll_call import call_roll
+    from ray_rl_debug.watch.crew import look_options
+    from ray_rl_debug.watch.node_watch import WatchOrder
+    from ray_rl_debug.watch.watchers import WatcherCrew
+
+    os.environ.update(environment())
+    with cluster(2) as c, program("loop_program.py", c["address"], tmp_path, 2, 1) as job:
+        alive = [n for n in call_roll(c["address"], with_actors=False).nodes if n.alive]
+        nodes = {n.node_id: (f"node{i}", n.ip) for i, n in enumerate(alive)}
+        options = ClusterOptions(address=c["address"], collect=look_options(2, 0.2), timeout_s=20.0)
+        crew = WatcherCrew(options, lambda: nodes, "test", host=alive[0].ip, here=dict)
+        try:
+            order = WatchOrder(companion="test", drivers=(job["driver"],))
+            seen: dict[str, Any] = {}
+
+            def both() -> bool:
+                crew.refresh()
+                seen.update(crew.read(order)[0])
+                return len(seen) == 2
+
+            wait_for(both, 120)
+            pids = {k.pid for r in seen.values() for k in r.known or ()}
+            assert set(job["pids"]) <= pids
+            wait_for(lambda: not agents_of(c["raylets"]), 30)  # the agents are gone, the watchers stay
+            snapshot = crew.gather(None)
+            assert {n.name for n in snapshot.nodes}
+            assert set(job["pids"]) <= {p.pid for n in snapshot.nodes for p in n.processes if p.samples}
+            assert len(snapshot.clocks) >= 2
+        finally:
+            crew.stop()
