@@ -23,6 +23,8 @@ from ray_rl_debug.report import Report
 from ray_rl_debug.snapshot import Node, Snapshot
 
 HERE = Path(__file__).parent
+_TAKEN = frozenset({"imported"})
+"""Names that the tool gave itself."""
 _RAY = re.compile(r"session_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_\d+_\d+")
 _SCRATCH = re.compile(r"/tmp/[\w.-]*?(?=/ray/|/|\")")
 _PYENV = re.compile(r"/[\w./-]*/versions/(\d+\.\d+)[\d.]*")
@@ -32,8 +34,8 @@ def neutral(snapshot: Snapshot, replacements: dict[str, str]) -> Snapshot:
     """The same facts under names that belong to no machine."""
     text = encode(snapshot).decode()
     names = dict.fromkeys([*(n.name for n in snapshot.nodes), *(n.host for n in (snapshot.ray.nodes if snapshot.ray else ()))])
-    numbered = {name: f"node{number}" for number, name in enumerate(names, 1)}
-    for name in sorted(names, key=len, reverse=True):
+    numbered = {name: f"node{number}" for number, name in enumerate(names, 1) if name not in _TAKEN}
+    for name in sorted(numbered, key=len, reverse=True):
         text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", numbered[name], text)
     for old, new in sorted(replacements.items(), key=lambda pair: -len(pair[0])):
         text = text.replace(old, new)
