@@ -16,6 +16,8 @@ MAX_CHILDREN = 20_000
 MAX_CELLS = 16
 OBJECT_REF_SIZE = 96
 """Bytes of Ray's ObjectRef; another size is another layout, and no id is read."""
+MAX_NUMBER = 1 << 53
+"""What JSON keeps of whole numbers."""
 FUNCTION_CLOSURE = 72
 CELL_VALUE = 16
 INNER_FRAMES = 6
@@ -172,7 +174,7 @@ class Ends:
 
         def number(name: str) -> int | None:
             value = self._objects.number(own[name]) if name in own else None
-            return int(value) if isinstance(value, int) else None
+            return value if isinstance(value, int) and abs(value) < MAX_NUMBER else None
 
         return address, kind, number
 
