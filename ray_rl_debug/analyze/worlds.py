@@ -81,7 +81,9 @@ def _merge_late(worlds: list[World]) -> list[World]:
 def _is_same(one: World, other: World) -> bool:
     job, role, meeting, size = one.key.split("|")
     other_job, other_role, other_meeting, other_size = other.key.split("|")
-    if (job, size) != (other_job, other_size) or {m.identity.rank for m in one.members} & {m.identity.rank for m in other.members}:
+    # a worker that Ray started ahead of any job does not know its job; without Ray's tables nobody does
+    is_same_job = job == other_job or "-" in (job, other_job)
+    if size != other_size or not is_same_job or {m.identity.rank for m in one.members} & {m.identity.rank for m in other.members}:
         return False
     if meeting and meeting == other_meeting:
         return True

@@ -1,0 +1,38 @@
+"""Ranks of one world on several nodes, looked at without Ray: some do not know their job."""
+
+from __future__ import annotations
+
+import msgspec
+from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, process, snapshot
+
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import State
+from ray_rl_debug.snapshot import Process, Snapshot
+
+TRAIN = f"Trainer.train@app/trainer.py:20 {EXECUTOR} {MAIN}"
+
+
+def rank(stacks: Stacks, pid: int, number: int, stack: str, job: str | None, **more: object) -> Process:
+    env = {"RANK": str(number), "WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "45877"}
+    one = process(stacks, pid, "ray::Trainer.train", stack, **more)  # type: ignore[arg-type]
+    return msgspec.structs.replace(one, env=env, env_now=env, job_id=job)
+
+
+def taken(first_job: str | None, second_job: str | None) -> Snapshot:
+    here, there = Stacks(), Stacks()
+    waiting = here.node([rank(here, 101, 0, f"{ALL_REDUCE} {TRAIN}", first_job)])
+    reading = "Trainer.score@app/trainer.py:30"
+    stuck = there.node([rank(there, 201, 1, f"{reading} {TRAIN}", second_job, wchan="wait_for_partner")])
+    nodes = (waiting, msgspec.structs.replace(stuck, name="node2"))
+    return msgspec.structs.replace(snapshot(waiting), nodes=nodes)
+
+
+def test_a_worker_that_ray_started_ahead_of_any_job_belongs_to_the_world_it_meets() -> None:
+    report = diagnose(taken(None, "01000000"))
+    assert [(w.ranks, w.missing) for w in report.worlds] == [((0, 1), ())]
+    assert report.verdict.state is State.HANG
+    assert (report.findings[0].who[0].node, report.findings[0].who[0].pid) == ("node2", 201)
+
+
+def test_ranks_of_two_jobs_stay_apart() -> None:
+    assert sorted(w.missing for w in diagnose(taken("02000000", "01000000")).worlds) == [(0,), (1,)]
