@@ -141,9 +141,10 @@ class Agents:
         answers += (Answer(node=seat.name, reason="our Ray driver did not answer, or does not know an agent there") for seat in waiting.values())
         return tuple(answers)
 
-    def gather(self, collect: CollectOptions | None = None, *, stop: threading.Event | None = None) -> Snapshot:
-        """A full snapshot like `take_snapshot`, by the agents that are there; missing ones are placed on the way."""
+    def gather(self, collect: CollectOptions | None = None, *, job_id: str | None = None, stop: threading.Event | None = None) -> Snapshot:
+        """A full snapshot like `take_snapshot`, of one job where it is named, by the agents that are there; missing ones are placed on the way."""
         options = self._options if collect is None else msgspec.structs.replace(self._options, collect=collect)
+        options = options if job_id is None else msgspec.structs.replace(options, job_id=job_id)
         capture = Capture(options, self._progress, stop or threading.Event())
         return capture.run(self._ready_driver())
 

@@ -42,7 +42,6 @@ class AgentCrew:
     """Warm Ray actors."""
 
     def __init__(self, options: ClusterOptions, keeper: str, progress: Callable[[str], None] = lambda _: None) -> None:
-        self._options = options
         self._agents = Agents(options, keeper=keeper, progress=progress)
         self._told: set[str] = set()
 
@@ -62,8 +61,7 @@ class AgentCrew:
         return readings, lost
 
     def gather(self, job_id: str | None) -> Snapshot:
-        self._agents._options = msgspec.structs.replace(self._options, job_id=job_id)
-        return self._agents.gather()
+        return self._agents.gather(job_id=job_id)
 
     def end_process(self, ip: str | None, pid: int) -> str | None:
         answers = self._agents.ask(END, msgspec.msgpack.encode(EndOrder(ip=ip, pid=pid)), deadline_s=ANSWER_S)

@@ -69,14 +69,14 @@ class JobWatch:
             self.progress.moved(now, rest_s=2 * REST_S)
         text = look.report.verdict.summary
         kind, tell, key = "look", False, look.key if look.is_hang else None
-        if not look.is_hang:
+        if not look.is_hang and not self._is_stalled(state, age_told):
             text = f"{state.value}: {text}"
-        elif not (self.decision.declared or look.is_proven):
+        elif look.is_hang and not (self.decision.declared or look.is_proven):
             text = f"suspected: {text} (it may still be within what is usual)"
         elif look.key == self.alarmed:
             text = f"still: {text}"
         else:
-            self.alarmed, self.alarmed_at = look.key, now
+            self.alarmed, self.alarmed_at, key = look.key, now, look.key
             kind, tell = "verdict", True
         self.progress.looked(now, rest_s=REST_S if not look.is_hang else CONFIRM_S if self.alarmed else SUSPECT_S)
         event = self._event(now_s, kind, text, state=state.value, key=key, folder=folder, age_s=age_told, numbers=numbers)
@@ -117,6 +117,10 @@ class JobWatch:
         }
         self._event(now_s, "progress", "", age_s=age, numbers=numbers)
         self.history.save_learned(self.progress.learned)
+
+    def _is_stalled(self, state: State, age_s: float) -> bool:
+        """Nothing has moved for far too long, and no rule says why: people are told as well."""
+        return state is State.UNKNOWN and self.decision.declared and age_s >= self.progress.limits.first_s
 
     def _is_moving(self, beat: Beat) -> bool:
         """A poller's calls are no recovery: the role that stood still must move, or a step be made."""

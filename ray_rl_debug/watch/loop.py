@@ -240,6 +240,8 @@ class Companion:
     def _end_job(self, job: str, text: str) -> None:
         watch = self._jobs.pop(job)
         self._ended.add(job)
+        if self._telemetry is not None:
+            self._telemetry.forget(job)
         self._say(f"job {job}: {watch.end(self._wall(), text).text}")
 
     def _needs_roll(self) -> bool:

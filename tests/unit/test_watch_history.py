@@ -12,6 +12,7 @@ from ray_rl_debug.report import Cause, Certainty, Finding, Report, State, Verdic
 from ray_rl_debug.snapshot import RayJob, Snapshot
 from ray_rl_debug.watch import act
 from ray_rl_debug.watch.act import Look, hook_environment, keep_facts, take_look, verdict_key
+from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import JobWatch
 from ray_rl_debug.watch.learn import Gaps, Learned, Limits
@@ -184,6 +185,18 @@ def test_likely_hang_within_what_is_usual_is_only_suspected(tmp_path: Path) -> N
     event, tell = job.judge(look(report()), 10.0, NOW_S)
     assert tell is False
     assert event.text.startswith("suspected: ")
+
+
+def test_long_stall_without_a_verdict_is_told_as_well(tmp_path: Path) -> None:
+    job = watch(tmp_path)
+    job.take(Beat(at_s=0.0, calls=(("Trainer", "step"),), processes=2), NOW_S)
+    for number in range(1, 200):
+        job.take(Beat(at_s=2.0 * number, calls=(("Trainer", "step"),), processes=2), NOW_S + 2 * number)
+    unknown = report(State.UNKNOWN, Certainty.POSSIBLE)
+    event, tell = job.judge(look(unknown), 400.0, NOW_S + 400)
+    assert (event.kind, event.state, tell) == ("verdict", "unknown", True)
+    assert job.judge(look(unknown), 500.0, NOW_S + 500)[1] is False
+    assert job.judge(look(report(certainty=Certainty.PROVEN)), 600.0, NOW_S + 600)[1] is True
 
 
 def test_successor_knows_what_was_told(tmp_path: Path) -> None:
