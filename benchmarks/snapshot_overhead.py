@@ -1,6 +1,7 @@
 """What a snapshot takes beside its sampling window: on two local Ray nodes with 16 workers, without agents and with agents already there.
 
-Run: ``python benchmarks/snapshot_overhead.py [--workers 16] [--repeats 5]``. The aims: at most 5 s cold, at most 1 s warm.
+Run: ``python benchmarks/snapshot_overhead.py [--workers 16] [--repeats 5]``, on a busy machine ``chrt -r 10 python ...``. The aims: at most
+5 s cold, at most 1 s warm.
 
 Three ways are timed, each as the seconds beyond the window of 2 s:
 ``cold``     the command, which starts its agents and removes them

@@ -12,8 +12,8 @@ from ray_rl_debug import __version__, gaps
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.errors import AuthenticationRefusedError, RayRlDebugError
-from ray_rl_debug.jobs import with_jobs
+from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError, RayRlDebugError
+from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.ray_auth import switch_to_token
 from ray_rl_debug.ray_state import finish_core_workers, read_core_workers, read_ray_state
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, RayState, Snapshot
@@ -23,10 +23,19 @@ TABLES_S = 5.0
 
 
 def take_here(collect: CollectOptions, *, progress: Callable[[str], None], stop: threading.Event, clock: Callable[[], float] = time.time) -> Snapshot:
-    """This machine's processes; with `collect.gcs_address` also that cluster's tables, when they can be read. Ray is never waited for."""
+    """This machine's processes; with `collect.gcs_address` also that cluster's tables, when they can be read. Ray is never waited for.
+
+    Raises:
+        UsageError: `collect.job_id` is no job of the cluster.
+        ClusterUnreachableError: a job was asked for, and the tables that tell what belongs to it cannot be read.
+    """
     found: list[Gap] = []
     state = _tables(collect, progress, found) if collect.gcs_address else None
     before: tuple[CoreWorker, ...] = ()
+    if collect.job_id is not None:
+        if state is None:
+            raise ClusterUnreachableError(f"which processes belong to job {collect.job_id} stands in Ray's tables, which cannot be read")
+        collect = msgspec.structs.replace(collect, job_id=choose_job(collect.job_id, state.jobs))
     if state is not None:
         collect, before = _known(collect, state)
     taken_time_s = clock()
@@ -51,20 +60,20 @@ def take_here(collect: CollectOptions, *, progress: Callable[[str], None], stop:
         gaps=(*found, *_not_looked_at(node, state)),
         options=options,
     )
-    return with_jobs(taken) if state is not None else taken
+    return keep_job(with_jobs(taken), collect.job_id) if state is not None else taken
 
 
 def _tables(collect: CollectOptions, progress: Callable[[str], None], found: list[Gap]) -> RayState | None:
     address = collect.gcs_address or ""
     try:
         try:
-            state, more = read_ray_state(address, job_id=collect.job_id, deadline_s=TABLES_S)
+            state, more = read_ray_state(address, deadline_s=TABLES_S)
         except AuthenticationRefusedError:
             said = switch_to_token()
             if said is None:
                 raise
             progress(said)
-            state, more = read_ray_state(address, job_id=collect.job_id, deadline_s=TABLES_S)
+            state, more = read_ray_state(address, deadline_s=TABLES_S)
     except RayRlDebugError as e:
         found.append(Gap(id=gaps.RAY_TABLES, where="cluster", what=f"tables of the cluster {address}", reason=str(e)))
         return None
@@ -82,7 +91,8 @@ def _known(collect: CollectOptions, state: RayState) -> tuple[CollectOptions, tu
     if len(mine.nodes) == 1:
         known = msgspec.structs.replace(known, node_id=mine.nodes[0].node_id, node_ip=mine.nodes[0].ip)
     before, _ = read_core_workers(mine, deadline_s=TABLES_S / 2)
-    return known, before
+    others = pids_of_others(collect.job_id, state, before)
+    return msgspec.structs.replace(known, skip_pids=(*known.skip_pids, *(pid for pids in others.values() for pid in pids))), before
 
 
 def _of_this_machine(state: RayState) -> RayState:

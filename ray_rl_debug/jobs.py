@@ -64,6 +64,9 @@ def with_jobs(snapshot: Snapshot) -> Snapshot:
     for actor in state.actors:
         if actor.pid and actor.state == "ALIVE":
             by_place[(actor.node_id, actor.pid)] = actor.job_id
+    # Raylets that share a machine are one node to a capture without Ray: its processes are found by the machine's address.
+    ips = {n.node_id: n.ip for n in state.nodes}
+    by_place |= {(ips[node_id], pid): job for (node_id, pid), job in by_place.items() if node_id in ips}
     drivers = {(j.driver_ip, j.driver_pid): j.job_id for j in state.jobs if j.driver_pid is not None}
     return msgspec.structs.replace(snapshot, nodes=tuple(_node_with_jobs(n, by_place, drivers) for n in snapshot.nodes))
 
@@ -72,7 +75,7 @@ def _node_with_jobs(node: Node, by_place: Mapping[tuple[str | None, int], str], 
     processes = {p.pid: p for p in node.processes}
 
     def job_of(process: Process, depth: int = 0) -> str | None:
-        told = by_place.get((node.node_id, process.pid)) or (drivers.get((node.ip, process.pid)) if process.kind == "driver" else None)
+        told = by_place.get((node.node_id or node.ip, process.pid)) or (drivers.get((node.ip, process.pid)) if process.kind == "driver" else None)
         if told or process.job_id or process.kind in DAEMONS or depth > 50:
             return told or process.job_id
         parent = processes.get(process.ppid) if process.ppid is not None else None

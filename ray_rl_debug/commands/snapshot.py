@@ -64,8 +64,8 @@ def snapshot(
     """
     if address and pids:
         raise UsageError("--address asks for a cluster, --pid for processes of this node", hint="give one of them")
-    if job_id and (here or pids):
-        raise UsageError("--job needs Ray's tables, and --here and --pid do without Ray", hint="name the job's processes with --pid")
+    if job_id and (pids or (here and not address)):
+        raise UsageError("--job needs Ray's tables, and this capture does without Ray", hint="add --address HOST:PORT to --here, or leave --job out")
     from ray_rl_debug.collect.options import CollectOptions
 
     given = address if here else None
@@ -73,7 +73,9 @@ def snapshot(
         from ray_rl_debug.ray_address import find_address
 
         given = find_address(given, {})
-    collect = CollectOptions(samples=samples, interval_s=interval_s, native=native, pids=pids, timeout_s=timeout_s, gcs_address=given)
+    collect = CollectOptions(
+        samples=samples, interval_s=interval_s, native=native, pids=pids, job_id=job_id if here else None, timeout_s=timeout_s, gcs_address=given
+    )
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:
         taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)

@@ -69,6 +69,15 @@ def test_a_capture_of_one_job_leaves_the_other_alone(which: int, jobs: tuple[str
     assert not named & pids(other)
 
 
+def test_one_job_on_this_node_by_the_tables_alone(jobs: tuple[str, dict[str, Any], dict[str, Any]], tmp_path: Path) -> None:
+    address, policy, judge = jobs
+    snapshot, _ = take(tmp_path, "--here", "--address", address, "--job", policy["job"])
+    seen = processes(snapshot)
+    assert pids(policy) <= set(seen)
+    assert not pids(judge) & set(seen)
+    assert snapshot.job_id == policy["job"]
+
+
 def test_a_capture_without_ray_cannot_tell_jobs_apart() -> None:
     """Ray starts spare workers before any job; which one they serve stands in Ray's tables alone."""
     done = command("snapshot", "--here", "--job", "01000000")
