@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-FRAMEWORKS = ("verl==0.9.1", "areal==1.0.4")
+FRAMEWORKS = ("verl==0.9.1", "areal==1.0.4", "TransferQueue==0.1.11")
 OUTER = "RAYRL_DEBUG_TESTS_OUTER"
 """Variable that names the site-packages underneath; every process of the programs under test inherits it."""
 OVERLAY = f"import os, sys; sys.path.append(os.environ.get({OUTER!r}) or '')\n"
