@@ -9,12 +9,15 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import gaps
+from ray_rl_debug.collect.async_tasks.asked import ask_helper
 from ray_rl_debug.collect.async_tasks.reader import read_async_tasks
 from ray_rl_debug.snapshot import AsyncTask, Gap, Process
 
 EACH_S = 2.0
 TOTAL_S = 4.0
 """For one pass over all processes of a node: an actor with torch takes about 0.05 s of one core."""
+ASKED_S = 1.0
+"""For the answer of a prepared process whose memory may not be read."""
 SAME_SLEEP_S = 0.25
 """How far two reckonings of the end of one sleep may differ."""
 
@@ -45,6 +48,9 @@ def read_all_async_tasks(
             found[pid] = AsyncRead(at_s=clock(), tasks=None, gap=gap)
             continue
         tasks, gap_of_one = read_async_tasks(pid, deadline_s=min(EACH_S, left), proc=proc)
+        if tasks is None and gap_of_one is not None and gap_of_one.id != gaps.PROCESS_GONE:
+            told = ask_helper(pid, deadline_s=min(ASKED_S, left), proc=proc)
+            tasks, gap_of_one = (told, None) if told is not None else (None, gap_of_one)
         found[pid] = AsyncRead(at_s=clock(), tasks=tasks, gap=gap_of_one)
     return found
 
