@@ -60,6 +60,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     moved = _bytes_moved(process)
     if moved >= BULK_BYTES_PER_S * (process.window_s or 1.0) and all(p.kind in (Kind.CODE, Kind.FILE) for p in places):
         return Motion.MOVING, f"read or wrote {moved / 1e6:.0f} MB during the window"
+    if any(p.kind is Kind.DATALOADER for p in places) and is_awake(process, thread):
+        return Motion.MOVING, "woke up many times during the window: batches come"
     functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
     lines = {(p.path, p.op) for p in places}
     first = places[0]
@@ -77,10 +79,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if flow is not None:
         return Motion.MOVING, flow
     # a rendezvous polls its store by nature: being awake there tells nothing
-    if first.kind in (Kind.COLLECTIVE, Kind.P2P) and first.op != GPU_COLLECTIVE and _awake(process, thread):
+    if first.kind in (Kind.COLLECTIVE, Kind.P2P) and first.op != GPU_COLLECTIVE and is_awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: collectives complete"
-    if first.kind is Kind.DATALOADER and _awake(process, thread):
-        return Motion.MOVING, "woke up many times during the window: batches come"
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
 
 
@@ -127,7 +127,8 @@ def _bytes_moved(process: Process) -> int:
     return (process.read_bytes or 0) + (process.written_bytes or 0)
 
 
-def _awake(process: Process, thread: Thread | None) -> bool:
+def is_awake(process: Process, thread: Thread | None) -> bool:
+    """Was the thread scheduled far more often than the looking itself explains?"""
     if thread is None or thread.run_slices is None or not process.window_s:
         return False
     return thread.run_slices / process.window_s > AWAKE_SLICES_PER_S

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.progress import Motion, is_awake
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Certainty
 
@@ -36,7 +37,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if owner.kind is not Kind.DATALOADER:
             continue
         verdict = judge(scene, owner)
-        if verdict.certainty is None or (owner is not one and one.motion is Motion.MOVING):
+        if verdict.certainty is None or (owner is not one and (one.motion is Motion.MOVING or _naps(one))):
             continue
         stuck = f"; its worker pid {one.process.pid} {one.at()}" if owner is not one else "; no worker process was seen working"
         finding = make_finding(
@@ -54,3 +55,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=owner.phase,
         )
         yield Found(finding=finding, explains=frozenset([*root.nodes, owner.key]))
+
+
+def _naps(one: Seen) -> bool:
+    """Sleeps again and again, for moments: it prepares item after item."""
+    return one.place is not None and one.place.timed and is_awake(one.process, one.telling.kernel if one.telling else None)

@@ -11,7 +11,7 @@ Remedy
     Ask for less or add nodes; look for leftover actors.
 
 Not this when
-    The cluster is still scaling up and resources appear.
+    The cluster is still scaling up and resources appear, or the tasks only queue behind others that end.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
@@ -62,6 +63,12 @@ def _found(scene: Scene, node: str, *, is_awaited: bool) -> Iterator[Found]:
     else:
         return
     short, certainty = _shortage(scene, wanted)
+    if node.startswith("task:") and certainty is Certainty.LIKELY:
+        holders = _plain_tasks(scene)
+        if any(h.core and (h.core.executed_tasks or 0) > (h.core.executed_tasks_before or 0) for h in holders):
+            return  # a queue: tasks end and others begin
+        if any(h.motion in (Motion.MOVING, Motion.BUSY) for h in holders):
+            short, certainty = "tasks at work hold the resources", Certainty.POSSIBLE
     if not is_awaited:
         certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else Certainty.POSSIBLE
     finding = make_finding(
@@ -82,6 +89,11 @@ def _found(scene: Scene, node: str, *, is_awaited: bool) -> Iterator[Found]:
         phase="init",
     )
     yield Found(finding=finding, explains=frozenset([node]))
+
+
+def _plain_tasks(scene: Scene) -> list[Seen]:
+    """Processes that execute tasks, not actors: they give their resources back."""
+    return [s for s in scene.view if s.core is not None and s.core.kind == "WORKER" and s.core.actor_id is None]
 
 
 def _total(bundles: tuple[dict[str, float], ...]) -> dict[str, float]:

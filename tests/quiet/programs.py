@@ -140,7 +140,6 @@ def validation(folder: str, say: Say) -> NoReturn:
 @kind
 def loader_training(folder: str, say: Say) -> NoReturn:
     found = group(folder, 2)
-    all_of(found, "train_on_loader", 5)
     saying_when_begun(say, lambda: all_of(found, "train_on_loader", 100_000))
 
 

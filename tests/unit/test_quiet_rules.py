@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+from scenes import EXECUTOR, IDLE, MAIN, NODE_ID, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Certainty, Report
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayTask, TaskHistory
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayNode, RayTask, TaskHistory
 
 LOADER = "_MultiProcessingDataLoaderIter._try_get_data@torch/utils/data/dataloader.py:1251 Trainer.fit@app/trainer.py:12 <module>@app/train.py:3"
 FETCH = "Prompts.__getitem__@app/data.py:9 _worker_loop@torch/utils/data/_utils/worker.py:349 <module>@app/train.py:3"
@@ -96,3 +96,28 @@ def test_a_process_that_gets_no_core_is_not_frozen() -> None:
     frozen, busy = (build_view(snapshot(stacks.node([p]))).seen["node1/100"] for p in (one, starved))
     assert (frozen.motion, busy.motion) == (Motion.FROZEN, Motion.BUSY)
     assert busy.motion_reason.endswith("although ready for 75 % of the time")
+
+
+def queued(*, done: int, cpu_s: float) -> Report:
+    """Two tasks on one core: the second waits for the first to end."""
+    stacks = Stacks()
+    driver = process(stacks, 50, "python tokenize.py", f"{RAY_GET} main@tokenize.py:9", kind="driver", refs=[task_id(2)])
+    text = f"tokenize@app/tokenize.py:3 {MAIN}"
+    worker = process(stacks, 102, "ray::tokenize", text, cpu_s=cpu_s)
+    tasks = [
+        RayTask(task_id=task_id(1), name="tokenize", state="RUNNING", pid=102, state_times_s={"RUNNING": 199.0}),
+        RayTask(task_id=task_id(2), name="tokenize", state="PENDING_NODE_ASSIGNMENT", resources={"CPU": 1.0}),
+    ]
+    owned = [OwnedTask(task_id=task_id(2), name="tokenize")]
+    cores = [core(102, running=[1], done=done), msgspec.structs.replace(core(50, owned=owned), kind="DRIVER")]
+    state = msgspec.structs.replace(
+        ray_state(tasks=tasks, cores=cores), nodes=(RayNode(node_id=NODE_ID, ip="", host="node1", alive=True, resources={"CPU": 1.0}),)
+    )
+    return diagnose(snapshot(stacks.node([driver, worker]), state))
+
+
+@pytest.mark.parametrize(
+    ("done", "cpu_s", "accused"), [(3, 0.0, []), (0, 1.9, []), (0, 0.0, ["ray-pending"])], ids=["tasks end", "one works", "the holder stands"]
+)
+def test_tasks_that_queue_behind_others(done: int, cpu_s: float, accused: list[str]) -> None:
+    assert sure(queued(done=done, cpu_s=cpu_s)) == accused
