@@ -256,3 +256,26 @@ def test_attach_names_the_culprit_of_a_hung_two_node_job(slurm: SlurmCluster) ->
     finally:
         slurm.run(["scancel", job])
         slurm.wait(job)
+
+
+def test_attach_needs_no_ray_at_all(slurm: SlurmCluster) -> None:
+    """A job as AReaL's own Slurm scheduler starts it: plain programs, no raylet anywhere."""
+    script = slurm.shared / "ranks.sbatch"
+    script.write_text(
+        f"""#!/bin/bash
+export MASTER_ADDR=$(getent ahostsv4 n1 | awk '{{print $1; exit}}')
+srun --cpus-per-task=1 --mem=0 {sys.executable} {HERE}/hung_ranks.py
+"""
+    )
+    out = f"--output={slurm.shared}/ranks.out"
+    job = slurm.sbatch(script, options=("--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--cpus-per-task=1", "--mem=2000", "--time=10", out))
+    try:
+        wait_for_output(slurm, job, "reads")
+        done, report = attach(slurm, job)
+        first = report["findings"][0]  # type: ignore[index]
+        assert (first["cause"], first["who"][0]["node"], first["who"][0]["rank"]) == ("blocked-io", "n2", 1), done.stdout + done.stderr
+        assert [v["rank"] for v in first["victims"]] == [0]
+    finally:
+        slurm.run(["scancel", job])
+        slurm.wait(job)
+    assert_nothing_left(slurm, job)
