@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import __version__, codec, gaps
+from ray_rl_debug.ask_actors import DEADLINE_S, choose_actors, with_answers
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import read_status
 from ray_rl_debug.driver_handle import Driver
-from ray_rl_debug.driver_messages import Clock, Ended, Facts, Gather, Lost, Said, Seat, Timed
+from ray_rl_debug.driver_messages import AskActors, Called, Clock, Ended, Facts, Gather, Lost, Said, Seat, Timed, Told
 from ray_rl_debug.errors import AuthenticationRefusedError, RayRlDebugError
 from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.local_looks import LocalLooks, has_room
@@ -80,6 +81,7 @@ class Capture:
             taken = time.time()
             if not self._stop.is_set():
                 self._gather(ours, address, state, alive, job, before)
+            self._ask_actors(ours, state, before)
             if driver is None:
                 ours.leave()
             last, after = self._read_again(address, state, before)
@@ -173,6 +175,24 @@ class Capture:
             if isinstance(message, Clock):
                 self._clocks.append(_clock(self._names[message.node_id], message))
         self._lost.update(dict.fromkeys(waiting, f"no answer in {time.monotonic() - self._started:.0f} s"))
+
+    def _ask_actors(self, driver: Driver, state: RayState, cores: Sequence[CoreWorker]) -> None:
+        """Coroutines of async actors whose memory may not be read, while there is time."""
+        asked = choose_actors(state.actors, cores, self._nodes.values()) if self._options.collect.async_tasks else []
+        left = min(DEADLINE_S, self._gather_until - time.monotonic())
+        if not asked or not driver.asks_actors or self._stop.is_set() or left < 1.0:
+            return
+        called = tuple(Called(actor_id=a.actor_id, name=a.name or "", namespace=a.namespace or "") for a, _, _ in asked)
+        driver.order(AskActors(actors=called, deadline_s=left))
+        told: dict[str, bytes] = {}
+        until = time.monotonic() + left + 1.0
+        while len(told) < len(called) and time.monotonic() < until:
+            message = driver.receive(0.1)
+            if isinstance(message, Told):
+                told[message.actor_id] = message.data
+            elif isinstance(message, Ended) and message.is_gone:
+                break
+        self._nodes = with_answers(self._nodes, asked, told)
 
     def _look_late(self, nodes: Sequence[RayNode], looks: LocalLooks) -> None:
         """Nodes of this machine whose agent failed, while there is time."""

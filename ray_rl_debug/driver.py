@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.driver_messages import Ask, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, Timed, pack, read_message
+from ray_rl_debug.ask_actors import ask_actors
+from ray_rl_debug.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, Timed, pack, read_message
 from ray_rl_debug.gathering import Gathering
 from ray_rl_debug.roster import Roster, describe
 
@@ -93,6 +94,8 @@ def _serve(roster: Roster, orders: _Orders, send: Callable[[Message], None]) -> 
             Gathering(roster, order, send, orders.stop).run()
         elif isinstance(order, Ask):
             roster.ask(order, send)
+        elif isinstance(order, AskActors):
+            ask_actors(roster.ray, order, send)
         elif isinstance(order, Release):
             roster.release(order)
         else:

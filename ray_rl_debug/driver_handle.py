@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from ray_rl_debug.driver_messages import Ask, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
+from ray_rl_debug.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 LEAVE_S = 8.0
@@ -76,6 +76,11 @@ class Driver:
                     pipe.close()
 
     @property
+    def asks_actors(self) -> bool:
+        """May it call actors of the job? Only when it was told which cluster."""
+        return self._is_connected
+
+    @property
     def seated(self) -> frozenset[str]:
         """Ids of nodes where somebody of ours is already, who needs nothing of the node's raylet."""
         return frozenset()
@@ -86,7 +91,7 @@ class Driver:
             self._is_connected = True
             self._write(Connect(address=address, namespace=namespace, use_token=use_token))
 
-    def order(self, order: Gather | Ask | Release) -> None:
+    def order(self, order: Gather | Ask | AskActors | Release) -> None:
         """Give an order; its end is heard as `Ended`."""
         self._open_orders += 1
         self._write(order)

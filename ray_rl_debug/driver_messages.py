@@ -60,6 +60,21 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     deadline_s: float
 
 
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    """An actor that is asked."""
+
+    actor_id: str
+    name: str
+    namespace: str
+
+
+class AskActors(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Call async actors of the job for their coroutines; each is answered for by a `Told`."""
+
+    actors: tuple[Called, ...]
+    deadline_s: float
+
+
 class Release(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The keeper needs the agents no more; those that nobody keeps are removed."""
 
@@ -75,7 +90,7 @@ class Leave(msgspec.Struct, frozen=True, tag=True):
     """The last order."""
 
 
-Order = Connect | Gather | Ask | Release | Halt | Leave
+Order = Connect | Gather | Ask | AskActors | Release | Halt | Leave
 
 
 # --- what the driver says --------------------------------------------------------------------------------------------
@@ -116,6 +131,13 @@ class Facts(msgspec.Struct, frozen=True, tag=True):
     data: bytes
 
 
+class Told(msgspec.Struct, frozen=True, tag=True):
+    """What an actor told; empty when it did not."""
+
+    actor_id: str
+    data: bytes
+
+
 class Lost(msgspec.Struct, frozen=True, tag=True):
     """A node that gives nothing any more."""
 
@@ -132,7 +154,7 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
     """The driver itself has ended."""
 
 
-Message = Said | Timed | Ready | Clock | Facts | Lost | Ended
+Message = Said | Timed | Ready | Clock | Facts | Told | Lost | Ended
 
 
 def pack(value: msgspec.Struct) -> bytes:

@@ -49,6 +49,11 @@ def describe_tasks(limit: int = MAX_TASKS) -> list[dict[str, Any]]:
     return [found for task in _tasks()[:limit] if (found := _describe(task)) is not None]
 
 
+def tell(_: object = None) -> bytes:
+    """The same as JSON; takes and ignores an actor, as what ``__ray_call__`` runs must."""
+    return json.dumps(describe_tasks()).encode()
+
+
 def _start() -> None:
     try:
         if os.getpid() not in _started:
@@ -72,7 +77,7 @@ def _serve(server: socket.socket) -> None:
                 asker.settimeout(5.0)
                 _, uid, _ = struct.unpack("3i", asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
                 if uid in (0, os.getuid()):
-                    asker.sendall(json.dumps(describe_tasks()).encode())
+                    asker.sendall(tell())
             except Exception:  # noqa: BLE001 the next one may have more luck
                 continue
 
@@ -120,14 +125,18 @@ def _follow(coroutine: Any) -> tuple[list[dict[str, Any]], Any, Any]:
     chain: list[dict[str, Any]] = []
     owner = None
     while coroutine is not None and len(chain) < MAX_DEPTH:
-        names = next((p for p in _PARTS if hasattr(coroutine, p[0])), None)
+        names = next((p for p in _PARTS if hasattr(coroutine, p[2])), None)
         if names is None:
             hidden = type(coroutine).__name__ in _HOPS
             coroutine = next((o for o in gc.get_referents(coroutine) if isinstance(o, _COROUTINES)), None) if hidden else coroutine
             if hidden and coroutine is not None:
                 continue
             break
-        frame, code = getattr(coroutine, names[0]), getattr(coroutine, names[1])
+        frame, code = getattr(coroutine, names[0], None), getattr(coroutine, names[1], None)
+        if code is None:  # one of Cython's: the head of every call of a Ray actor
+            chain.append({"function": coroutine.__qualname__})
+            coroutine = getattr(coroutine, names[2])
+            continue
         chain.append({"function": coroutine.__qualname__, "file": code.co_filename, "line": frame.f_lineno if frame else code.co_firstlineno})
         if frame is not None and os.path.basename(os.path.dirname(code.co_filename)) == "asyncio":
             owner = frame.f_locals.get("self", owner)

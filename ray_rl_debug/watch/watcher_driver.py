@@ -10,7 +10,7 @@ from types import TracebackType
 import msgspec
 
 from ray_rl_debug.driver_handle import Driver
-from ray_rl_debug.driver_messages import Ask, Clock, Facts, Gather, Lost, Message, Ready, Release, Said, Seat
+from ray_rl_debug.driver_messages import Ask, AskActors, Clock, Facts, Gather, Lost, Message, Ready, Release, Said, Seat
 from ray_rl_debug.driver_messages import Ended as GatherEnded
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.wire import Answer, Collect, Collected, FinishEarly, Ping, Pong
@@ -38,6 +38,10 @@ class WatcherDriver(Driver):
         return self._cold.pid if self._cold is not None else None
 
     @property
+    def asks_actors(self) -> bool:
+        return False
+
+    @property
     def seated(self) -> frozenset[str]:
         return frozenset(self._server.nodes)
 
@@ -51,7 +55,7 @@ class WatcherDriver(Driver):
     def connect(self, address: str, namespace: str, *, use_token: bool) -> None:
         self._connect = (address, namespace, use_token)
 
-    def order(self, order: Gather | Ask | Release) -> None:
+    def order(self, order: Gather | Ask | AskActors | Release) -> None:
         assert isinstance(order, Gather)
         assert order.collect is not None
         seen: set[tuple[str, int]] = set()

@@ -28,11 +28,18 @@ def ask_helper(pid: int, *, deadline_s: float = 1.0, proc: Path = Path("/proc"))
             asked.connect(address)
             (server, _, _) = struct.unpack("3i", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             data = _receive(asked, time.monotonic() + deadline_s) if server == pid else b""
-        tasks = _decoder.decode(data) if data else None
-    except (OSError, ValueError, IndexError, msgspec.DecodeError):
+    except (OSError, ValueError, IndexError):
         return None
-    native = native_threads(pid, proc)
-    return tuple(_as_read(task, native) for task in tasks) if tasks is not None else None
+    tasks, native = decode_tasks(data), native_threads(pid, proc)
+    return tuple(as_read(task, native) for task in tasks) if tasks is not None else None
+
+
+def decode_tasks(data: bytes) -> tuple[AsyncTask, ...] | None:
+    """What `ray_rl_debug.task_helper` wrote; None where that is nothing."""
+    try:
+        return _decoder.decode(data)
+    except msgspec.DecodeError:
+        return None
 
 
 def _address(pid: int, proc: Path) -> str:
@@ -55,7 +62,7 @@ def _receive(asked: socket.socket, end: float) -> bytes:
         pieces.append(piece)
 
 
-def _as_read(task: AsyncTask, native: dict[int, int]) -> AsyncTask:
+def as_read(task: AsyncTask, native: dict[int, int]) -> AsyncTask:
     """Files and threads as the reader of memory names them."""
     chain = tuple(msgspec.structs.replace(f, file=short_file(f.file)[0]) if f.file else f for f in task.chain)
     return msgspec.structs.replace(task, chain=chain, tid=native.get(task.tid) if task.tid is not None else None)
