@@ -71,10 +71,24 @@ class Roster:
             if agent is not None:
                 refs[agent.release.remote(order.keeper)] = agent
         done, _ = self.ray.wait(list(refs), num_returns=len(refs), timeout=patience_s, fetch_local=False) if refs else ((), ())
+        killed = []
         for ref in done:
             with contextlib.suppress(Exception):
                 if self.ray.get(ref, timeout=1.0) == 0:
                     self.ray.kill(refs[ref])
+                    killed.append(refs[ref])
+        # A kill is only a message, which would be lost if we left before it is out.
+        until = time.monotonic() + patience_s
+        while killed and time.monotonic() < until:
+            killed = [agent for agent in killed if self._is_there(agent)]
+
+    def _is_there(self, agent: Any) -> bool:
+        try:
+            self.ray.get(agent.now.remote(), timeout=0.2)
+            time.sleep(0.01)
+        except Exception as e:  # noqa: BLE001 a dead agent answers by an error
+            return not is_dead(e)
+        return True
 
     def _find(self, seat: Seat) -> Any:
         try:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port: int = s.getsockname()[1]
+        return port
 
 
 def main() -> None:
@@ -16,7 +24,8 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     shared = {"num_cpus": 2, "object_store_memory": 80 << 20}
-    cluster = Cluster(initialize_head=True, head_node_args={**shared, "include_dashboard": "dashboard" in more, "temp_dir": temp})
+    head = {**shared, "include_dashboard": "dashboard" in more, "dashboard_port": free_port(), "temp_dir": temp}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes = [cluster.head_node, *(cluster.add_node(**shared) for _ in range(int(count) - 1))]
     raylets = [n.all_processes["raylet"][0].process.pid for n in nodes]
     dashboard = cluster.head_node.address_info.get("webui_url") if "dashboard" in more else None

@@ -116,7 +116,7 @@ def test_our_driver_may_die_and_a_successor_goes_on(running: dict[str, Any], opt
         assert agents._driver is not None
         assert agents._driver.pid is not None
         os.kill(agents._driver.pid, signal.SIGKILL)
-        wait_for(lambda: agents._driver is None or state_of(agents._driver.pid or 0) in ("Z", None))
+        wait_for(lambda: agents._driver is not None and not agents._driver.settle(0))
         assert is_whole(agents.gather(), running)
         assert agent_pids(running) == stayed
     assert agent_pids(running) == stayed, "nobody said stop"

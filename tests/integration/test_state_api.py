@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.clusters import cluster, command, environment, program
+from integration.clusters import cluster, command, environment, program, wait_for
 
 from ray_rl_debug import gaps
 from ray_rl_debug.codec import read_snapshot
@@ -59,6 +59,8 @@ def tables(address: str, how: str = "new", env: dict[str, str] | None = None) ->
 
 
 def test_both_paths_tell_the_same(running: dict[str, Any], without_grpc: dict[str, str]) -> None:
+    # Task events reach the GCS about once a second.
+    wait_for(lambda: [t[2] for t in tables(running["address"])["tasks"]].count("RUNNING") == 4, 60)
     first, second = tables(running["address"]), tables(running["address"], env=without_grpc)
     assert first.pop("gaps") == []
     ((id_, what, remedy),) = second.pop("gaps")
