@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ray_rl_debug.render.html.strips import Strip
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -69,8 +72,10 @@ def show_report(report: Report, snapshot: Snapshot | None, *, format_: str, as_j
         click.echo(line)
 
 
-def save(folder: Path, report: Report, snapshot: Snapshot | None, *, is_saved: bool = False) -> None:
+def save(folder: Path, report: Report, snapshot: Snapshot | None, *, is_saved: bool = False, history: Sequence[Strip] = ()) -> None:
     """Write ``report.json``, ``report.txt``, ``report.html`` and, where there is one that is not saved yet, ``snapshot.json.gz``.
+
+    `history` is what a companion saw before the capture, for the page.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -83,7 +88,7 @@ def save(folder: Path, report: Report, snapshot: Snapshot | None, *, is_saved: b
     write_atomically(folder / "report.json", encode(report) + b"\n")
     text = "".join(line + "\n" for line in terminal.render(report, width=100, colour=False, verbose=True))
     write_atomically(folder / "report.txt", text.encode("utf-8", "replace"))
-    write_atomically(folder / "report.html", html.render(report, snapshot).encode("utf-8", "replace"))
+    write_atomically(folder / "report.html", html.render(report, snapshot, history=history).encode("utf-8", "replace"))
 
 
 def save_snapshot(folder: Path, snapshot: Snapshot) -> None:

@@ -114,20 +114,22 @@ def save_beside(
             codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(inputs.events))
         made = make_timeline(inputs, folder / TRACE_FILE, progress=progress)
         codec.write_atomically(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
-        _into_report(folder, snapshot, report, made)
+        _into_report(folder, snapshot, report, made, history)
         return made
     except Exception as e:  # noqa: BLE001 a timeline that fails must not cost the report
         progress(f"no timeline: {type(e).__name__}: {str(e)[:200]}")
         return None
 
 
-def _into_report(folder: Path, snapshot: Snapshot, report: Report, made: Timeline) -> None:
+def _into_report(folder: Path, snapshot: Snapshot, report: Report, made: Timeline, history: Path | None) -> None:
     """The tables into the report's files that are there already."""
     from ray_rl_debug.render import html
+    from ray_rl_debug.watch.page_strips import read_strips
 
     page, text = folder / PAGE_FILE, folder / TEXT_FILE
     if page.is_file():
-        codec.write_atomically(page, html.render(report, snapshot, tables=made.tables).encode("utf-8", "replace"))
+        strips = read_strips(history, until_s=snapshot.taken_time_s) if history is not None else ()
+        codec.write_atomically(page, html.render(report, snapshot, history=strips, tables=made.tables).encode("utf-8", "replace"))
     if text.is_file():
         before = text.read_text(encoding="utf-8", errors="replace")
         codec.write_atomically(text, "\n".join([before, *lines(made)]).encode("utf-8", "replace") + b"\n")

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +16,7 @@ from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, RayRlDebugError
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.watch.history import History
+from ray_rl_debug.watch.history import Event, History
 
 KEPT_LOOKS = 20
 KEPT_BYTES = 500 << 20
@@ -71,7 +71,7 @@ def take_look(
     folder, trouble = keep_facts(history, snapshot, now_s)
     report = judge(snapshot)
     if folder is not None:
-        said = _save_report(folder, report, snapshot)
+        said = _save_report(folder, report, snapshot, history.events)
         trouble = trouble or said
     return Look(snapshot=snapshot, report=report, folder=folder, took_s=clock() - began, trouble=trouble)
 
@@ -99,12 +99,13 @@ def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path
         return None, f"{first}; {_NOTHING}"
 
 
-def _save_report(folder: Path, report: Report, snapshot: Snapshot) -> str | None:
+def _save_report(folder: Path, report: Report, snapshot: Snapshot, events: Sequence[Event]) -> str | None:
     from ray_rl_debug.commands.options import save
+    from ray_rl_debug.watch.page_strips import strips_of
 
     try:
         codec.write_atomically(folder / "report.json", codec.encode(report) + b"\n")
-        save(folder, report, snapshot, is_saved=True)
+        save(folder, report, snapshot, is_saved=True, history=strips_of(events, until_s=snapshot.taken_time_s))
     except OutputError as e:
         return str(e)
     except Exception as e:  # noqa: BLE001 a page that cannot be drawn must not cost the alarm

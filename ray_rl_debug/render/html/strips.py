@@ -16,8 +16,8 @@ from ray_rl_debug.render.samples import frames_of, line_of, telling_samples
 from ray_rl_debug.report import PHASES, Who
 from ray_rl_debug.snapshot import RayTask, Snapshot
 
-KINDS = (*PHASES, "queued")
-"""What a stretch of time can be; `queued` is a call that had not begun."""
+KINDS = (*PHASES, "queued", "moved", "stood")
+"""What a stretch of time can be; `queued` is a call that had not begun, `moved` and `stood` are what a companion saw."""
 MAX_LANES = 24
 _NARROWEST = 12.0
 """Of 1,000 units: a short call beside a long one is still seen."""
