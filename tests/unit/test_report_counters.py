@@ -216,3 +216,14 @@ def test_text_of_an_older_nccl(tmp_path: Path) -> None:
     found = report(path)
     told = [(f.cause.value, f.certainty, [w.pid for w in f.who]) for f in found.findings]
     assert told == [("rank-died", Certainty.LIKELY, [1007]), ("straggler", Certainty.POSSIBLE, [1002])]
+
+
+def test_dumps_of_an_earlier_moment_than_the_stacks_are_left_out(tmp_path: Path) -> None:
+    """Rank 2 had not joined when the dumps were written; by its stack it has since."""
+    folder = write(tmp_path / "run", {**same(WAITING), 2: dump(STEPS, groups=ALL4)})
+    for number in range(4):
+        place = "    update (train.py:30)" if number == 3 else "    all_reduce (torch/distributed/distributed_c10d.py:3252)\n    update (train.py:31)"
+        text = f'Process {900 + number}: python train.py\nPython v3.11.7\n\nThread {900 + number} (idle): "MainThread"\n{place}\n'
+        (folder / f"rank_{number}.log").write_text(text)
+    found = report(folder)
+    assert [w.rank for f in found.findings for w in f.who] == [3]
