@@ -194,14 +194,23 @@ def waits(count: int, what: str = "process") -> str:
     return f"1 {what} waits" if count == 1 else f"{count} {what}{'es' if what.endswith('s') else 's'} wait"
 
 
+_WRAPPERS = (
+    "torch/distributed/c10d_logger.py",
+    "ray/util/tracing/tracing_helper.py",
+    "ray/_private/client_mode_hook.py",
+    "ray/_private/auto_init_hook.py",
+)
+
+
 def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = None) -> Evidence:
     """The innermost frames of `thread`, else of the telling one, as evidence; without stacks the running method."""
     thread = thread or one.followed or one.telling
     if thread is None:
         return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
     own = thread.place.own or 0
-    # Below the innermost own code, what Ray and torch wrap around each call tells nothing.
-    frames = [f for i, f in enumerate(thread.frames[max(0, own - 1) :]) if i < 2 or not is_library(f)][: depth + 1]
+    # What Ray and torch wrap around each call tells nothing: above the own code the call itself is named, below it only own code.
+    call = [f for f in thread.frames[:own] if not f.file.endswith(_WRAPPERS)][-1:]
+    frames = [*call, *(f for i, f in enumerate(thread.frames[own:]) if i == 0 or not is_library(f))][: depth + 1]
     text = " < ".join(f"{f.function} ({f.file.rsplit('/', 1)[-1]}{f':{f.line}' if f.line else ''})" for f in frames)
     return Evidence(kind="stack", where=f"{one.where()} thread {thread.name or thread.tid}", text=text)
 

@@ -125,7 +125,9 @@ def _finding(finding: Finding, out: _Writer, *, full: bool, said: bool) -> Itera
 def _people(finding: Finding, out: _Writer) -> Iterator[str]:
     shown = out.limit(4, len(finding.who))
     for who in finding.who[:shown]:
-        yield "  " + out.head("who") + "     " + out.style("red", out.cut(_full(who), out.width - 10))
+        lines = list(_short(out, _full(who), " " * 10, " " * 10, lines=2))
+        yield "  " + out.head("who") + "     " + out.style("red", lines[0].lstrip())
+        yield from (" " * 10 + out.style("red", line.lstrip()) for line in lines[1:])
     if shown < len(finding.who):
         rest = _labels(finding.who[shown:])
         yield from _short(out, f"and {len(finding.who) - shown} more: {rest}", "          ", "          ", lines=2)
@@ -237,7 +239,7 @@ def _await_class(item: AwaitClass, out: _Writer, *, frames: int) -> Iterator[str
     text = f"{item.count}× " + (does or f"wait{s}" + (f" for {item.awaited}" if item.awaited else ""))
     text += f"; {item.behind} behind {'it' if s else 'them'}" if item.behind else ""
     yield from _short(out, text + (", at rest" if item.is_at_rest else ""), "    ", "        ", lines=2)
-    chain = item.chain if out.verbose or item.own is None else item.chain[: item.own + 1]
+    chain = item.chain if out.verbose or item.own is None else without_wrappers(item.chain[: item.own + 1])
     for frame in chain[::-1][: out.limit(frames, len(chain))]:
         yield "        " + out.style("cyan", out.cut(frame, out.width - 8))
     if out.verbose and item.tasks:

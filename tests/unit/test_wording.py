@@ -8,7 +8,10 @@ from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, actor, process, snapshot
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.identity import identify
 from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.detectors.scene import stack_evidence
+from ray_rl_debug.render.terminal import render
 from ray_rl_debug.render.wrappers import without_wrappers
+from ray_rl_debug.report import Cause, Certainty, Finding, Link, Report, State, Verdict, Who
 from ray_rl_debug.snapshot import Node, Process
 
 RAY_SAYS = (
@@ -86,3 +89,33 @@ def test_wrappers_are_left_out_unless_there_is_nothing_else() -> None:
     assert without_wrappers([own, tracing, loop]) == (own,)
     assert without_wrappers([tracing, loop]) == (tracing, loop)
     assert without_wrappers(["Worker.get_objects (ray/_private/worker.py:1007)", own]) == ("Worker.get_objects (ray/_private/worker.py:1007)", own)
+
+
+def test_evidence_names_the_call_and_the_own_code_around_it() -> None:
+    stacks = Stacks()
+    tracing = "_resume_span@ray/util/tracing/tracing_helper.py:487"
+    text = f"{ALL_REDUCE} Trainer.update@app/trainer.py:20 {tracing} Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"
+    one = next(iter(build_view(snapshot(stacks.node([process(stacks, 1, "ray::Trainer.step", text)])))))
+    assert stack_evidence(one).text == "all_reduce (distributed_c10d.py:3200) < Trainer.update (trainer.py:20) < Trainer.step (trainer.py:40)"
+
+
+def test_a_pid_is_told_once_and_a_long_line_is_wrapped() -> None:
+    server = Who(label="tool_server.py (pid 7)", node="node1", pid=7, thread="Thread-1 (process_request_thread)", task="ToolHandler.answer_in_time")
+    driver = Who(label="driver", node="node1", pid=1)
+    finding = Finding(
+        id="RRD502",
+        name="blocked in I/O",
+        cause=Cause.BLOCKED_IO,
+        certainty=Certainty.LIKELY,
+        summary="s",
+        root=True,
+        who=(server,),
+        victims=(driver,),
+        chain=(Link(waiter=driver, target=server, why="socket", evidence="", certainty=Certainty.PROVEN),),
+    )
+    report = Report(verdict=Verdict(state=State.HANG, summary="s", certainty=Certainty.LIKELY), findings=(finding,))
+    lines = list(render(report, width=80, colour=False))
+    assert "  who     tool_server.py  on node1, pid 7  ToolHandler.answer_in_time  thread" in lines
+    assert "          Thread-1 (process_request_thread)" in lines
+    assert "      └─ socket → tool_server.py (node1, pid 7)" in lines
+    assert "  victims driver  (1 only waits)" in lines
