@@ -9,6 +9,7 @@ import threading
 import time
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 
 class Trainer:
@@ -26,7 +27,8 @@ def main() -> None:
     runtime_env = {"worker_process_setup_hook": hook[0]} if hook else {}
     ray.init(address=address, namespace=name, log_to_driver=False, logging_level="ERROR", runtime_env=runtime_env)
     kind = ray.remote(type(name, (Trainer,), {}))
-    actors = [kind.options(num_cpus=0, name=f"{name}_{i}", scheduling_strategy="SPREAD").remote() for i in range(int(count))]
+    nodes = [NodeAffinitySchedulingStrategy(n["NodeID"], soft=False) for n in ray.nodes() if n["Alive"]]
+    actors = [kind.options(num_cpus=0, name=f"{name}_{i}", scheduling_strategy=nodes[i % len(nodes)]).remote() for i in range(int(count))]
     pids = ray.get([a.pid.remote() for a in actors])
     refs = [a.train.remote() for a in actors]
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
