@@ -65,7 +65,7 @@ async def main(count):
             walk()
             print(time.perf_counter() - began, flush=True)
         elif line == "gaps":
-            ordered = sorted(gaps)
+            ordered = sorted(gaps) or [0.0]
             print(*(f"{1000 * ordered[int(q * (len(ordered) - 1))]:.2f}" for q in (0.5, 0.99, 1)), flush=True)
             gaps.clear()
         else:

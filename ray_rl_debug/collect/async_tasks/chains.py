@@ -274,8 +274,8 @@ class _Frames_3_10:
         marks.append((frame_at + 64, raw))
         if state > 0:
             return None, 0
-        code_at = memory.word(frame_at + layout.frame_code)
-        name = chains.objects.string(memory.word(at + layout.generator_qualname))
+        code_at = chains.marked_word(frame_at + layout.frame_code, marks)
+        name = chains.objects.string(chains.marked_word(at + layout.generator_qualname, marks))
         place = chains.place(code_at, last, name)
         frame = place.frame if place.frame.function == name else AwaitFrame(function=name, file=place.frame.file, line=place.frame.line)
         locals_at = frame_at + layout.frame_locals
