@@ -24,7 +24,9 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     shared = {"num_cpus": 2, "object_store_memory": 80 << 20}
-    head = {**shared, "include_dashboard": "dashboard" in more, "dashboard_port": free_port(), "temp_dir": temp}
+    head = {**shared, "include_dashboard": "dashboard" in more, "temp_dir": temp}
+    # what Ray chooses is one port for all clusters of a machine
+    head |= {"dashboard_port": free_port(), "dashboard_agent_listen_port": free_port()}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     nodes = [cluster.head_node, *(cluster.add_node(**shared) for _ in range(int(count) - 1))]
     raylets = [n.all_processes["raylet"][0].process.pid for n in nodes]

@@ -109,6 +109,19 @@ def verdict_of(folder: Path) -> Event:
     return next(e for e in events(folder) if e.kind == "verdict")
 
 
+def submit(client: Any, entrypoint: str) -> str:
+    """Submits a job as soon as the dashboard's agent, which starts after the cluster, is there."""
+    until = time.monotonic() + 60
+    while True:
+        try:
+            name: str = client.submit_job(entrypoint=entrypoint, runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parents[2])}})
+            return name
+        except RuntimeError as e:
+            if "No available agent" not in str(e) or time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+
+
 def test_submitted_to_a_full_cluster_it_catches_the_hang_and_leaves_the_run_alone(tmp_path: Path) -> None:
     from ray.job_submission import JobStatus, JobSubmissionClient
 
@@ -116,7 +129,7 @@ def test_submitted_to_a_full_cluster_it_catches_the_hang_and_leaves_the_run_alon
         client = JobSubmissionClient(f"http://{c['dashboard']}")
         hook = HOOK.format(tmp_path)
         argv = f"{sys.executable} -m ray_rl_debug watch -o {tmp_path}/out --on-hang '{hook}'"
-        submitted = client.submit_job(entrypoint=argv, runtime_env={"env_vars": {"PYTHONPATH": str(Path(__file__).parents[2])}})
+        submitted = submit(client, argv)
         wait_for(lambda: "watching 1 job on" in client.get_job_logs(submitted), 90)
         hung = hang_now(tmp_path)
         wait_for(lambda: (tmp_path / "told").exists(), 60)
@@ -265,16 +278,15 @@ def test_watchers_of_far_nodes_are_started_through_ray(tmp_path: Path) -> None:
         crew = WatcherCrew(options, lambda: nodes, "test", host=alive[0].ip, here=dict)
         try:
             order = WatchOrder(companion="test", drivers=(job["driver"],))
-            seen: dict[str, Any] = {}
+            seen: dict[str, set[int]] = {}
 
             def both() -> bool:
                 crew.refresh()
-                seen.update(crew.read(order)[0])
-                return len(seen) == 2
+                for node, reading in crew.read(order)[0].items():
+                    seen.setdefault(node, set()).update(k.pid for k in reading.known or ())
+                return len(seen) == 2 and set(job["pids"]) <= set().union(*seen.values())
 
             wait_for(both, 120)
-            pids = {k.pid for r in seen.values() for k in r.known or ()}
-            assert set(job["pids"]) <= pids
             wait_for(lambda: not agents_of(c["raylets"]), 30)  # the agents are gone, the watchers stay
             snapshot = crew.gather(None)
             assert {n.name for n in snapshot.nodes}
