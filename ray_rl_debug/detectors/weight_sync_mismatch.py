@@ -27,6 +27,16 @@ NAME = "weight sync mismatch"
 CAUSE = Cause.WEIGHT_SYNC_MISMATCH
 
 
+_NOT_ASKED = [
+    "send the update to every engine: nobody called this one (a list of engines made before it was there, an off-by-one, a skipped branch)",
+    "compare the size of the update group with the number of engines that are called",
+]
+_BUSY = [
+    "abort or drain the rollouts of this engine before the update (pause, then update, then resume)",
+    "let the generation loop look at its stop flag between steps, and bound the length of a request",
+]
+
+
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots outside a weight update that ranks inside it wait for."""
     for root, one in scene.process_roots():
@@ -50,10 +60,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             f"{one.where()} has not joined the weight update: {one.at()}; {waits(len(syncing), 'rank')} for it",
             who=[one.who()],
             evidence=evidence,
-            remedy=[
-                "abort or drain the rollouts of this engine before the update (pause, then update, then resume)",
-                "let the generation loop look at its stop flag between steps, and bound the length of a request",
-            ],
+            remedy=_NOT_ASKED if one.is_idle and queued is None else _BUSY,
             phase="weight_sync",
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
