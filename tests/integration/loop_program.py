@@ -1,7 +1,8 @@
 """An RL loop in miniature on a cluster that runs: ``loop_program.py ADDRESS FOLDER RANKS STEP_S [hang=STEP] [irregular=SEED] [cpus=N]``.
 
 Ranks work, score with a tool and update; each step is logged. From step ``hang`` on rank 1 waits for a tool that never answers: FOLDER/hung then
-holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well. Without these it ends when standard input closes.
+holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well.
+Without these it ends when standard input closes.
 """
 
 from __future__ import annotations
