@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, UsageError
+from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, AuthenticationRefusedError, UsageError
 
 if TYPE_CHECKING:
     from ray_rl_debug.otel.settings import Settings
@@ -116,6 +116,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
     from ray_rl_debug.capture import unique_names
     from ray_rl_debug.cluster import ClusterOptions
     from ray_rl_debug.ray_address import find_address
+    from ray_rl_debug.ray_auth import switch_to_token
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
     from ray_rl_debug.watch.live import Live
@@ -128,7 +129,13 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
 
     def roll(with_actors: bool) -> RollCall:
         nonlocal last
-        last = call_roll(found, with_actors=with_actors)
+        try:
+            last = call_roll(found, with_actors=with_actors)
+        except AuthenticationRefusedError:
+            if (said := switch_to_token()) is None:
+                raise
+            click.echo(said, err=True)
+            last = call_roll(found, with_actors=with_actors)
         return last
 
     def nodes() -> dict[str, tuple[str, str]]:

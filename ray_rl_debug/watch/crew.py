@@ -17,6 +17,8 @@ from ray_rl_debug.watch.signals import NodeReading
 END = "ray_rl_debug.watch.node_watch:end_process"
 LOOK = "ray_rl_debug.watch.node_watch:look"
 ANSWER_S = 2.0
+SILENT_TIMES = 3
+"""Readings that a node may miss before it counts as silent: it is busy."""
 
 
 class Crew(Protocol):
@@ -44,6 +46,7 @@ class AgentCrew:
     def __init__(self, options: ClusterOptions, keeper: str, progress: Callable[[str], None] = lambda _: None) -> None:
         self._agents = Agents(options, keeper=keeper, progress=progress)
         self._told: set[str] = set()
+        self._missed: dict[str, int] = {}
 
     def refresh(self) -> dict[str, str]:
         return self._agents.start()
@@ -56,9 +59,12 @@ class AgentCrew:
         for answer in self._agents.ask(LOOK, msgspec.msgpack.encode(order), deadline_s=ANSWER_S):
             if answer.data is not None:
                 readings[answer.node] = msgspec.msgpack.decode(answer.data, type=NodeReading)
+                self._missed.pop(answer.node, None)
             else:
                 lost[answer.node] = answer.reason or "no answer"
-        return readings, lost
+        for node in lost:
+            self._missed[node] = self._missed.get(node, 0) + 1
+        return readings, {n: why for n, why in lost.items() if self._missed[n] >= SILENT_TIMES}
 
     def gather(self, job_id: str | None) -> Snapshot:
         return self._agents.gather(job_id=job_id)

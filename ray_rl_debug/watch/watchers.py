@@ -19,7 +19,7 @@ from ray_rl_debug.cluster import Agents, ClusterOptions
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.snapshot import RayNode, Snapshot
-from ray_rl_debug.watch.crew import AgentCrew
+from ray_rl_debug.watch.crew import SILENT_TIMES, AgentCrew
 from ray_rl_debug.watch.node_watch import WatchOrder
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.signals import NodeReading
@@ -36,8 +36,6 @@ READ_S = 1.5
 TRIES = 2
 """Watchers that did not come, before an agent takes their place."""
 AGAIN_S = 15.0
-SILENT_TIMES = 3
-"""Readings that a connected watcher may miss before it counts as silent: its node is busy."""
 
 
 class WatcherCrew:
