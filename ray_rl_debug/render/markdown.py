@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 from ray_rl_debug.render import terminal
 from ray_rl_debug.render.fold import fold_labels
-from ray_rl_debug.report import Report
+from ray_rl_debug.report import Report, State
 
 _MAX_AWAITS = 3
+_MAX_WHO = 4
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!])")
 
 
 def render(report: Report) -> Iterator[str]:
     """The lines of a Markdown document; text from outside is escaped."""
     verdict = report.verdict
-    yield f"## {verdict.state.value.upper()} ({verdict.certainty.value})"
+    sure = "" if verdict.state is State.UNKNOWN else f" ({verdict.certainty.value})"
+    yield f"## {verdict.state.value.upper()}{sure}"
     yield ""
     yield _safe(verdict.summary)
     for finding in report.findings:
@@ -25,17 +27,22 @@ def render(report: Report) -> Iterator[str]:
         yield ""
         yield f"### {finding.id} {_safe(finding.name)} ({finding.certainty.value})"
         yield ""
-        yield _safe(finding.summary)
-        yield ""
-        yield f"- who: {_safe(fold_labels([w.label for w in finding.who])) or 'not known'}"
+        if finding.summary not in verdict.summary:
+            yield _safe(finding.summary)
+            yield ""
+        named = [terminal.place(w) for w in finding.who[:_MAX_WHO]] + [fold_labels([w.label for w in finding.who[_MAX_WHO:]])]
+        yield f"- who: {_safe(', '.join(n for n in named if n)) or 'not known'}"
         if finding.victims:
             yield f"- victims: {_safe(fold_labels([w.label for w in finding.victims]))}"
         accused = {(w.node, w.pid) for w in finding.who}
         for item in [a for a in report.awaits if (a.node, a.pid) in accused and not a.is_at_rest][:_MAX_AWAITS]:
             at = item.chain[item.own if item.own is not None else -1] if item.chain else "?"
             yield f"- coroutines: {item.count}× at {_safe(at)}" + (f" for {_safe(item.awaited)}" if item.awaited else "")
-        for step in finding.remedy:
-            yield f"- remedy: {_safe(step)}"
+        if finding.remedy:
+            yield ""
+            yield "What to do:"
+            yield ""
+            yield from (f"{number}. {_safe(step)}" for number, step in enumerate(finding.remedy, 1))
     yield ""
     yield "<details><summary>Full report</summary>"
     yield ""

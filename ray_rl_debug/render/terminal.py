@@ -140,7 +140,7 @@ def _chain(chain: tuple[Link, ...], out: _Writer) -> Iterator[str]:
     if not chain:
         return
     yield "  " + out.head("chain")
-    yield "    " + out.cut(_brief(chain[0].waiter), out.width - 4)
+    yield "    " + out.cut(place(chain[0].waiter), out.width - 4)
     shown: Iterable[Link | None] = chain
     if not out.verbose and len(chain) > _MAX_CHAIN:
         shown = [*chain[: _MAX_CHAIN // 2], None, *chain[-_MAX_CHAIN // 2 :]]
@@ -150,7 +150,7 @@ def _chain(chain: tuple[Link, ...], out: _Writer) -> Iterator[str]:
             continue
         doubt = "" if link.certainty.value == "proven" else f", {link.certainty.value}"
         reason = f"   ({link.evidence}{doubt})" if link.evidence else (f"   ({link.certainty.value})" if doubt else "")
-        yield from _short(out, f"└─ {link.why} → {_brief(link.target)}{reason}", "      ", "           ", lines=2)
+        yield from _short(out, f"└─ {link.why} → {place(link.target)}{reason}", "      ", "           ", lines=2)
 
 
 def _other_findings(findings: list[Finding], out: _Writer) -> Iterator[str]:
@@ -326,7 +326,8 @@ def _full(who: Who) -> str:
     return "  ".join([who.label.removesuffix(f" (pid {who.pid})") if who.node else who.label, *(k for k in known if k)])
 
 
-def _brief(who: Who) -> str:
+def place(who: Who) -> str:
+    """``actor/3 (node7, pid 4211)``."""
     return f"{who.label.removesuffix(f' (pid {who.pid})')} ({who.node}, pid {who.pid})" if who.node and who.pid else who.label
 
 

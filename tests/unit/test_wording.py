@@ -9,6 +9,7 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.identity import identify
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.detectors.scene import stack_evidence
+from ray_rl_debug.render import markdown
 from ray_rl_debug.render.terminal import render
 from ray_rl_debug.render.wrappers import without_wrappers
 from ray_rl_debug.report import Cause, Certainty, Finding, Link, Report, State, Verdict, Who
@@ -119,3 +120,34 @@ def test_a_pid_is_told_once_and_a_long_line_is_wrapped() -> None:
     assert "          Thread-1 (process_request_thread)" in lines
     assert "      └─ socket → tool_server.py (node1, pid 7)" in lines
     assert "  victims driver  (1 only waits)" in lines
+
+
+def test_markdown_for_an_issue() -> None:
+    server = Who(label="tool_server.py (pid 7)", node="node1", pid=7)
+    finding = Finding(
+        id="RRD502",
+        name="blocked in I/O",
+        cause=Cause.BLOCKED_IO,
+        certainty=Certainty.LIKELY,
+        summary="it waits",
+        root=True,
+        who=(server,),
+        remedy=("give the call a time limit", "look at the server"),
+    )
+    report = Report(verdict=Verdict(state=State.HANG, summary="it waits (and 1 more)", certainty=Certainty.LIKELY), findings=(finding,))
+    lines = list(markdown.render(report))
+    assert lines[: lines.index("<details><summary>Full report</summary>")] == [
+        "## HANG (likely)",
+        "",
+        "it waits (and 1 more)",
+        "",
+        "### RRD502 blocked in I/O (likely)",
+        "",
+        "- who: tool\\_server.py (node1, pid 7)",
+        "",
+        "What to do:",
+        "",
+        "1. give the call a time limit",
+        "2. look at the server",
+        "",
+    ]
