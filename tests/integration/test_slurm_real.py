@@ -279,3 +279,49 @@ srun --cpus-per-task=1 --mem=0 {sys.executable} {HERE}/hung_ranks.py
         slurm.run(["scancel", job])
         slurm.wait(job)
     assert_nothing_left(slurm, job)
+
+
+def test_verl_on_one_node_starts_its_own_ray_with_the_allowed_cpus(slurm: SlurmCluster) -> None:
+    package = slurm.shared / "single" / "verl" / "trainer"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "main_ppo.py").write_text(
+        "import sys, ray\n"
+        "given = dict(a.lstrip('+').split('=', 1) for a in sys.argv[1:])\n"
+        "cpus, gpus = (int(given[f'ray_kwargs.ray_init.num_{kind}']) for kind in ('cpus', 'gpus'))\n"
+        "ray.init(num_cpus=cpus, num_gpus=gpus, include_dashboard=False, object_store_memory=100 << 20)\n"
+        "print('single', cpus, gpus, ray.cluster_resources()['CPU'], flush=True)\n"
+    )
+    env = (f"PYTHONPATH={package.parent.parent}",)
+    shape = {"nodes": 1, "cpus_per_node": 1, "gpus_per_node": "1", "exclusive": False, "mem": "3000", "object_store_mb": None}
+    job = submit(slurm, "a=b", framework="verl-single", doctor="off", env=env, **shape)
+    fields = slurm.wait(job, timeout_s=PATIENCE_S)
+    text = output(slurm, job)
+    assert fields["JobState"] == "COMPLETED", text
+    assert "single 1 1 1.0" in text
+    assert (next(logs(slurm, job).glob("ray-n*")) / "raylet.out").exists()
+    assert_nothing_left(slurm, job)
+
+
+def test_jobs_that_areals_controller_submits_carry_the_evidence_variables(slurm: SlurmCluster) -> None:
+    """Each role sources role.sh; a file named look makes every role take a snapshot of itself."""
+    controller = slurm.shared / "controller.sh"
+    controller.write_text(
+        f"""#!/bin/bash
+role='source '$LOG_DIR'/role.sh; env | grep -E "^(TORCH_FR_BUFFER_SIZE|NCCL_DEBUG)="; {sys.executable} -c "import time; time.sleep(600)"'
+job=$(sbatch --parsable --nodes=1 --ntasks=1 --mem=500 --export=ALL --output=$LOG_DIR/role.out --wrap "srun --mem=0 bash -c '$role'")
+until grep -qs TORCH_FR_BUFFER_SIZE $LOG_DIR/role.out; do sleep 0.2; done
+touch $LOG_DIR/look
+until ls $LOG_DIR/look-$job-*/snapshot.json.gz 2>/dev/null; do sleep 0.5; done
+scancel $job
+"""
+    )
+    job = submit(slurm, "bash", str(controller), framework="areal-slurm", nodes=1, gpus_per_node=None, mem="1000", cpus_per_node=1, watch=True)
+    fields = slurm.wait(job, timeout_s=PATIENCE_S)
+    text = output(slurm, job)
+    assert fields["JobState"] == "COMPLETED", text
+    assert "/role.sh" in text
+    told = (logs(slurm, job) / "role.out").read_text()
+    assert "TORCH_FR_BUFFER_SIZE=20000" in told
+    assert "NCCL_DEBUG=WARN" in told
