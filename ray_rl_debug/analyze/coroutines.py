@@ -52,7 +52,8 @@ def own_frame(task: AsyncTask) -> AwaitFrame | None:
 
 
 def is_own(frame: AwaitFrame) -> bool:
-    return frame.file is not None and not is_library(Frame(function=frame.function, file=frame.file))
+    """``<string>`` is the text of ``python -c``: no library makes coroutines of strings."""
+    return frame.file is not None and (frame.file == "<string>" or not is_library(Frame(function=frame.function, file=frame.file)))
 
 
 def describe_frame(frame: AwaitFrame) -> str:
