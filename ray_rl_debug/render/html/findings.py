@@ -145,7 +145,8 @@ def _victims(victims: Sequence[Who], book: Book) -> str:
     items = []
     for key, members in sorted(groups.items(), key=lambda g: -len(g[1]))[:MAX_GROUPS]:
         known = book.process(members[0])
-        doing = f" <i>{esc(known.doing, 240)}</i>" if known is not None and known.doing else ""
+        told = known.doing if known is not None and known.doing else ""
+        doing = f" <i>{esc(f'wait {told[6:]}' if len(members) > 1 and told.startswith('waits ') else told, 240)}</i>" if told else ""
         head = f"<b>{len(members):,}×</b> {name(people(members), 300)}{doing}"
         waits = "".join(_awaits(book.awaits(w)) for w in members[:3])
         items.append(folded(head, stack(key) + waits) if isinstance(key, tuple) and key else f"<p class=flat>{head}</p>{waits}")
