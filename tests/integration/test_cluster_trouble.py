@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from integration.clusters import cluster, command, environment, program, state_of, wait_for
 
@@ -99,3 +101,21 @@ def test_ctrl_c_keeps_what_was_gathered(way: str, tmp_path: Path) -> None:
         assert all(1 <= len(seen[pid].samples) < 60 for pid in job["pids"])
         assert gaps.INTERRUPTED in {g.id for g in (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps))}
         wait_for(lambda: all(state_of(pid) in ("S", "R") for pid in job["pids"]))
+
+
+def test_a_raylet_without_room_gets_no_agent_that_would_end_it(tmp_path: Path) -> None:
+    with cluster(1) as c, program("job_program.py", c["address"], "Stage", 2) as job:
+        (raylet,) = c["raylets"]
+        used = len(list(Path(f"/proc/{raylet}/fd").iterdir()))
+        _, hard = resource.prlimit(raylet, resource.RLIMIT_NOFILE)
+        resource.prlimit(raylet, resource.RLIMIT_NOFILE, (used + 20, hard))
+        before = {p.pid for p in psutil.Process(raylet).children()}
+        done = command("snapshot", "--address", c["address"], "--timeout", "20", "--samples", "2", "-o", tmp_path)
+        assert done.returncode in (1, 3), done.stderr
+        assert state_of(raylet) in ("S", "R")
+        assert {p.pid for p in psutil.Process(raylet).children()} <= before, "no worker was asked for"
+        snapshot = read_snapshot(tmp_path / "snapshot.json.gz")
+        (gap,) = [g for g in snapshot.gaps if g.id == gaps.AGENT_SILENT]
+        assert "file descriptors left" in gap.reason
+        seen = {p.pid: p for n in snapshot.nodes for p in n.processes}
+        assert all(len(seen[pid].samples) == 2 for pid in job["pids"])
