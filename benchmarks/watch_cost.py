@@ -39,11 +39,11 @@ def ours(part: str) -> list[int]:
     return found
 
 
-def cpu_s(pid: int) -> float:
-    """Processor time of all threads, and of children that ended."""
-    threads = sum(int(Path(f"/proc/{pid}/task/{tid}/schedstat").read_text().split()[0]) / 1e9 for tid in os.listdir(f"/proc/{pid}/task"))
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return threads + (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+def cpu_s(pid: int) -> tuple[float, float]:
+    """Processor time of a process itself, and of the programs it ran: py-spy during a closer look."""
+    fields = [int(f) for f in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]]
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return (fields[0] + fields[1]) * tick_s, (fields[2] + fields[3]) * tick_s
 
 
 def memory_mb(pid: int) -> tuple[float, float]:
@@ -89,7 +89,8 @@ def report(folder: Path, parts: dict[str, int], seconds: float) -> None:
     span = time.monotonic() - started
     for name, pid in parts.items():
         resident, shared = memory_mb(pid)
-        print(f"{name:48} {100 * (cpu_s(pid) - at_first[name]) / span:6.3f} % of a core  {resident:6.1f} MB resident  {shared:6.1f} MB in proportion")
+        own, ran = ((100 * (now - then) / span) for now, then in zip(cpu_s(pid), at_first[name], strict=True))
+        print(f"{name:40} {own:6.3f} % of a core, {ran:6.3f} % in closer looks  {resident:6.1f} MB resident, {shared:6.1f} MB in proportion")
     ratios = []
     until = time.monotonic() + seconds / 2
     while time.monotonic() < until:

@@ -123,6 +123,10 @@ class Progress:
         """Since any progress of this job."""
         return now - self._mark_s if self._began is not None else 0.0
 
+    def standing(self, now: float, seconds: float) -> frozenset[str]:
+        """Roles that have been in a call without progress for so long."""
+        return frozenset(role for role, _ in self._calls if now - self.roles[role] >= seconds)
+
     def moved(self, now: float, *, rest_s: float) -> None:
         """A closer look saw progress that the cheap signs do not show."""
         self._mark_s = self._work_s = self._patient_s = now

@@ -15,6 +15,8 @@ REST_S = 8.0
 """After a look that found nothing."""
 SUSPECT_S = 4.0
 """After a look that found what may still be usual."""
+STAND_S = 6.0
+"""Of standing still, beside a hang that people were told of."""
 CONFIRM_S = 30.0
 """Before ``--stop-job`` acts, a second look this much later must give the same verdict."""
 PROGRESS_EVERY_S = 60.0
@@ -32,6 +34,9 @@ class JobWatch:
         self.alarmed: str | None = self._open_verdict()
         """Key of the verdict that people were told and that still holds."""
         self.alarmed_at: float | None = None
+        self._stuck: frozenset[str] | None = None
+        """Roles that stood still when people were told; None: not known yet, an earlier companion told them."""
+        self._stuck_from = now + STAND_S
         self.last_look: Look | None = None
         self._suspect_until = 0.0
         self._saved_at = now
@@ -46,6 +51,8 @@ class JobWatch:
             said.append(self._event(now_s, "recovered", "the job makes progress again", state="healthy"))
             self.alarmed = self.alarmed_at = self.last_look = None
         self.decision = self.progress.feed(beat)
+        if self.alarmed is not None and self._stuck is None and beat.at_s >= self._stuck_from:
+            self._stuck = self.progress.standing(beat.at_s, STAND_S)
         self.progress.is_hung = self.alarmed is not None
         for slow in (self.decision.slow, self._laggards.feed(beat)):
             if slow is not None:
@@ -77,6 +84,7 @@ class JobWatch:
             text = f"still: {text}"
         else:
             self.alarmed, self.alarmed_at, key = look.key, now, look.key
+            self._stuck = self.progress.standing(now, STAND_S)
             kind, tell = "verdict", True
         self.progress.looked(now, rest_s=REST_S if not look.is_hang else CONFIRM_S if self.alarmed else SUSPECT_S)
         event = self._event(now_s, kind, text, state=state.value, key=key, folder=folder, age_s=age_told, numbers=numbers)
@@ -123,11 +131,13 @@ class JobWatch:
         return state is State.UNKNOWN and self.decision.declared and age_s >= self.progress.limits.first_s
 
     def _is_moving(self, beat: Beat) -> bool:
-        """A poller's calls are no recovery: the role that stood still must move, or a step be made."""
-        stuck, step = self.decision.role, self.progress.learned.step
+        """A poller's calls are no recovery: a role that stood still must move, or a step be made."""
+        step = self.progress.learned.step
         if beat.step is not None and (step is None or beat.step > step):
             return True
-        return any(stuck in (None, role) for role, _ in beat.moved)
+        if self._stuck is None:
+            return False
+        return any(not self._stuck or role in self._stuck for role, _ in beat.moved)
 
     def _open_verdict(self) -> str | None:
         """The verdict that an earlier companion told and that nothing has ended since."""

@@ -199,6 +199,18 @@ def test_long_stall_without_a_verdict_is_told_as_well(tmp_path: Path) -> None:
     assert job.judge(look(report(certainty=Certainty.PROVEN)), 600.0, NOW_S + 600)[1] is True
 
 
+def test_calls_of_a_poller_are_no_recovery(tmp_path: Path) -> None:
+    job = watch(tmp_path)
+    stands = (("Status", "ping"), ("Trainer", "step"))
+    for number in range(20):
+        job.take(Beat(at_s=2.0 * number, calls=stands, moved=(("Status", "ping"),), processes=2), NOW_S + 2 * number)
+    assert job.judge(look(report(certainty=Certainty.PROVEN)), 40.0, NOW_S + 40)[1] is True
+    assert job.take(Beat(at_s=42.0, calls=stands, moved=(("Status", "ping"),), processes=2), NOW_S + 42) == []
+    (said,) = job.take(Beat(at_s=44.0, calls=stands, moved=(("Trainer", "step"),), processes=2), NOW_S + 44)
+    assert said.kind == "recovered"
+    assert job.alarmed is None
+
+
 def test_successor_knows_what_was_told(tmp_path: Path) -> None:
     first = watch(tmp_path)
     proven = report(certainty=Certainty.PROVEN)
