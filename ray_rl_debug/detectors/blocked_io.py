@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Evidence, Who
@@ -32,7 +33,7 @@ CAUSE = Cause.BLOCKED_IO
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
-_HANDOVER = frozenset({"socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
+_HANDOVER = frozenset({AWAITED_SOCKET, "socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -44,7 +45,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         node = root.nodes[0]
         handed = [e for e in scene.graph.into([node]) if e.why in _HANDOVER and e.source in scene.view.seen]
         sink = scene.view.seen.get(node)
-        if sink is not None and sink.kind in THREAD_WAITS:
+        if sink is None:
+            handed = [e for e in handed if e.why != AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
+        elif sink.kind in THREAD_WAITS:
             handed = [e for e in handed if e.why != "waitpid"]  # a child with a lock of its own to blame
         if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
@@ -82,26 +85,29 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         return
     waiting = waiting_thread(client)
     kind = waiting.place.kind if waiting else None
-    evidence = [stack_evidence(client)]
+    is_async = edge is not None and edge.why == AWAITED_SOCKET
+    evidence = [stack_evidence(server if is_async and server is not None else client)]
     at = ""
     if edge is not None:
-        evidence.append(Evidence(kind="socket" if edge.why == "socket" else "lock", where=client.where(), text=edge.evidence))
-        at = f" for {server.name} (pid {server.process.pid}: {server.at()})" if server else f" for {scene.who(edge.target).label}"
+        evidence.append(Evidence(kind="socket" if edge.why in ("socket", AWAITED_SOCKET) else "lock", where=client.where(), text=edge.evidence))
+        answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
+        at = f" {'of' if is_async else 'for'} {answerer}"
     thread = waiting_thread(client)
     if thread is not None and thread.kernel is not None:
         call = kernel_call(thread.kernel) or thread.kernel.syscall
         evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
+    op = f"{client.followed.place.op}: " if client.followed else ""
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         verdict.certainty,
-        f"{client.where()} {client.followed.place.op + ': ' if client.followed else ''}{client.at()}{at} and gets no answer",
+        f"{client.where()} {'awaits an answer' if is_async else op + client.at()}{at} and gets no{'ne' if is_async else ' answer'}",
         who=who,
         evidence=evidence,
-        remedy=_remedy(kind),
+        remedy=_remedy(Kind.SOCKET if is_async else kind),
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
