@@ -150,8 +150,15 @@ class SlurmCluster:
 
     def _spawn(self, command: Sequence[str], name: str, **more: object) -> subprocess.Popen[bytes]:
         with (self.state / "log" / f"{name}.out").open("wb") as out:
+            # whatever ends the tests ends Slurm too
             daemon = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, env=self.environ, **more
+                ["setpriv", "--pdeathsig", "KILL", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=self.environ,
+                **more,
             )
         self._daemons.append(daemon)
         return daemon
@@ -166,7 +173,8 @@ class SlurmCluster:
             f"--{k}={folder / v}"
             for k, v in {"key-file": "key", "socket": "socket", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}.items()
         ]
-        self._spawn(["setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground", *files], "munged")
+        as_munge = ["setpriv", "--pdeathsig", "KILL", "--reuid=munge", "--regid=munge", "--clear-groups"]
+        self._spawn([*as_munge, "munged", "--foreground", *files], "munged")
         deadline = time.monotonic() + 10
         while subprocess.run(["munge", "-n", f"--socket={folder / 'socket'}"], capture_output=True, check=False).returncode:
             assert time.monotonic() < deadline, self.logs()
