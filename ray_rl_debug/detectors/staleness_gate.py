@@ -20,7 +20,8 @@ import re
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import Kind, is_library
-from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.progress import WANTED_FRACTION, Motion, is_awake
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty
 from ray_rl_debug.snapshot import Frame
@@ -42,7 +43,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for one in scene.view:
         gates = [t for t in one.threads if any(_is_gate(f.function, f.file) for f in t.frames)]
         waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
-        if not waits or one.motion is Motion.MOVING or any(e.why != "polls" for e in scene.graph.out(one.key)):
+        if not waits or one.motion is Motion.MOVING or _is_at_work(one) or any(e.why != "polls" for e in scene.graph.out(one.key)):
             continue
         tasks = one.process.async_tasks
         episodes = [t for t in tasks or () if any(any(w in f.function.lower() for w in _EPISODES) for f in t.chain)]
@@ -69,6 +70,15 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=one.phase or "rollout",
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _is_at_work(one: Seen) -> bool:
+    """Does the waiting thread run, or wake far more often than behind a gate that stays closed? Others of the executor poll by nature."""
+    kernel = one.telling.kernel if one.telling is not None else None
+    if kernel is None:
+        return False
+    wanted = (kernel.cpu_s or 0.0) + (kernel.queued_s or 0.0)
+    return is_awake(one.process, kernel) or wanted > WANTED_FRACTION * (one.process.window_s or 0.0) > 0.0
 
 
 def _is_gate(function: str, file: str) -> bool:
