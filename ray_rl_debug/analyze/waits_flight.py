@@ -76,7 +76,19 @@ def find_flight(view: View) -> tuple[FlightWorld, ...]:
             if one is not None and rank is not None:
                 world = one.identity.world or f"{one.identity.job_id}|{one.identity.class_name}"
                 by_world[world][rank].append((record, one))
-    return tuple(_world(ranks) for _, ranks in sorted(by_world.items()) if not _is_outdated(ranks.values()))
+    return tuple(_world(ranks) for _, ranks in sorted(by_world.items()) if not _is_outdated(ranks.values()) and not _is_partial(view, ranks))
+
+
+def _is_partial(view: View, ranks: Mapping[int, Sequence[tuple[FlightRecord, Seen]]]) -> bool:
+    """gloo does not write who is a member of a group: where dumps of the world are lacking, those that are there would pass for all."""
+    held = [pair for some in ranks.values() for pair in some]
+    if all(entry.group in record.groups for record, _ in held for entry in record.entries):
+        return False
+    size = max((one.identity.world_size or 0 for _, one in held), default=0)
+    have = {one.key for _, one in held}
+    classes = {(one.identity.job_id, one.identity.class_name) for _, one in held if one.identity.class_name}
+    kin = [s for s in view if s.key not in have and (s.identity.job_id, s.identity.class_name) in classes and not s.is_idle]
+    return len(ranks) < size or bool(kin)
 
 
 def _is_outdated(ranks: Iterable[Sequence[tuple[FlightRecord, Seen]]]) -> bool:
