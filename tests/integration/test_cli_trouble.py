@@ -51,6 +51,14 @@ def is_allowed(*prefix: str) -> bool:
     return subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
 
 
+def become_nobody() -> None:
+    """Skip where a program cannot be started as another user, with the reason."""
+    if os.geteuid() != 0 or not is_allowed(*NOBODY):
+        pytest.skip("needs root and setpriv, to become another user")
+    if subprocess.run([*NOBODY, sys.executable, "-c", "import click, ray_rl_debug"], capture_output=True, check=False, cwd="/").returncode:
+        pytest.skip("other users may not read this Python environment")
+
+
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """A folder that every user may enter and write, unlike pytest's."""
@@ -135,8 +143,7 @@ def test_the_folder_for_the_result_cannot_be_written(running: dict[str, Any], tm
 
 @pytest.mark.parametrize("way", [("--address",), ("--here", "--address")])
 def test_workers_of_another_user(running: dict[str, Any], way: tuple[str, ...], open_folder: Path) -> None:
-    if os.geteuid() != 0 or not is_allowed(*NOBODY):
-        pytest.skip("needs root and setpriv, to become another user")
+    become_nobody()
     env = environment(HOME=str(open_folder))
     done = command("snapshot", *way, running["address"], "--timeout", 20, "--json", "-o", open_folder / "hang", prefix=NOBODY, env=env)
     assert done.returncode == 3, (done.stdout, done.stderr)
@@ -207,8 +214,8 @@ def test_a_snapshot_of_a_newer_schema(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_that_may_not_be_read(saved: Path, open_folder: Path) -> None:
-    if os.geteuid() == 0 and not is_allowed(*NOBODY):
-        pytest.skip("root reads everything, and setpriv is not there")
+    if os.geteuid() == 0:
+        become_nobody()
     closed = open_folder / "snapshot.json.gz"
     closed.write_bytes(saved.read_bytes())
     closed.chmod(0o000)
