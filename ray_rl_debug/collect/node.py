@@ -26,6 +26,7 @@ from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.live_counters import LiveCounters, read_live_counters
 from ray_rl_debug.collect.logs import collect_log_lines
+from ray_rl_debug.collect.network import NetworkBytes, read_network
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
@@ -74,11 +75,13 @@ def collect_node(
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
     tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
+    network = guard.call("network counters", lambda: read_network(proc), NetworkBytes())
     before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
     threads = {b.found.pid: {t.comm for t in b.threads.values()} for b in before if b and b.found.kind in SAMPLED}
     counters_ = side.submit(guard.call, "counters of collectives", lambda: read_live_counters(threads, options.window_s, ended, proc), LiveCounters())
     stacks, taken = _sample(discovery, options, clock, deadline, guard, say, ended, proc)
     window = time.monotonic() - clock
+    moved = guard.call("network counters", lambda: read_network(proc), NetworkBytes()).since(network)
     doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
     log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
@@ -102,6 +105,8 @@ def collect_node(
         ip=options.node_ip or discovery.node_ip or guard.call("this machine's address", _own_ip, None),
         started_time_s=started,
         window_s=round(window, 3),
+        network_received_bytes=moved.received,
+        network_sent_bytes=moved.sent,
         oom_kills=memory.oom_kills,
         cgroup_memory_limit_bytes=memory.limit_bytes,
         cgroup_memory_used_bytes=memory.used_bytes,

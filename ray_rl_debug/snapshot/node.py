@@ -43,6 +43,9 @@ class Node(Fact, frozen=True, kw_only=True):
     load1: float | None = None
     memory_total_bytes: int | None = None
     memory_available_bytes: int | None = None
+    network_received_bytes: int | None = None
+    """Of all interfaces but loopback, during the window."""
+    network_sent_bytes: int | None = None
     oom_kills: int | None = None
     """Events of the ``oom_kill`` counter (all time) of the control group of the raylet, or of the first named process."""
     cgroup_memory_limit_bytes: int | None = None

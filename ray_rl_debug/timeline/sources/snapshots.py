@@ -17,6 +17,7 @@ SAMPLED_KINDS = frozenset({"ray-worker", "driver", "child", "named"})
 MAX_BRIDGE_NS = 120_000_000_000
 """Equal stacks further apart than this are not drawn as one slice: nobody looked in between."""
 MIN_SLICE_NS = 1_000_000
+_MIB = 1 << 20
 _GIB = 1 << 30
 
 
@@ -74,6 +75,9 @@ def _node_counters(snapshot: Snapshot) -> Iterator[Batch]:
         yield from _counter(path, "load (1 min)", "load", at, node.load1, clock)
         if node.memory_total_bytes is not None and node.memory_available_bytes is not None:
             yield from _counter(path, "memory used", "GiB", at, (node.memory_total_bytes - node.memory_available_bytes) / _GIB, clock)
+        for name, moved in (("network received", node.network_received_bytes), ("network sent", node.network_sent_bytes)):
+            if moved is not None and node.window_s:
+                yield from _counter(path, name, "MiB/s", at, moved / node.window_s / _MIB, clock)
         for gpu in node.gpus or ():
             name = f"gpu {gpu.index}"
             yield from _counter(path, f"{name} utilization", "%", at, gpu.utilization_percent, clock)
