@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from integration.clusters import cluster, environment, processes_titled, program, wait_for
 
-PARTS = ("watch.watcher import main", "ray::RayRlDebugAgent", "ray_rl_debug.driver import main")
+PARTS = ("watch.watcher import main", "ray::RayRlDebugAgent", "ray_rl_debug.cluster.driver import main")
 BLOCK_S = 20.0
 MARK = f"WATCH_COST={uuid.uuid4().hex}"
 """In the environment of all that this program starts: nobody else's processes may be stopped."""

@@ -16,7 +16,7 @@ from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableEr
 from ray_rl_debug.health import FACTS_SCHEMA, Contact, Health, NodeHealth, Plan
 
 if TYPE_CHECKING:
-    from ray_rl_debug.cluster import Agents
+    from ray_rl_debug.cluster.warm_agents import Agents
 
 SUFFIX = ".health.json"
 TARGET, CLOCK = "ray_rl_debug.collect.health:answer", "ray_rl_debug.collect.health:now"
@@ -29,7 +29,8 @@ def check_here(plan: Plan, *, collect: Callable[[Plan], NodeHealth] = collect_he
 
 def check_cluster(address: str, plan: Plan, *, timeout_s: float, progress: Callable[..., None]) -> Health:
     """All nodes of a running cluster, each looked at by an agent there; a cluster that does not answer leaves this node."""
-    from ray_rl_debug.cluster import Agents, ClusterOptions
+    from ray_rl_debug.cluster.capture import ClusterOptions
+    from ray_rl_debug.cluster.warm_agents import Agents
 
     asked = msgspec.structs.replace(plan, address=address, is_preflight=False)
     try:

@@ -39,7 +39,7 @@ def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Repor
     """
     # the demo's cluster and our view of it share one setting; an existing cluster of the user is not touched
     os.environ["RAY_AUTH_MODE"] = "disabled"
-    from ray_rl_debug.cluster import ClusterOptions, take_snapshot
+    from ray_rl_debug.cluster.capture import ClusterOptions, take_snapshot
     from ray_rl_debug.collect.options import CollectOptions
     from ray_rl_debug.diagnose import diagnose
 

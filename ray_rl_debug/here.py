@@ -9,12 +9,12 @@ from collections.abc import Callable
 import msgspec
 
 from ray_rl_debug import __version__, gaps
+from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError, RayRlDebugError
-from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
-from ray_rl_debug.ray_auth import switch_to_token
 from ray_rl_debug.ray_state import finish_core_workers, read_core_workers, read_ray_state
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, RayState, Snapshot
 

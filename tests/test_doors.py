@@ -16,9 +16,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 DOORS = {
     "ray": (
         "ray_state/",
-        "driver.py",
-        "roster.py",
-        "agent.py",
+        "cluster/driver.py",
+        "cluster/roster.py",
+        "cluster/node_agent.py",
         "demo_job.py",
         "watch/node_watch.py",
         "watch/spawn.py",
@@ -36,7 +36,19 @@ DOORS = {
 }
 """Who may import what; a folder stands for its modules."""
 
-PURE = ("analyze/", "detectors/", "doctor/", "render/", "signatures/", "diagnose.py", "verdict.py", "summaries.py", "merge.py", "jobs.py", "rules.py")
+PURE = (
+    "analyze/",
+    "detectors/",
+    "doctor/",
+    "render/",
+    "signatures/",
+    "diagnose.py",
+    "verdict.py",
+    "summaries.py",
+    "merge.py",
+    "cluster/jobs.py",
+    "rules.py",
+)
 OUTSIDE = {"ray", "torch", "pynvml", "click", "opentelemetry", "psutil", "grpc", "socket", "subprocess", "time", "random", "threading", "ctypes"}
 MODELS = ("snapshot/", "report.py", "errors.py", "gaps.py")
 

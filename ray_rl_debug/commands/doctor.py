@@ -105,7 +105,7 @@ def _look(address: str | None, here: bool, preflight: bool, timeout_s: float, pl
     import msgspec
 
     from ray_rl_debug import checkup
-    from ray_rl_debug.ray_address import find_address
+    from ray_rl_debug.cluster.address import find_address
 
     assert callable(show)
     if here or preflight:

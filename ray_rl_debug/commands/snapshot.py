@@ -70,7 +70,7 @@ def snapshot(
 
     given = address if here else None
     if given is not None:
-        from ray_rl_debug.ray_address import find_address
+        from ray_rl_debug.cluster.address import find_address
 
         given = find_address(given, {})
     collect = CollectOptions(
@@ -120,7 +120,7 @@ def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
 def _capture_cluster(
     address: str | None, job_id: str | None, collect: CollectOptions, timeout_s: float, show: Callable[..., None], stop: threading.Event
 ) -> Snapshot:
-    from ray_rl_debug.cluster import ClusterOptions, take_snapshot
+    from ray_rl_debug.cluster.capture import ClusterOptions, take_snapshot
 
     options = ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s)
     return take_snapshot(options, progress=show, stop=stop)

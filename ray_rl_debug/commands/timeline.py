@@ -107,7 +107,7 @@ def _capture(
     address: str | None, job_id: str | None, timeout_s: float, samples: int, interval_s: float, show: Callable[..., None]
 ) -> tuple[Inputs, bool]:
     """What a timeline of the cluster is made of, and whether Ctrl-C cut it short."""
-    from ray_rl_debug.cluster import ClusterOptions, take_snapshot
+    from ray_rl_debug.cluster.capture import ClusterOptions, take_snapshot
     from ray_rl_debug.collect.options import CollectOptions
     from ray_rl_debug.timeline.live import live_inputs
 

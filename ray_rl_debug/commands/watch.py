@@ -113,10 +113,9 @@ def watch(
 
 
 def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, *, ray_agents: bool, quiet: bool) -> int:
-    from ray_rl_debug.capture import unique_names
-    from ray_rl_debug.cluster import ClusterOptions
-    from ray_rl_debug.ray_address import find_address
-    from ray_rl_debug.ray_auth import switch_to_token
+    from ray_rl_debug.cluster.address import find_address
+    from ray_rl_debug.cluster.auth import switch_to_token
+    from ray_rl_debug.cluster.capture import ClusterOptions, unique_names
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
     from ray_rl_debug.watch.live import Live

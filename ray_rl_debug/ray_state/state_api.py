@@ -11,7 +11,7 @@ from ray_rl_debug.errors import ClusterUnreachableError
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, describe_failure
 from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker
 
-_OUR_DRIVER = "from ray_rl_debug.driver import main"
+_OUR_DRIVER = "from ray_rl_debug.cluster.driver import main"
 LIMIT = 10_000
 """The most that the API gives."""
 ALIVE = frozenset({"PENDING", "RUNNING"})

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import msgspec
 
-from ray_rl_debug.cluster import Agents, ClusterOptions
+from ray_rl_debug.cluster.capture import ClusterOptions
+from ray_rl_debug.cluster.warm_agents import Agents
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.snapshot import Snapshot

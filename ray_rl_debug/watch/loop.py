@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ray_rl_debug.cluster.jobs import choose_job
 from ray_rl_debug.errors import RayRlDebugError
-from ray_rl_debug.jobs import choose_job
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.snapshot import RayJob
 from ray_rl_debug.watch.act import Look, describe_trouble, hook_environment, keep_trace, take_look
@@ -297,7 +297,7 @@ class Companion:
 
 
 def _node_names(roll: RollCall) -> dict[str, str]:
-    from ray_rl_debug.capture import unique_names
+    from ray_rl_debug.cluster.capture import unique_names
 
     return unique_names([n for n in roll.nodes if n.alive])
 

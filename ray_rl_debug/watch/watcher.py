@@ -110,7 +110,7 @@ class Watcher:
             self._send(Collected(ticket=asked.ticket, data=data, reason=reason))
 
     def _install(self, packed: bytes) -> None:
-        from ray_rl_debug.agent import _install_pyspy
+        from ray_rl_debug.cluster.node_agent import _install_pyspy
 
         self._pyspy = _install_pyspy(packed)
 

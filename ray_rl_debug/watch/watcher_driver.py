@@ -9,9 +9,9 @@ from types import TracebackType
 
 import msgspec
 
-from ray_rl_debug.driver_handle import Driver
-from ray_rl_debug.driver_messages import Ask, AskActors, Clock, Facts, Gather, Lost, Message, Ready, Release, Said, Seat
-from ray_rl_debug.driver_messages import Ended as GatherEnded
+from ray_rl_debug.cluster.driver_handle import Driver
+from ray_rl_debug.cluster.driver_messages import Ask, AskActors, Clock, Facts, Gather, Lost, Message, Ready, Release, Said, Seat
+from ray_rl_debug.cluster.driver_messages import Ended as GatherEnded
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.wire import Answer, Collect, Collected, FinishEarly, Ping, Pong
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ray_rl_debug.capture import Capture
-from ray_rl_debug.cluster import Agents, ClusterOptions
+from ray_rl_debug.cluster.capture import Capture, ClusterOptions
+from ray_rl_debug.cluster.warm_agents import Agents
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.snapshot import RayNode, Snapshot
@@ -189,7 +189,7 @@ class WatcherCrew:
     def _ship_pyspy(self) -> None:
         needy = [n for n, hello in self._server.nodes.items() if not hello.has_pyspy and n not in self._told]
         if needy:
-            from ray_rl_debug.gathering import _packed_pyspy
+            from ray_rl_debug.cluster.gathering import _packed_pyspy
 
             packed = b"".join(_packed_pyspy(None))
             for node in needy if packed else ():

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.integration
 
 PROGRAM = """
 import asyncio, json, sys, time, ray
-from ray_rl_debug.ask_actors import ask_actors
-from ray_rl_debug.driver_messages import AskActors, Called
+from ray_rl_debug.cluster.ask_actors import ask_actors
+from ray_rl_debug.cluster.driver_messages import AskActors, Called
 
 ray.init(num_cpus=2, include_dashboard=False, _temp_dir=sys.argv[1], namespace="job", log_to_driver=False)
 

@@ -14,7 +14,8 @@ import pytest
 from integration.clusters import ENVIRONMENT, cluster, command, environment, processes_titled, program, state_of, wait_for
 
 from ray_rl_debug import gaps
-from ray_rl_debug.cluster import Agents, ClusterOptions
+from ray_rl_debug.cluster.capture import ClusterOptions
+from ray_rl_debug.cluster.warm_agents import Agents
 from ray_rl_debug.codec import read_snapshot
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.snapshot import Snapshot
@@ -138,12 +139,12 @@ def test_what_is_not_ours_or_too_large_is_not_asked(running: dict[str, Any], opt
 
 FORGOTTEN = """
 import os, sys, time, ray
-from ray_rl_debug.agent import RayRlDebugAgent
+from ray_rl_debug.cluster.node_agent import RayRlDebugAgent
 
 class Brief(RayRlDebugAgent):
     def __init__(self):
-        import ray_rl_debug.agent
-        ray_rl_debug.agent.HOLD_S = 2.0
+        import ray_rl_debug.cluster.node_agent
+        ray_rl_debug.cluster.node_agent.HOLD_S = 2.0
         super().__init__(True)
 
     def pid(self):

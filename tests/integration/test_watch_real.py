@@ -264,7 +264,7 @@ def test_of_two_jobs_the_hung_one_is_named_and_stopped_where_asked(tmp_path: Pat
 
 
 def test_watchers_of_far_nodes_are_started_through_ray(tmp_path: Path) -> None:
-    from ray_rl_debug.cluster import ClusterOptions
+    from ray_rl_debug.cluster.capture import ClusterOptions
     from ray_rl_debug.ray_state.roll_call import call_roll
     from ray_rl_debug.watch.crew import look_options
     from ray_rl_debug.watch.node_watch import WatchOrder

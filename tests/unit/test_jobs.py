@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.errors import UsageError
-from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayJob, RayState, Snapshot
 
 JOBS = (

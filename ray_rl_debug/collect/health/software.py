@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ray_rl_debug.cluster.auth import find_token
 from ray_rl_debug.collect.bounded import Finished, run_bounded
 from ray_rl_debug.health import Auth, Start
-from ray_rl_debug.ray_auth import find_token
 
 IMPORT_DEADLINE_S = 45.0
 PACKAGES = ("ray", "torch", "vllm", "sglang", "verl", "areal", "agentlightning", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "ray-rl-debug")

@@ -18,10 +18,25 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.ask_actors import ask_actors
-from ray_rl_debug.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, Timed, pack, read_message
-from ray_rl_debug.gathering import Gathering
-from ray_rl_debug.roster import Roster, describe
+import ray_rl_debug
+from ray_rl_debug.cluster.ask_actors import ask_actors
+from ray_rl_debug.cluster.driver_messages import (
+    Ask,
+    AskActors,
+    Connect,
+    Ended,
+    Gather,
+    Halt,
+    Leave,
+    Message,
+    Order,
+    Release,
+    Timed,
+    pack,
+    read_message,
+)
+from ray_rl_debug.cluster.gathering import Gathering
+from ray_rl_debug.cluster.roster import Roster, describe
 
 LEAVE_S = 5.0
 """For removing our agents and disconnecting."""
@@ -106,7 +121,7 @@ def _serve(roster: Roster, orders: _Orders, send: Callable[[Message], None]) -> 
 
 def _connect(ray: Any, order: Connect, send: Callable[[Message], None]) -> Roster:
     if order.use_token:
-        from ray_rl_debug.ray_auth import switch_to_token
+        from ray_rl_debug.cluster.auth import switch_to_token
 
         switch_to_token()
     began = time.monotonic()
@@ -123,7 +138,7 @@ def _connect(ray: Any, order: Connect, send: Callable[[Message], None]) -> Roste
 
 def _shipped() -> list[str]:
     """Our code and msgspec: nodes need nothing but Ray."""
-    return [str(Path(__file__).resolve().parent), str(Path(msgspec.__file__).resolve().parent)]
+    return [str(Path(package.__file__ or "").resolve().parent) for package in (ray_rl_debug, msgspec)]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The door to a Ray cluster: one snapshot of it, or agents that stay on its nodes."""
+"""Agents that stay on the nodes of a cluster, so that each look at it begins at once."""
 
 from __future__ import annotations
 
@@ -10,39 +10,20 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from ray_rl_debug.capture import Capture, ClusterOptions, choose_seats, unique_names
+from ray_rl_debug.cluster.address import find_address
+from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.capture import Capture, ClusterOptions, choose_seats, unique_names
+from ray_rl_debug.cluster.driver_handle import Driver
+from ray_rl_debug.cluster.driver_messages import Ask, Ended, Facts, Gather, Lost, Message, Ready, Release, Seat
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.driver_handle import Driver
-from ray_rl_debug.driver_messages import Ask, Ended, Facts, Gather, Lost, Message, Ready, Release, Seat
 from ray_rl_debug.errors import AuthenticationRefusedError
-from ray_rl_debug.ray_address import find_address
-from ray_rl_debug.ray_auth import switch_to_token
 from ray_rl_debug.ray_state import read_nodes
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import RayNode, Snapshot
 
-__all__ = ["Agents", "Answer", "ClusterOptions", "take_snapshot"]
-
 START_S = 20.0
 """For agents to start: one to three seconds each on a quiet node, more on a loaded one."""
-
-
-def take_snapshot(
-    options: ClusterOptions,
-    *,
-    progress: Callable[[str], None] = lambda _: None,
-    stop: threading.Event | None = None,
-) -> Snapshot:
-    """The facts of a whole cluster within `timeout_s` beyond the sampling window; nodes that do not answer in time are gaps, the rest is complete.
-
-    Setting `stop` ends the capture early with what there is; its `options` then have ``interrupted``.
-    Agents that somebody keeps are used and left as they are; others are started for the capture and removed after it.
-
-    Raises:
-        NoClusterError, SeveralClustersError, ClusterUnreachableError, AuthenticationRefusedError, UsageError
-    """
-    return Capture(options, progress, stop or threading.Event()).run()
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ import msgspec
 from ray_rl_debug import gaps
 from ray_rl_debug.analyze.places import IDLE_KINDS
 from ray_rl_debug.analyze.telling import LOOP_THREADS, see_threads
+from ray_rl_debug.cluster.driver_messages import AskActors, Called, Told
 from ray_rl_debug.collect.async_tasks.asked import as_read, decode_tasks
-from ray_rl_debug.driver_messages import AskActors, Called, Told
 from ray_rl_debug.snapshot import AsyncTask, CoreWorker, Node, Process, RayActor
 
 MAX_ASKED = 64

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ray_rl_debug import __version__
-from ray_rl_debug.agent import RayRlDebugAgent
-from ray_rl_debug.driver_messages import Ask, Facts, Lost, Message, Release, Seat
+from ray_rl_debug.cluster.driver_messages import Ask, Facts, Lost, Message, Release, Seat
+from ray_rl_debug.cluster.node_agent import RayRlDebugAgent
 
 
 class Roster:

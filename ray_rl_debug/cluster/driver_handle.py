@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from ray_rl_debug.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
+from ray_rl_debug.cluster.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 LEAVE_S = 8.0
@@ -27,7 +27,7 @@ class Driver:
 
     def __init__(self) -> None:
         # the same import path as ours, without the current folder that -m and -c would put first
-        program = f"import sys; sys.path[:] = {sys.path!r}; from ray_rl_debug.driver import main; main()"
+        program = f"import sys; sys.path[:] = {sys.path!r}; from ray_rl_debug.cluster.driver import main; main()"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed at the exit of this context manager
         self._said: queue.Queue[Message] = queue.Queue()
         self._is_connected = False

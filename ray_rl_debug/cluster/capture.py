@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import __version__, codec, gaps
-from ray_rl_debug.ask_actors import DEADLINE_S, choose_actors, with_answers
+from ray_rl_debug.cluster.address import find_address
+from ray_rl_debug.cluster.ask_actors import DEADLINE_S, choose_actors, with_answers
+from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.driver_handle import Driver
+from ray_rl_debug.cluster.driver_messages import AskActors, Called, Clock, Ended, Facts, Gather, Lost, Said, Seat, Timed, Told
+from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
+from ray_rl_debug.cluster.local_looks import LocalLooks, has_room
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import read_status
-from ray_rl_debug.driver_handle import Driver
-from ray_rl_debug.driver_messages import AskActors, Called, Clock, Ended, Facts, Gather, Lost, Said, Seat, Timed, Told
 from ray_rl_debug.errors import AuthenticationRefusedError, RayRlDebugError
-from ray_rl_debug.jobs import choose_job, keep_job, pids_of_others, with_jobs
-from ray_rl_debug.local_looks import LocalLooks, has_room
-from ray_rl_debug.ray_address import find_address
-from ray_rl_debug.ray_auth import switch_to_token
 from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, NodeClock, RayNode, RayState, Snapshot
@@ -44,6 +44,23 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """For everything beyond the sampling window."""
     keeper: str | None = None
     """Who keeps the agents for the next capture, which then begins at once; None removes those that this capture starts."""
+
+
+def take_snapshot(
+    options: ClusterOptions,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    stop: threading.Event | None = None,
+) -> Snapshot:
+    """The facts of a whole cluster within `timeout_s` beyond the sampling window; nodes that do not answer in time are gaps, the rest is complete.
+
+    Setting `stop` ends the capture early with what there is; its `options` then have ``interrupted``.
+    Agents that somebody keeps are used and left as they are; others are started for the capture and removed after it.
+
+    Raises:
+        NoClusterError, SeveralClustersError, ClusterUnreachableError, AuthenticationRefusedError, UsageError
+    """
+    return Capture(options, progress, stop or threading.Event()).run()
 
 
 class Capture:

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.agent import PAGE_BYTES
-from ray_rl_debug.driver_messages import Clock, Facts, Gather, Lost, Message, Ready, Said, Seat, Timed
-from ray_rl_debug.roster import Roster, describe, is_dead
+from ray_rl_debug.cluster.driver_messages import Clock, Facts, Gather, Lost, Message, Ready, Said, Seat, Timed
+from ray_rl_debug.cluster.node_agent import PAGE_BYTES
+from ray_rl_debug.cluster.roster import Roster, describe, is_dead
 
 GRACE_S = 5.0
 """After the first agent is there the others get this much longer, or thrice its time, before the window begins without them."""
