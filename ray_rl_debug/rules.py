@@ -12,16 +12,11 @@ from ray_rl_debug.signatures import Signature
 from ray_rl_debug.slurm import lint, lint_rules
 
 RULES: tuple[ModuleType, ...] = DETECTORS
-EXTRA_NAMES: tuple[tuple[str, str, ModuleType], ...] = tuple(
-    (rule.ENGINE_ID, rule.ENGINE_NAME, rule) for rule in DETECTORS if hasattr(rule, "ENGINE_ID")
-)
-"""Ids that a rule gives besides its own."""
 
 
 def list_ids() -> tuple[tuple[str, str], ...]:
     """All ids with their names, sorted: rules, known errors in logs, gaps, errors."""
     found = {rule.ID: rule.NAME for rule in RULES}
-    found.update({rule_id: name for rule_id, name, _ in EXTRA_NAMES})
     found.update({s.id: s.title for s in signatures.load()})
     found.update(gaps.NAMES)
     found.update({check.ID: check.NAME for check in CHECKS})
@@ -36,10 +31,6 @@ def explain(rule_id: str) -> str | None:
     for rule in RULES:
         if wanted == rule.ID:
             return f"{inspect.getdoc(rule) or ''}\n\nCause\n    {rule.CAUSE.value}\n"
-    for extra, name, rule in EXTRA_NAMES:
-        if wanted == extra:
-            body = (inspect.getdoc(rule) or "").split("\n", 1)[-1]
-            return f"{extra} {name}\n{body}\n"
     signature = signatures.find(wanted)
     if signature is not None:
         return _explain_line(signature)

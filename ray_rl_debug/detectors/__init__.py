@@ -11,6 +11,7 @@ from ray_rl_debug.detectors import (
     collective_mismatch,
     collective_stalled,
     dataloader_stuck,
+    engine_died,
     engine_paused,
     event_loop_blocked,
     gil_held,
@@ -35,6 +36,7 @@ from ray_rl_debug.detectors import (
 DETECTORS: tuple[ModuleType, ...] = (
     process_stopped,
     rank_died,
+    engine_died,
     producer_died,
     ray_pending,
     raylet_start,

@@ -11,10 +11,10 @@ from cases.store import HERE, gives, row
 
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.rules import EXTRA_NAMES, RULES
+from ray_rl_debug.rules import RULES
 from ray_rl_debug.snapshot import Snapshot
 
-RULE_IDS = [*(rule.ID for rule in RULES), *(rule_id for rule_id, _, _ in EXTRA_NAMES)]
+RULE_IDS = [rule.ID for rule in RULES]
 NOT_RECORDED: frozenset[str] = frozenset()
 """Rules without a recorded hang, each with its reason; none today."""
 
