@@ -26,6 +26,7 @@ DRIVER_UNKNOWN = "RRD921"
 INTERRUPTED = "RRD922"
 RAYLET_SILENT = "RRD923"
 RAS_UNREAD = "RRD924"
+PYSTACK_FAILED = "RRD925"
 
 NAMES: dict[str, str] = {
     NODE_SILENT: "node did not answer",
@@ -52,4 +53,5 @@ NAMES: dict[str, str] = {
     INTERRUPTED: "capture was interrupted",
     RAYLET_SILENT: "a raylet did not answer",
     RAS_UNREAD: "NCCL's own counts could not be read",
+    PYSTACK_FAILED: "pystack gave no stacks",
 }

@@ -216,10 +216,10 @@ class StackSampler:
             yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="a blocking dump", reason=reason)
         if self._options.pystack and self._pystack is None:
             remedy = "pip install pystack"
-            yield Gap(id=gaps.STACKS_FAILED, where="", what="stacks by pystack", reason="pystack was not found", remedy=remedy)
+            yield Gap(id=gaps.PYSTACK_FAILED, where="", what="stacks by pystack", reason="pystack was not found", remedy=remedy)
         elif self._pystack_failed:
             what = f"stacks by pystack of {_count(self._pystack_failed)}"
-            yield Gap(id=gaps.STACKS_FAILED, where="", what=what, reason=next(iter(self._pystack_failed.values())))
+            yield Gap(id=gaps.PYSTACK_FAILED, where="", what=what, reason=next(iter(self._pystack_failed.values())))
 
     def _failures(self) -> Iterable[Gap]:
         by_reason: dict[str, list[int]] = {}

@@ -41,6 +41,7 @@ Examples:
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
 @click.option("--native", is_flag=True, help="Also C++ frames: slower, stops each process a little longer.")
+@click.option("--pystack", is_flag=True, help="One more sample of each process by pystack, where it is installed: it reads some that py-spy cannot.")
 @rendering
 def snapshot(
     address: str | None,
@@ -51,6 +52,7 @@ def snapshot(
     samples: int,
     interval_s: float,
     native: bool,
+    pystack: bool,
     format_: str,
     as_json: bool,
     output: Path | None,
@@ -74,7 +76,14 @@ def snapshot(
 
         given = find_address(given, {})
     collect = CollectOptions(
-        samples=samples, interval_s=interval_s, native=native, pids=pids, job_id=job_id if here else None, timeout_s=timeout_s, gcs_address=given
+        samples=samples,
+        interval_s=interval_s,
+        native=native,
+        pystack=pystack,
+        pids=pids,
+        job_id=job_id if here else None,
+        timeout_s=timeout_s,
+        gcs_address=given,
     )
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:
