@@ -28,6 +28,7 @@ Examples:
   rayrl-debug slurm render ray --nodes 2 --gpus-per-node h100:8 -o job.sbatch -- python train.py
   rayrl-debug slurm render verl --nodes 4 --container apptainer --image verl.sif --check -o job.sbatch
   rayrl-debug slurm render verl-single --cpus-per-node 32 --gpus-per-node 4 --shared --mem 256G
+  rayrl-debug slurm render verl --diff old.sbatch -o job.sbatch
   rayrl-debug slurm render attach
 """
 
@@ -83,6 +84,8 @@ _RAY_OPTIONS = (
     click.option("--register-timeout", "register_timeout_s", type=click.IntRange(min=1), default=300, show_default=True, help="Seconds per worker."),
     click.option("--object-store-mb", type=click.IntRange(min=100), help="Size of each object store.  [default: Ray's choice]"),
     click.option("--auth", type=click.Choice(["token", "disabled", "auto"]), default="token", show_default=True, help="Ray's authentication."),
+    click.option("--ray-version", metavar="X.Y", help="Leave out what this Ray does not know.  [default: a recent one]"),
+    click.option("--collect-logs/--no-collect-logs", default=True, show_default=True, help="Keep Ray's logs of every node."),
     click.option("--watch/--no-watch", default=True, show_default=True, help="Run rayrl-debug watch beside the job."),
     click.option("--watch-args", default="", help="More options of watch, as one string."),
     click.option("--doctor", type=click.Choice(["warn", "fail", "off"]), default="warn", show_default=True, help="rayrl-debug doctor before start."),
@@ -108,19 +111,24 @@ def _with(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Com
 @_with(_SLURM_OPTIONS)
 @_with(_RAY_OPTIONS)
 @click.option("--check", is_flag=True, help="Also run bash -n and, where there is Slurm, sbatch --test-only.")
+@click.option("--diff", "old", type=click.Path(path_type=Path), metavar="OLD", help="Ask Slurm for what OLD asks; show the difference.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
-def render(framework: str, arguments: tuple[str, ...], check: bool, output: Path | None, **given: object) -> int:
+def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | None, output: Path | None, **given: object) -> int:
     """Write a job script: one plain bash file that needs nothing of ours to run.
 
-    ARGUMENTS after -- are the program that the job runs.
+    ARGUMENTS after -- are the program that the job runs. With --diff, the difference goes to stdout, and the script where --output says.
     """
     from ray_rl_debug.slurm.check import check_script
     from ray_rl_debug.slurm.render import render as render_job
 
-    text = render_job(_job(framework, arguments, given))
-    if output is None:
-        click.echo(text, nl=False)
+    if old is None:
+        text = render_job(_job(framework, arguments, given))
     else:
+        text, difference = _like(old, framework, arguments, given)
+        click.echo(difference)
+    if output is None and old is None:
+        click.echo(text, nl=False)
+    elif output is not None:
         try:
             output.write_text(text, encoding="utf-8")
         except OSError as e:
@@ -133,6 +141,30 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, output: Path
     for line in said:
         click.echo(line, err=True)
     return EXIT_OK if good else EXIT_FINDINGS
+
+
+def _like(old: Path, framework: str, arguments: tuple[str, ...], given: dict[str, object]) -> tuple[str, str]:
+    """The script for what an existing one asks of Slurm, where no option was given; and the difference."""
+    from ray_rl_debug.errors import UsageError
+    from ray_rl_debug.slurm.compare import compare, read_request
+    from ray_rl_debug.slurm.render import render as render_job
+    from ray_rl_debug.slurm.script import parse
+
+    if framework == "attach":
+        raise UsageError("attach is no job script", hint="compare with the framework that the old script runs")
+    before = _read(old)
+    request, context = read_request(parse(before)), click.get_current_context()
+    default = click.core.ParameterSource.DEFAULT
+    taken = {name: value for name, value in request.parameters.items() if context.get_parameter_source(name) is default}
+    text = render_job(_job(framework, arguments, {**given, **taken}))
+    return text, compare(before, str(old), text, request.left)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as e:
+        raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give a job script, as sbatch takes it") from e
 
 
 def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -> Job:
@@ -169,11 +201,7 @@ def lint(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | No
 
     faults = []
     for path in files:
-        try:
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError as e:
-            raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give a job script, as sbatch takes it") from e
-        faults += lint_script(text, str(path))
+        faults += lint_script(_read(path), str(path))
     shown = {"json": as_document, "sarif": as_sarif}.get("json" if as_json else format_, as_text)(faults, [str(f) for f in files])
     if output is None:
         click.echo(shown)

@@ -12,6 +12,8 @@ _ENV = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 _TIME = re.compile(r"^(\d+-)?\d+(:\d+){0,2}$")
 _CIDR = re.compile(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")
 _GPUS = re.compile(r"^([\w.-]+:)?\d+$")
+_VERSION = re.compile(r"^\d+\.\d+(\.\w+)*$")
+OLDEST_RAY, FIRST_WITH_TOKENS = (2, 41), (2, 52)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,11 +59,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     signal_lead_s: int = 120
     object_store_mb: int | None = None
     auth: str = "token"
+    collect_logs: bool = True
+    ray_version: str | None = None
+    """As ``2.49``; None: a recent one."""
 
     @property
     def has_cluster(self) -> bool:
         """Does the script start a Ray cluster itself?"""
         return self.framework in ("ray", "verl", "areal-ray")
+
+    @property
+    def knows_tokens(self) -> bool:
+        """Has this version of Ray token authentication?"""
+        return self.ray_version is None or _version(self.ray_version) >= FIRST_WITH_TOKENS
 
 
 def check_job(job: Job) -> None:
@@ -80,14 +90,22 @@ def check_job(job: Job) -> None:
         (not _TIME.match(job.time), f"--time {job.time!r}: write HH:MM:SS or D-HH:MM:SS"),
         (job.temp_dir is not None and not job.temp_dir.startswith("/"), "--temp-dir must be an absolute path"),
         (job.temp_dir is not None and len(job.temp_dir.encode()) > 44, "--temp-dir: Ray's socket paths allow at most 44 bytes"),
+        (job.ray_version is not None and not _VERSION.match(job.ray_version), f"--ray-version {job.ray_version!r}: write 2.49 or 2.49.1"),
         (job.port_base is not None and not 1024 <= job.port_base <= 32000, "--port-base must be between 1024 and 32000"),
         (any("\n" in text for text in _texts(job)), "a parameter may not hold a line break"),
     ):
         if wrong:
             raise UsageError(message)
+    if job.ray_version is not None and _version(job.ray_version) < OLDEST_RAY:
+        raise UsageError(f"--ray-version {job.ray_version}: the templates need Ray {'.'.join(map(str, OLDEST_RAY))} or newer")
     for pair in job.env:
         if not _ENV.match(pair):
             raise UsageError(f"--env {pair!r}: write NAME=VALUE")
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")[:2]
+    return int(major), int(minor)
 
 
 def _texts(job: Job) -> tuple[str, ...]:

@@ -82,6 +82,7 @@ def _settings(job: Job) -> Iterator[str]:
         yield from _of_watch(job)
         yield from _of_container(job)
         return
+    yield _setting("COLLECT_LOGS", int(job.collect_logs), "1: keep Ray's session logs of every node below LOG_ROOT; 0: not")
     yield _setting("TEMP_DIR", job.temp_dir, "local disk, at most 44 bytes; empty: /tmp/rrJOBID")
     if job.has_cluster:
         yield _setting("MIN_NODES", job.min_nodes, "empty: all of them")
@@ -109,6 +110,8 @@ def _of_container(job: Job) -> Iterator[str]:
         yield _setting("IMAGE", job.image, "")
         yield _setting("BIND", job.bind, "more folders, with commas")
         yield f"CONTAINER_ARGS=({' '.join(map(_quoted, job.container_args))})"
+    if job.container == "apptainer":
+        yield f"INTO_IMAGE=({' '.join(pair.partition('=')[0] for pair in job.env)}) # more variables that programs must have"
 
 
 def _parts(job: Job) -> Iterator[str]:
@@ -117,7 +120,7 @@ def _parts(job: Job) -> Iterator[str]:
         yield "debug_light"
     if job.debug_level == "full":
         yield "debug_full"
-    if job.framework != "areal-slurm" and job.auth != "auto":
+    if job.framework != "areal-slurm" and job.auth != "auto" and job.knows_tokens:
         yield "token" if job.auth == "token" else "token_disabled"
     yield f"container_{job.container}"
     yield f"command_{job.framework.replace('-', '_')}"
@@ -132,12 +135,16 @@ def _parts(job: Job) -> Iterator[str]:
             yield "areal_roles_watch"
         yield from ("areal_controller", "single_wait")
         return
+    if job.doctor != "off" or job.watch:
+        yield "find_tool"
     if job.doctor != "off":
         yield "doctor"
     if job.doctor == "fail":
         yield "doctor_fail"
     if job.has_cluster:
         yield "cluster_start"
+        if job.container == "apptainer":
+            yield "container_apptainer_address"
         if job.watch:
             yield "watch"
         yield "cluster_run"

@@ -38,7 +38,22 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
         return re.search(pattern, self.text) is not None
 
 
-_SHORT = {"-N": "nodes", "-n": "ntasks", "-c": "cpus-per-task", "-J": "job-name", "-o": "output", "-e": "error", "-t": "time", "-p": "partition"}
+_SHORT = {
+    "-N": "nodes",
+    "-n": "ntasks",
+    "-c": "cpus-per-task",
+    "-J": "job-name",
+    "-o": "output",
+    "-e": "error",
+    "-t": "time",
+    "-p": "partition",
+    "-A": "account",
+    "-q": "qos",
+    "-C": "constraint",
+    "-w": "nodelist",
+    "-x": "exclude",
+    "-G": "gpus",
+}
 
 
 def parse(text: str) -> Script:

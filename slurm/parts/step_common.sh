@@ -1,5 +1,6 @@
 
 # ---- functions that run on a node, inside its step ----------------------------------------------------------------
+export COLLECT_LOGS
 prepare_step() {
   # Slurm sets these in every step; frameworks refuse to run when they disagree.
   [[ -z ${CUDA_VISIBLE_DEVICES:-} ]] || unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES
@@ -18,7 +19,7 @@ leave() {
   [[ -z ${CHILD:-} ]] || kill -TERM "$CHILD" 2>/dev/null
   local session
   for session in "$TEMP_DIR"/session_latest "$TEMP_DIR"/ray/session_latest; do
-    [[ ! -d $session/logs ]] || timeout 10 cp -r "$session/logs" "$LOG_DIR/ray-$NAME"
+    [[ $COLLECT_LOGS == 0 || ! -d $session/logs ]] || timeout 10 cp -r "$session/logs" "$LOG_DIR/ray-$NAME"
   done
   local tries=30
   while [[ -n ${CHILD:-} ]] && kill -0 "$CHILD" 2>/dev/null && ((tries-- > 0)); do sleep 0.1; done

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 BIN = Path(sys.executable).parent
 DRIVER = str(HERE / "both_nodes.py")
+TRAINER = str(HERE / "train_both.py")
 PATIENCE_S = 300
 
 
@@ -109,18 +110,59 @@ def test_an_ordinary_users_program_runs_on_both_nodes(slurm: SlurmCluster) -> No
     assert all("error" not in c for found in contacts.values() for c in found)
 
 
-def test_verl_gets_its_sizes_and_its_exit_code_is_the_jobs(slurm: SlurmCluster) -> None:
+IMAGE_RUNTIME = r"""#!/bin/bash
+# Stands for apptainer with --cleanenv: programs get what APPTAINERENV_ says, and little else.
+shift # exec
+while [[ $1 == --* ]]; do case $1 in --bind) shift 2 ;; *) shift ;; esac; done
+shift # the image
+kept=(HOME="$HOME" PATH="$PATH" USER="$USER")
+[[ -z ${CUDA_VISIBLE_DEVICES:-} ]] || kept+=(CUDA_VISIBLE_DEVICES="$CUDA_VISIBLE_DEVICES")
+while IFS= read -r name; do kept+=("${name#APPTAINERENV_}=${!name}"); done < <(compgen -v APPTAINERENV_)
+exec env -i "${kept[@]}" "$@"
+"""
+
+
+@pytest.mark.parametrize(
+    ("framework", "sizes"),
+    [
+        ("verl", ("trainer.nnodes=2", "trainer.n_gpus_per_node=1")),
+        ("areal-ray", ("scheduler.type=ray", "cluster.n_nodes=2", "cluster.n_gpus_per_node=1")),
+    ],
+)
+def test_a_trainer_trains_on_both_nodes_with_the_sizes_it_gets(slurm: SlurmCluster, framework: str, sizes: tuple[str, ...]) -> None:
+    """Ranks on both nodes train one model over gloo, in the place of the framework's own program; AReaL's inside an image."""
+    more: dict[str, object] = {}
+    if framework == "areal-ray":
+        folder = slurm.shared / "image_bin"
+        folder.mkdir(exist_ok=True)
+        (folder / "apptainer").write_text(IMAGE_RUNTIME)
+        (folder / "apptainer").chmod(0o755)
+        path = (f"PATH={folder}:{BIN}:$PATH",)
+        more = {"container": "apptainer", "image": "areal.sif", "container_args": ("--cleanenv",), "collect_logs": False, "env": path}
+    program = (sys.executable, TRAINER)
+    job = submit(slurm, "data.train_files=x.parquet", framework=framework, command=program, gpus_per_node="1", doctor="off", **more)
+    fields = slurm.wait(job, timeout_s=PATIENCE_S)
+    text = output(slurm, job)
+    assert (fields["JobState"], fields["ExitCode"]) == ("COMPLETED", "0:0"), text
+    told = next(line for line in text.splitlines() if line.startswith("trained"))
+    assert "with 2 ranks on n1 n2" in told
+    assert all(word in told for word in (*sizes, "data.train_files=x.parquet"))
+    assert any(logs(slurm, job).glob("ray-n*")) == (framework == "verl")
+    assert_nothing_left(slurm, job)
+
+
+def test_verl_is_what_runs_when_nothing_is_said_and_its_exit_code_is_the_jobs(slurm: SlurmCluster) -> None:
     package = slurm.shared / "packages" / "verl" / "trainer"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").touch()
     (package / "__init__.py").touch()
     (package / "main_ppo.py").write_text(f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport both_nodes\nsys.exit(both_nodes.main())\n")
     env = (f"PYTHONPATH={package.parent.parent}", "DRIVER_EXIT=7")
-    job = submit(slurm, "data.train_files=x.parquet", framework="verl", doctor="off", env=env)
+    job = submit(slurm, "data.train_files=x.parquet", framework="verl", nodes=1, doctor="off", env=env)
     fields = slurm.wait(job, timeout_s=PATIENCE_S)
     text = output(slurm, job)
-    assert "ran on n1 n2" in text, text
-    assert all(word in text for word in ("trainer.nnodes=2", "trainer.n_gpus_per_node=2", "data.train_files=x.parquet"))
+    assert re.search(r"ran on n[12] ", text), text
+    assert all(word in text for word in ("trainer.nnodes=1", "trainer.n_gpus_per_node=2", "data.train_files=x.parquet"))
     assert (fields["JobState"], fields["ExitCode"]) == ("FAILED", "7:0")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -131,8 +132,8 @@ def test_parameters_reach_slurm():
 
 def test_our_tool_may_be_absent_or_fail():
     for line in render(job(command=("python", "t.py"))).splitlines():
-        if "rayrl-debug doctor" in line or "rayrl-debug watch" in line:
-            assert "timeout 60" in line or "|| true" in line or line.startswith("WATCH_ARGS="), line
+        if re.search(r"TOOL\[@\]\}\S* (doctor|watch)", line):
+            assert "timeout 60" in line or "|| true" in line, line
     bare = render(job(command=("python", "t.py"), watch=False, doctor="off"))
     assert "rayrl-debug" not in bare
 
@@ -186,3 +187,29 @@ def test_command_line_writes_checks_and_refuses(tmp_path, capsys):
     assert main(["slurm", "render", "ray", "--cmd", "a 'b"]) == 2
     assert main(["slurm", "render", "ray", "--cmd", "a", "--", "b"]) == 2
     assert main(["slurm", "render", "ray", "--port-base", "x"]) == 2
+
+
+def test_old_ray_gets_no_token_and_a_too_old_one_is_refused():
+    assert "RAY_AUTH_MODE" not in render(job(ray_version="2.49.1"))
+    assert "RAY_AUTH_MODE=token" in render(job(ray_version="2.52"))
+    for wrong in ("2.9", "new"):
+        with pytest.raises(UsageError):
+            render(job(ray_version=wrong))
+
+
+def test_programs_in_an_image_get_their_variables_and_folders():
+    text = render(job(container="apptainer", image="x.sif", env=("A=1", "B=$HOME/2"), temp_dir="/scratch/me/rr"))
+    assert "INTO_IMAGE=(A B) " in text
+    assert text.index("export RAY_ADDRESS=$ADDRESS") < text.index("\ninto_image RAY_ADDRESS\n") < text.index("# ---- the driver")
+    program = text[text.index("MOUNTS=") : text.index("IN=(")]
+    given = "LOG_DIR=/logs BIND=/data"
+    for folder, mounts in (("/tmp/rr1", "/logs,/tmp,/data"), ("/scratch/me/rr", "/logs,/tmp,/data,/scratch/me")):
+        done = subprocess.run(
+            ["bash", "-c", f'{given} TEMP_DIR={folder}; {program}\nprintf %s "$MOUNTS"'], capture_output=True, text=True, check=True
+        )
+        assert done.stdout == mounts
+
+
+def test_logs_are_kept_unless_told():
+    assert "COLLECT_LOGS=1 " in render(job())
+    assert "COLLECT_LOGS=0 " in render(job(collect_logs=False))

@@ -1,0 +1,1 @@
+into_image RAY_ADDRESS
