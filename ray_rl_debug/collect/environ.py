@@ -1,21 +1,29 @@
 """The environment of a process as it is now.
 
-``/proc/PID/environ`` is the environment as started. What ``os.environ`` changed since lives where libc's ``environ`` points: found through
-the target's own libc file, so that it works for another libc and inside another mount namespace.
+``/proc/PID/environ`` is the environment as started. What ``os.environ`` changed since lives where ``environ`` points. The symbol is found through
+the target's own files, so that it works for another libc and inside another mount namespace: in the program itself where the linker gave it a copy
+(Debian's python is linked so), else in libc.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import re
 import struct
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ray_rl_debug.collect.procfs import PROC, read_bytes, read_text
+from ray_rl_debug.collect.procfs import PROC, read_text
 
 MAX_VARIABLES = 4096
 MAX_VALUE_BYTES = 1 << 15
-_LIBC = re.compile(r"^([0-9a-f]+)-\S+ \S+ 00000000 (\S+) (\d+)\s+(/\S*/(?:libc\.so\.6|libc-2[\d.]*\.so))$", re.MULTILINE)
+_START = re.compile(r"^([0-9a-f]+)-\S+ \S+ 00000000 (\S+) (\d+)\s+(/.*)$", re.MULTILINE)
+_LIBC = re.compile(r"/(?:libc\.so\.6|libc-2[\d.]*\.so)$")
+_EXECUTABLE = 2
+_SYMBOLS = 11
+"""ELF: ``ET_EXEC``, a program that lies where its file says; ``SHT_DYNSYM``."""
 
 
 def read_environment_now(pid: int, proc: Path = PROC) -> list[tuple[str, str]] | None:
@@ -23,18 +31,26 @@ def read_environment_now(pid: int, proc: Path = PROC) -> list[tuple[str, str]] |
 
     The target is not stopped: a value that changes while it is read may come out as the old or the new one.
     """
-    maps = read_text(proc / str(pid) / "maps", 8 << 20)
-    found = _LIBC.search(maps) if maps else None
-    if found is None:
-        return None
-    offset = _environ_offset(str(proc / str(pid) / "root") + found[4], found[2], int(found[3]))
-    if offset is None:
-        return None
     try:
+        address = next(_find_environ(pid, proc), None)
+        if address is None:
+            return None
         with (proc / str(pid) / "mem").open("rb", buffering=0) as memory:
-            return _read_strings(memory, int(found[1], 16) + offset)
+            return _read_strings(memory, address)
     except (OSError, ValueError, struct.error, OverflowError):
         return None
+
+
+def _find_environ(pid: int, proc: Path) -> Iterator[int]:
+    """Addresses of ``environ`` in the target, the one that counts first."""
+    program = os.readlink(proc / str(pid) / "exe")
+    mapped = {m[4]: m for m in reversed(list(_START.finditer(read_text(proc / str(pid) / "maps", 8 << 20) or "")))}
+    for path in (program, *(path for path in mapped if _LIBC.search(path))):
+        found = mapped.get(path)
+        offset = _environ_offset(str(proc / str(pid) / "root") + path, found[2], int(found[3])) if found else None
+        if found is not None and offset is not None:
+            value, is_absolute = offset
+            yield value if is_absolute else int(found[1], 16) + value
 
 
 def _read_strings(memory, address: int) -> list[tuple[str, str]]:  # type: ignore[no-untyped-def]
@@ -59,23 +75,25 @@ def _read_strings(memory, address: int) -> list[tuple[str, str]]:  # type: ignor
 
 
 @lru_cache(maxsize=32)
-def _environ_offset(path: str, device: str, inode: int) -> int | None:
-    """Offset of the symbol ``environ`` in a libc file, from its dynamic symbol table; `device` and `inode` are part of the cache key."""
-    data = read_bytes(Path(path), 1 << 25)
-    if data is None or data[:5] != b"\x7fELF\x02":
-        return None
+def _environ_offset(path: str, device: str, inode: int) -> tuple[int, bool] | None:
+    """The symbol ``environ`` that an ELF file defines and whether it is an address as it stands; `device` and `inode` are part of the cache key."""
     try:
-        sections, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
-        for i in range(count):
-            kind, _, _, at, length, link = struct.unpack_from("<IQQQQI", data, sections + i * size + 4)
-            if kind != 11:  # SHT_DYNSYM
-                continue
-            names = struct.unpack_from("<Q", data, sections + link * size + 24)[0]
-            for symbol in range(at, at + length, 24):
-                name, _, _, _, value, _ = struct.unpack_from("<IBBHQQ", data, symbol)
-                end = data.index(b"\0", names + name)
-                if data[names + name : end] in (b"environ", b"__environ") and value:
-                    return int(value)
-    except (struct.error, ValueError, IndexError):
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _find_symbol(data) if data[:5] == b"\x7fELF\x02" else None
+    except (OSError, struct.error, ValueError, IndexError):
         return None
+
+
+def _find_symbol(data: mmap.mmap) -> tuple[int, bool] | None:
+    kind_of_file = struct.unpack_from("<H", data, 0x10)[0]
+    sections, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
+    for i in range(count):
+        kind, _, _, at, length, link = struct.unpack_from("<IQQQQI", data, sections + i * size + 4)
+        if kind != _SYMBOLS:
+            continue
+        names = struct.unpack_from("<Q", data, sections + link * size + 24)[0]
+        for symbol in range(at, at + length, 24):
+            name, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", data, symbol)
+            if section and value and data[names + name : data.find(b"\0", names + name)] in (b"environ", b"__environ"):
+                return int(value), kind_of_file == _EXECUTABLE
     return None

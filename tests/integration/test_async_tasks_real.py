@@ -154,7 +154,8 @@ def test_no_asyncio_and_no_python(start, tmp_path):
     plain = start(sys.executable, "-c", "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(1000)", ready, ready=ready)
     assert read_async_tasks(plain.pid) == ((), None)
     other = start("sleep", "1000")
-    wait_for(lambda: Path(f"/proc/{other.pid}/comm").read_text() == "sleep\n", "sleep does not start")
+    # in its sleep, not in the middle of exec, which has the new name already
+    wait_for(lambda: Path(f"/proc/{other.pid}/stat").read_text().split(" ", 1)[1].startswith("(sleep) S"), "sleep does not start")
     assert read_async_tasks(other.pid) == (None, None)
 
 
