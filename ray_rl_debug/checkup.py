@@ -68,6 +68,29 @@ def _compare_clocks(agents: Agents) -> dict[str, tuple[Contact, ...]]:
     return found
 
 
+def check_job(job_id: str, plan: Plan, *, timeout_s: float, progress: Callable[..., None]) -> Health:
+    """All nodes of a running Slurm job, each looked at by a step of its own; Ray is not needed.
+
+    Raises:
+        UsageError: there is no such job, or it does not run.
+        MissingToolError: Slurm's commands are not here.
+    """
+    from ray_rl_debug.slurm.allocation import ask_nodes, read_allocation
+
+    allocation = read_allocation(job_id)
+    asked = msgspec.structs.replace(plan, slurm_job=job_id, is_preflight=False, meeting_dir=plan.meeting_dir or allocation.work_dir)
+    progress(f"{len(allocation.nodes)} nodes of job {job_id} are looked at")
+    answers, silent = ask_nodes(allocation, ["doctor", "--facts", msgspec.json.encode(asked).decode()], timeout_s=timeout_s)
+    nodes = []
+    for name in allocation.nodes:
+        try:
+            if name in answers:
+                nodes.append(msgspec.json.decode(answers[name], type=NodeHealth))
+        except (msgspec.DecodeError, msgspec.ValidationError) as e:
+            silent[name] = f"its answer is not understood, perhaps of another version of this tool: {e}"
+    return Health(nodes=tuple(sorted(nodes, key=lambda n: n.name)), silent=tuple(sorted(silent.items())))
+
+
 def check_logs(paths: Sequence[Path], *, clock: Callable[[], float] = time.time) -> Health:
     """Post mortem: what logs and folders of logs say, one row per folder that was named.
 

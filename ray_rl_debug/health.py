@@ -29,6 +29,8 @@ class Plan(Fact, frozen=True, kw_only=True):
     address: str | None = None
     """``host:port`` of the GCS, where it runs already."""
     register_timeout_s: float = 60.0
+    slurm_job: str | None = None
+    """Number of a job that runs: its processes are meant, not those that a program started here would have."""
     meeting_dir: str | None = None
     """A folder that all nodes see: the nodes of one srun step meet there to test their network."""
 

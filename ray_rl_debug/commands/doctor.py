@@ -20,6 +20,7 @@ EPILOG = """\b
 Examples:
   rayrl-debug doctor                                  the cluster that runs here; without one, this node before start
   rayrl-debug doctor --preflight --num-cpus 64        before ray start
+  rayrl-debug doctor --jobid 4711                     every node of a running Slurm job, without asking Ray
   srun rayrl-debug doctor --here -q -o doc            on each node of a Slurm job ...
   rayrl-debug doctor doc                              ... and all of them together
   rayrl-debug doctor --logs /tmp/ray/session_latest   after it died
@@ -34,6 +35,7 @@ _PATH = click.Path(path_type=Path)
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE]...")
 @click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
+@click.option("--jobid", "job_id", metavar="N", help="Every node of a running Slurm job, through srun beside what runs there.")
 @click.option("--here", is_flag=True, help="This node only, without Ray.")
 @click.option("--preflight", is_flag=True, help="Before start: also what a start costs, and whether ports are free (implies --here).")
 @click.option("--logs", type=_PATH, multiple=True, metavar="DIR", help="Post mortem: known errors in logs; repeatable.")
@@ -43,6 +45,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--log-dir", metavar="DIR", help="The job's log folder; must be seen by all nodes.")
 @click.option("--port-base", type=click.IntRange(1024, 65000), help="First of the job's block of ports.  [default: Ray's own ports]")
 @click.option("--expect", metavar="NAMES", default="", help="With FILE: nodes that must be among them, with commas.")
+@click.option("--facts", metavar="PLAN", hidden=True, help="What --jobid runs on each node: its facts as lines on stdout.")
 @click.option("--strict", is_flag=True, help="Warnings count as failures.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Seconds for the whole cluster.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, also for errors.")
@@ -53,10 +56,12 @@ _PATH = click.Path(path_type=Path)
 def doctor(
     files: tuple[Path, ...],
     address: str | None,
+    job_id: str | None,
     here: bool,
     preflight: bool,
     logs: tuple[Path, ...],
     expect: str,
+    facts: str | None,
     strict: bool,
     timeout_s: float,
     as_json: bool,
@@ -72,8 +77,12 @@ def doctor(
     """
     from ray_rl_debug.doctor import CHECKS, LOG_CHECKS, examine
 
-    if sum(map(bool, (files, logs, here or preflight, address))) > 1:
-        raise UsageError("--address, --here or --preflight, --logs and FILE exclude each other", hint="give one of them")
+    if sum(map(bool, (files, logs, here or preflight, address, job_id))) > 1:
+        raise UsageError("--address, --jobid, --here or --preflight, --logs and FILE exclude each other", hint="give one of them")
+    if job_id is not None and not job_id.isdigit():
+        raise UsageError(f"--jobid {job_id!r}: write the job's number, such as 4711")
+    if facts is not None:
+        return _tell_facts(facts)
     from ray_rl_debug import checkup
 
     show = progress(quiet)
@@ -81,6 +90,8 @@ def doctor(
         health = checkup.check_logs(logs)
     elif files:
         health = checkup.read_files(files, [n for n in expect.split(",") if n])
+    elif job_id is not None:
+        health = checkup.check_job(job_id, _plan(plan, output), timeout_s=timeout_s, progress=show)
     else:
         health = _look(address, here, preflight, timeout_s, _plan(plan, output), show)
     found = examine(health, LOG_CHECKS if logs else CHECKS)
@@ -88,6 +99,19 @@ def doctor(
         checkup.save(output, health.nodes)
     _print(found, as_json, no_color, verbose)
     return _exit_code(found, strict)
+
+
+def _tell_facts(plan: str) -> int:
+    import msgspec
+
+    from ray_rl_debug.checkup import check_here
+    from ray_rl_debug.codec import encode
+    from ray_rl_debug.health import Plan
+    from ray_rl_debug.slurm.node_lines import write_lines
+
+    for node in check_here(msgspec.json.decode(plan, type=Plan)).nodes:
+        click.echo("\n".join(write_lines(node.name, encode(node))))
+    return EXIT_OK
 
 
 def _plan(given: dict[str, object], output: Path | None) -> Plan:

@@ -11,11 +11,12 @@ SERVICES_CPU_S = 4.0
 
 
 def own_raylets(node: NodeHealth) -> tuple[RayProcess, ...]:
-    """Raylets of the cluster in question; of all clusters here when none was named, and none before start."""
+    """Raylets of the cluster or Slurm job in question; of all clusters here when none was named, and none before start."""
     if node.plan.is_preflight:
         return ()
-    address = node.plan.address
-    return tuple(p for p in node.ray or () if p.kind == "raylet" and (address is None or p.address == address))
+    address, job = node.plan.address, node.plan.slurm_job
+    here = (p for p in node.ray or () if p.kind == "raylet" and job in (None, p.slurm_job))
+    return tuple(p for p in here if address is None or p.address == address)
 
 
 def intended_cpus(node: NodeHealth) -> tuple[int, str] | None:

@@ -43,6 +43,8 @@ def examine(health: Health) -> Iterator[Result]:
 def _is_expected(process: RayProcess, node: NodeHealth) -> bool:
     if node.plan.address is not None:
         return process.address in (node.plan.address, None)
+    if node.plan.slurm_job is not None:
+        return process.slurm_job == node.plan.slurm_job
     if node.plan.is_preflight:
         return False
     clusters = {p.address for p in node.ray or () if p.address}

@@ -93,8 +93,9 @@ def test_a_good_node_has_nothing_but_good_results_and_every_check_speaks():
     assert bad(GOOD) == {}
     other = msgspec.structs.replace(GOOD, name="n2")
     assert bad(GOOD, other) == {}
-    assert {r.check for r in results(GOOD, other)} | {"log.scan"} == {c.CHECK for c in CHECKS}
-    assert bad(RUNNING) == {}
+    running = (RUNNING, msgspec.structs.replace(RUNNING, name="n2"))
+    assert {r.check for r in (*results(GOOD, other), *results(*running))} | {"log.scan"} == {c.CHECK for c in CHECKS}
+    assert bad(*running) == {}
 
 
 TROUBLES = [
@@ -180,7 +181,7 @@ def test_each_trouble_is_found_with_measure_consequence_and_cure(check, node, st
 
 
 def test_every_check_has_a_trouble_here():
-    elsewhere = {"node.seen", "log.scan", "ver.same"}
+    elsewhere = {"node.seen", "log.scan", "ver.same", "ray.all"}
     assert {c for c, *_ in TROUBLES} | elsewhere == {c.CHECK for c in CHECKS}
 
 
@@ -195,6 +196,16 @@ def test_what_only_several_nodes_show():
     assert bad(GOOD, but(name="n2", logs__mark="b"))["fs.logdir"].status is Status.FAIL
     assert bad(GOOD, but(name="n2", network__infiniband=()))["net.nccl"].status is Status.WARN
     assert bad(GOOD, but(name="n2", gpus__devices=(), gpus__slurm=None, plan__num_gpus=0, env=DEBUG))["gpu.count"].status is Status.FAIL
+
+
+def test_a_node_of_the_job_without_ray_is_named_and_strangers_do_not_count():
+    stranger = msgspec.structs.replace(RAYLET, slurm_job="8", address="10.0.0.7:6379")
+    mine = msgspec.structs.replace(RAYLET, slurm_job="7")
+    plan = Plan(slurm_job="7", address=None)
+    found = bad(but(RUNNING, plan=plan, ray=(mine, stranger)), but(RUNNING, name="n2", plan=plan, ray=(stranger,)))
+    assert (found["ray.all"].node, found["ray.all"].status) == ("n2", Status.FAIL)
+    assert "waits for ever" in (found["ray.all"].consequence or "")
+    assert "Slurm job 8" in found["ray.other"].measured
 
 
 def test_interface_names_in_nccls_and_gloos_notation():

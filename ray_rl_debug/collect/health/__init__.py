@@ -18,6 +18,7 @@ from ray_rl_debug import __version__, gaps
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
+from ray_rl_debug.collect.health.job_process import find_job_process
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
 from ray_rl_debug.snapshot import Gap
@@ -41,23 +42,27 @@ def now(payload: bytes) -> bytes:
 
 def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: str | None = None, proc: Path = PROC) -> NodeHealth:
     """Facts of this machine; every collector is bounded, and one that fails is a gap."""
-    variables = dict(os.environ) if env is None else dict(env)
+    own = dict(os.environ) if env is None else dict(env)
     guard = Guard()
+    meant = guard.call("processes of the job", lambda: find_job_process(plan.slurm_job, own, proc) if plan.slurm_job else None, None)
+    variables, pid = (meant.env, meant.pid) if meant is not None else (own, None)
     network_ = guard.call("network", lambda: network.read_network(variables), None)
-    host = name or variables.get("SLURMD_NODENAME") or (network_.host if network_ else os.uname().nodename)
+    host = name or own.get("SLURMD_NODENAME") or (network_.host if network_ else os.uname().nodename)
+    ray = guard.call("processes of Ray", lambda: ray_processes.read_ray_processes(proc), None)
+    if plan.slurm_job and plan.address is None:
+        plan = msgspec.structs.replace(plan, address=next((p.address for p in ray or () if p.slurm_job == plan.slurm_job and p.address), None))
     side = ThreadPoolExecutor(5, thread_name_prefix="health")
     pending: dict[str, Future[object]] = {
         "gpus": side.submit(guard.call, "GPUs", lambda: _gpus(variables, proc), None),
-        "slurm": side.submit(guard.call, "Slurm", lambda: slurm_facts.read_slurm(variables), None),
+        "slurm": side.submit(guard.call, "Slurm", lambda: slurm_facts.read_slurm(own), None),
         "looking": side.submit(guard.call, "a look into a process", lambda: looking.read_looking(proc), None),
-        "contacts": side.submit(guard.call, "other nodes", lambda: _contacts(plan, variables, host, network_), None),
+        "contacts": side.submit(guard.call, "other nodes", lambda: _contacts(plan, own, host, network_), None),
     }
     if plan.is_preflight:
         pending["start"] = side.submit(guard.call, "the start of Ray", lambda: software.read_start(variables), None)
     no_groups: dict[str, str] = {}
     no_sessions: tuple[str, ...] = ()
-    groups = guard.call("control groups", lambda: cpu.read_groups(proc), no_groups)
-    ray = guard.call("processes of Ray", lambda: ray_processes.read_ray_processes(proc), None)
+    groups = guard.call("control groups", lambda: cpu.read_groups(proc, pid), no_groups)
     temp = Path(plan.temp_dir or _temp_of(ray, plan) or variables.get("RAY_TMPDIR") or "/tmp/ray")
     used = guard.call("Ray's sessions", lambda: ray_processes.sessions_in_use(proc), no_sessions)
     facts = NodeHealth(
@@ -65,9 +70,9 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
         name=host,
         taken_time_s=time.time(),
         plan=plan,
-        cpus=guard.call("CPUs", lambda: cpu.read_cpus(variables, proc), Cpus()),
-        limits=guard.call("limits", lambda: limits.read_limits(groups, proc), Limits()),
-        memory=guard.call("memory", lambda: limits.read_memory(proc), Memory()),
+        cpus=guard.call("CPUs", lambda: cpu.read_cpus(variables, proc, pid=pid), Cpus()),
+        limits=guard.call("limits", lambda: limits.read_limits(groups, proc, pid=pid), Limits()),
+        memory=guard.call("memory", lambda: limits.read_memory(proc, pid=pid), Memory()),
         temp=guard.call("the temporary folder", lambda: folders.read_temp(temp, used, proc), None),
         logs=guard.call("the log folder", partial(_logs, plan, proc), None),
         ray=ray,
@@ -97,7 +102,7 @@ def _temp_of(ray: tuple[RayProcess, ...] | None, plan: Plan) -> str | None:
     """The folder of the cluster that runs."""
     if plan.is_preflight:
         return None
-    return next((p.temp_dir for p in ray or () if p.temp_dir and plan.address in (None, p.address)), None)
+    return next((p.temp_dir for p in ray or () if p.temp_dir and plan.address in (None, p.address) and plan.slurm_job in (None, p.slurm_job)), None)
 
 
 def _logs(plan: Plan, proc: Path) -> Folder | None:
@@ -105,12 +110,15 @@ def _logs(plan: Plan, proc: Path) -> Folder | None:
 
 
 def _contacts(plan: Plan, env: Mapping[str, str], name: str, found: Network | None) -> tuple[Contact, ...] | None:
-    if plan.address is not None:
-        return (network.connect("GCS", plan.address),)
-    if plan.meeting_dir is None:
-        return None
+    gcs = (network.connect("GCS", plan.address),) if plan.address is not None else None
+    if plan.meeting_dir is None or (gcs is not None and plan.slurm_job is None):
+        return gcs
     addresses = [a for i in (found.interfaces if found else ()) if i.is_up for a in i.addresses if not a.startswith(("127.", "169.254.", "172.17."))]
-    return meeting.meet(Path(plan.meeting_dir), env, name, addresses)
+    met = meeting.meet(Path(plan.meeting_dir), env, name, addresses)
+    if plan.slurm_job is None:
+        return met
+    # nobody said that all nodes of a running job see this folder: those who do not meet there say nothing
+    return (*(gcs or ()), *(c for c in met or () if c.address)) or None
 
 
 def _gpus(env: Mapping[str, str], proc: Path) -> Gpus:

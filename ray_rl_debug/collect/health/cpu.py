@@ -14,13 +14,14 @@ ROOT = Path("/sys/fs/cgroup")
 _JOB = re.compile(r"^(.*?/job_\d+)(?:/|$)")
 
 
-def read_cpus(env: Mapping[str, str], proc: Path = PROC, root: Path = ROOT) -> Cpus:
-    group = read_groups(proc)
+def read_cpus(env: Mapping[str, str], proc: Path = PROC, root: Path = ROOT, pid: int | None = None) -> Cpus:
+    """Of a process, or of ourselves; `env` is its environment."""
+    group = read_groups(proc, pid)
     cpuset = _folder(group, "cpuset", root)
     job = _JOB.match(str(cpuset)) if cpuset else None
     return Cpus(
         machine=os.cpu_count(),
-        allowed=len(os.sched_getaffinity(0)),
+        allowed=len(os.sched_getaffinity(pid or 0)),
         step=_count(cpuset),
         job=_count(Path(job[1])) if job else None,
         quota=_quota(group, root),
@@ -29,10 +30,10 @@ def read_cpus(env: Mapping[str, str], proc: Path = PROC, root: Path = ROOT) -> C
     )
 
 
-def read_groups(proc: Path = PROC) -> dict[str, str]:
-    """Control group paths of this process by controller; version 2 has the empty name."""
+def read_groups(proc: Path = PROC, pid: int | None = None) -> dict[str, str]:
+    """Control group paths of a process, or of ourselves, by controller; version 2 has the empty name."""
     found: dict[str, str] = {}
-    for line in (read_text(proc / "self" / "cgroup", 1 << 16) or "").splitlines():
+    for line in (read_text(proc / str(pid or "self") / "cgroup", 1 << 16) or "").splitlines():
         parts = line.split(":", 2)
         if len(parts) == 3:
             for controller in parts[1].split(","):

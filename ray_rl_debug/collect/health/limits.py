@@ -1,4 +1,4 @@
-"""Limits of processes, files and memory that a process started here would have."""
+"""Limits of processes, files and memory that a process started here would have, or that one has."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from ray_rl_debug.collect.procfs import PROC, list_pids, read_stat, read_text
 from ray_rl_debug.health import Limit, Limits, Memory
 
 
-def read_limits(group: Mapping[str, str], proc: Path = PROC, root: Path = ROOT) -> Limits:
+def read_limits(group: Mapping[str, str], proc: Path = PROC, root: Path = ROOT, pid: int | None = None) -> Limits:
     folders = levels(group, "pids", root)
     tightest = min(((n, f) for f in folders if (n := _number(f / "pids.max")) is not None), default=None, key=lambda pair: pair[0])
     return Limits(
-        processes=_limit(resource.RLIMIT_NPROC),
-        user_threads=_threads_of(os.geteuid(), proc),
+        processes=_limit(resource.RLIMIT_NPROC, pid),
+        user_threads=_threads_of(_owner(pid, proc), proc),
         group_max=tightest[0] if tightest else None,
         group_now=_number(tightest[1] / "pids.current") if tightest else None,
-        files=_limit(resource.RLIMIT_NOFILE),
-        locked_memory=_limit(resource.RLIMIT_MEMLOCK),
+        files=_limit(resource.RLIMIT_NOFILE, pid),
+        locked_memory=_limit(resource.RLIMIT_MEMLOCK, pid),
     )
 
 
-def read_memory(proc: Path = PROC, shm: Path = Path("/dev/shm")) -> Memory:
+def read_memory(proc: Path = PROC, shm: Path = Path("/dev/shm"), pid: int | None = None) -> Memory:
     rows = dict(line.split(":", 1) for line in (read_text(proc / "meminfo", 1 << 16) or "").splitlines() if ":" in line)
     total = int(rows["MemTotal"].split()[0]) << 10 if "MemTotal" in rows else None
-    limit = read_cgroup_memory(os.getpid(), proc).limit_bytes
+    limit = read_cgroup_memory(pid or os.getpid(), proc).limit_bytes
     try:
         room = os.statvfs(shm)
     except OSError:
@@ -37,9 +37,13 @@ def read_memory(proc: Path = PROC, shm: Path = Path("/dev/shm")) -> Memory:
     return Memory(total_bytes=total, limit_bytes=limit, shm_total_bytes=room.f_frsize * room.f_blocks, shm_free_bytes=room.f_frsize * room.f_bavail)
 
 
-def _limit(which: int) -> Limit:
-    soft, hard = (None if n == resource.RLIM_INFINITY else n for n in resource.getrlimit(which))
+def _limit(which: int, pid: int | None) -> Limit:
+    soft, hard = (None if n == resource.RLIM_INFINITY else n for n in resource.prlimit(pid or 0, which))
     return Limit(soft=soft, hard=hard)
+
+
+def _owner(pid: int | None, proc: Path) -> int:
+    return (proc / str(pid)).stat().st_uid if pid else os.geteuid()
 
 
 def _threads_of(uid: int, proc: Path) -> int:
