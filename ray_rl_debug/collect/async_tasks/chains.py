@@ -205,6 +205,14 @@ class Chains:
         return tuple(word & UNTAGGED for word in self.memory.words(link.stack_at, link.stack_size - 1))
 
 
+def shortened(frames: tuple[AwaitFrame, ...]) -> tuple[AwaitFrame, ...]:
+    """A chain without the middle of what is deeper than we keep."""
+    if len(frames) <= KEPT_OUTER + KEPT_INNER:
+        return frames
+    left_out = AwaitFrame(function=f"... {len(frames) - KEPT_OUTER - KEPT_INNER} frames left out")
+    return (*frames[:KEPT_OUTER], left_out, *frames[-KEPT_INNER:])
+
+
 def _yield_from(chains: Chains, kind: PyType) -> int | None:
     offset = chains.objects.member(kind, "cr_await")
     if offset is None:

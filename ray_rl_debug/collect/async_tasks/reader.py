@@ -12,7 +12,8 @@ import msgspec
 
 from ray_rl_debug import gaps
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory, ProcessSource, Source, Spent
-from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported, attach, native_threads
+from ray_rl_debug.collect.async_tasks.remote_inspection import can_inspect, inspect_remotely, merge
+from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported, attach, find_version, native_threads
 from ray_rl_debug.collect.async_tasks.tasks import Interpreter, Read
 from ray_rl_debug.snapshot import AsyncTask, Awaited, Gap
 
@@ -40,12 +41,37 @@ def read_async_tasks(
         return None, _gap(pid, gaps.MEMORY_REFUSED, problem.strerror or "refused")
     try:
         before = _identity(pid, proc)
-        found, gap = read_from(source, pid, deadline_s=deadline_s, max_tasks=max_tasks, proc=proc)
+        found, gap = _read(source, pid, deadline_s, max_tasks, proc)
         if before is None or _identity(pid, proc) != before:
             return None, _gap(pid, gaps.PROCESS_GONE, "it ended or executed another program while it was read")
         return found, gap
     finally:
         source.close()
+
+
+def _read(source: Source, pid: int, deadline_s: float, max_tasks: int, proc: Path) -> tuple[tuple[AsyncTask, ...] | None, Gap | None]:
+    """By our own reader, and by CPython's as well where it can be asked."""
+    end = time.monotonic() + deadline_s
+
+    def own() -> tuple[tuple[AsyncTask, ...] | None, Gap | None]:
+        return read_from(source, pid, deadline_s=max(0.0, end - time.monotonic()), max_tasks=max_tasks, proc=proc)
+
+    found, gap = own()
+    if not can_inspect(lambda: _version_of(source, end)) or time.monotonic() > end:
+        return found, gap
+    told = inspect_remotely(pid, deadline_s=end - time.monotonic(), max_tasks=max_tasks)
+    if told is None:
+        return found, gap
+    if found is None and gap is not None:
+        gap = msgspec.structs.replace(gap, what="asyncio tasks of other threads than the main one, and what all of them finally await")
+    return merge(found, told, lambda: own()[0], native_threads(pid, proc)), gap
+
+
+def _version_of(source: Source, end: float) -> tuple[int, int] | None:
+    try:
+        return find_version(Memory(source, end))
+    except (*NONSENSE, Spent, OSError):
+        return None
 
 
 def read_from(

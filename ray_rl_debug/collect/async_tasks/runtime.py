@@ -121,6 +121,12 @@ def attach(memory: Memory) -> Runtime | None:
     return found
 
 
+def find_version(memory: Memory) -> tuple[int, int] | None:
+    """``(3, 12)``, also of versions that we cannot read; None where there is no Python. Raises BadRead, Spent."""
+    image = find_python(memory)
+    return _version(memory, image) if image is not None else None
+
+
 def _version(memory: Memory, image: Image) -> tuple[int, int]:
     at = image.find("Py_Version")
     if at:

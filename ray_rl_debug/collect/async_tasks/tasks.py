@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.async_tasks.awaited import Ends, Kinds
-from ray_rl_debug.collect.async_tasks.chains import KEPT_INNER, KEPT_OUTER, Chains, Link, Mark
+from ray_rl_debug.collect.async_tasks.chains import Chains, Link, Mark, shortened
 from ray_rl_debug.collect.async_tasks.descriptors import Descriptors
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported
@@ -163,7 +163,7 @@ class Interpreter:
         task = AsyncTask(
             address=address,
             name=self._name(name_at),
-            chain=_shortened([link.frame for link in links]) or _NO_COROUTINE,
+            chain=shortened(tuple(link.frame for link in links)) or _NO_COROUTINE,
             awaited=awaited,
             loop=loop or None,
             tid=self._thread(loop),
@@ -252,10 +252,3 @@ class Interpreter:
             return self._objects.attribute(owner, "_lock") or owner if self._objects.type_name(owner) == "Condition" else owner
         except BadRead:
             return owner
-
-
-def _shortened(frames: list[AwaitFrame]) -> tuple[AwaitFrame, ...]:
-    if len(frames) <= KEPT_OUTER + KEPT_INNER:
-        return tuple(frames)
-    left_out = AwaitFrame(function=f"... {len(frames) - KEPT_OUTER - KEPT_INNER} frames left out")
-    return (*frames[:KEPT_OUTER], left_out, *frames[-KEPT_INNER:])
