@@ -3,11 +3,11 @@
 Story
     ray.init or ray start does not come back: too many workers start on too few cores and none registers in time, the GCS is dead or its port is
     taken, the address is of another interface, a limit of processes is reached, a token is refused. Nothing is printed; the reason stands in the
-    raylet's or the GCS's own log.
+    raylet's or the GCS's own log, or in its state: stopped, or ended.
 
 Evidence
-    A driver in connect below init (or in the search for the GCS), connections that get no answer, the log lines of raylet and GCS, workers that
-    wait to register and the cores that they share.
+    A driver in connect below init (or in the search for the GCS), connections that get no answer, the log lines and states of raylet and GCS,
+    workers that wait to register and the cores that they share.
 
 Remedy
     State num_cpus, and let the doctor look.
@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
-from ray_rl_debug.snapshot import LogLine, Node
+from ray_rl_debug.snapshot import LogLine, Node, Process
 
 ID = "RRD406"
 NAME = "Ray does not start"
@@ -61,6 +61,9 @@ def _finding(one: Seen) -> Finding:
     silent = _unanswered(one)
     is_at_gcs = one.place is not None and one.place.op != "connect"
     workers = [p for p in one.node.processes if p.kind == "ray-worker" and any(name in p.title for name in _STARTING)]
+    halted = _halted(one.node, is_at_gcs)
+    if halted is not None:
+        return _of_halted(one, halted, lines)
     why = next((text for ids, text in _WHY if any(line.signature in ids for line in lines)), None)
     if why is None and silent:
         why = f"nobody answers at {silent[0]}"
@@ -83,6 +86,36 @@ def _finding(one: Seen) -> Finding:
             *(Evidence(kind="log", where=f"{line.file}:{line.line_number}", text=line.text) for line in lines[:4]),
         ],
         remedy=[*_remedies(lines, silent, is_at_gcs), _DOCTOR],
+        phase="init",
+    )
+
+
+def _halted(node: Node, is_at_gcs: bool) -> Process | None:
+    """The daemon that cannot answer: stopped, or ended and not yet reaped."""
+    kinds = ("gcs", "raylet") if is_at_gcs else ("raylet", "gcs")
+    daemons = (p for kind in kinds for p in node.processes if p.kind == kind)
+    return next((p for p in daemons if p.state in ("T", "t", "Z")), None)
+
+
+def _of_halted(one: Seen, daemon: Process, lines: Iterable[LogLine]) -> Finding:
+    name = {"gcs": "GCS"}.get(daemon.kind, daemon.kind)
+    has_ended = daemon.state == "Z"
+    tracer = f" by tracer pid {daemon.tracer_pid}" if daemon.tracer_pid else ""
+    told = f"the {name} (pid {daemon.pid}) {'has ended' if has_ended else f'is stopped (state {daemon.state}){tracer}'}"
+    cure = f"detach the tracer: pid {daemon.tracer_pid}" if tracer else f"on {one.node.name}: kill -CONT {daemon.pid}; find who stopped it"
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN,
+        f"{one.where()} does not get into Ray: {told}",
+        who=[Who(label=name, node=one.node.name, pid=daemon.pid)],
+        evidence=[
+            Evidence(kind="proc", where=f"{name} ({one.node.name} pid {daemon.pid})", text=f"/proc/{daemon.pid}/status: State {daemon.state}"),
+            stack_evidence(one),
+            *(Evidence(kind="log", where=f"{line.file}:{line.line_number}", text=line.text) for line in list(lines)[:4]),
+        ],
+        remedy=[f"read the last lines of the {name}'s log, and dmesg for the kernel's out-of-memory killer" if has_ended else cure, _DOCTOR],
         phase="init",
     )
 

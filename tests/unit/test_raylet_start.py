@@ -92,6 +92,21 @@ def test_a_gcs_that_is_not_there():
     assert "the GCS does not answer" in only(taken(SEARCH, more=(Process(pid=9, title="gcs_server", kind="gcs"),))).summary
 
 
+@pytest.mark.parametrize(
+    ("stack", "kind", "state", "words"),
+    [
+        (CONNECT, "raylet", "T", "the raylet (pid 50) is stopped (state T)"),
+        (CONNECT, "raylet", "Z", "the raylet (pid 50) has ended"),
+        (SEARCH, "gcs", "T", "the GCS (pid 50) is stopped (state T)"),
+    ],
+)
+def test_a_daemon_that_cannot_answer_is_the_culprit(stack, kind, state, words):
+    found = only(taken(stack, *lines(LATE.format(1)), more=(Process(pid=50, title=kind, kind=kind, state=state),)))
+    assert words in found.summary
+    assert ([w.pid for w in found.who], found.certainty) == ([50], Certainty.PROVEN)
+    assert [e.kind for e in found.evidence[:2]] == ["proc", "stack"]
+
+
 def test_without_any_reason_it_is_only_possible():
     report = diagnose(taken(CONNECT))
     assert report.findings[0].certainty is Certainty.POSSIBLE
