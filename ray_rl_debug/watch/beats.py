@@ -14,6 +14,8 @@ WORKS = 0.08
 RESTS = 0.03
 """and below which one that worked counts as resting again."""
 GPU_WORKS = 0.05
+CARRIES_PER_S = 1 << 20
+"""Bytes per second from which a process counts as moving bytes. What Ray and its worker say to each other is a hundredth of that."""
 POWER_MOVES = 0.08
 """Change of a GPU's power draw, relative, that a kernel which only waits does not make."""
 
@@ -31,6 +33,7 @@ class Seen(msgspec.Struct):
     cpu: float | None = None
     works: bool = False
     step: int | None = None
+    collectives: int | None = None
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,10 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     vanished: int = 0
     step: int | None = None
     gpus_work: bool | None = None
+    carries: tuple[str, ...] = ()
+    """Roles in which a process, or a child of one, moves bytes; known only while something stands still, as is the next."""
+    counted: tuple[str, ...] = ()
+    """Roles whose collectives went on."""
     alone: tuple[tuple[str, str], ...] = ()
     """Roles of three ranks or more of which one works and all others rest, and who it is."""
 
@@ -104,6 +111,15 @@ class Census:
             one = self.seen.get((one.node, one.known.ppid))
         return None
 
+    def _owner(self, seen: Seen) -> Seen:
+        """The worker or driver that started a process, directly or through others."""
+        for _ in range(20):
+            parent = self.seen.get((seen.node, seen.known.ppid)) if seen.known.kind == "child" else None
+            if parent is None:
+                break
+            seen = parent
+        return seen
+
     def unknown(self) -> bool:
         """Is there an actor whose job nobody told?"""
         return any(s.known.kind == "ray-worker" and (key not in self.jobs) and s.role != "spare" for key, s in self.seen.items())
@@ -153,6 +169,12 @@ class Census:
             seen.step = sign.step
         if counts is not None and seen.step is not None:
             counts.step = max(counts.step or 0, seen.step)
+        if counts is not None and (sign.moved_bytes_per_s or 0) >= CARRIES_PER_S:
+            counts.carries.add(self._owner(seen).role)
+        if sign.collectives is not None:
+            if counts is not None and seen.collectives is not None and sign.collectives > seen.collectives:
+                counts.counted.add(self._owner(seen).role)
+            seen.collectives = sign.collectives
 
     def _gpu(self, node: str, gpu: GpuSign) -> bool:
         self.gpus[node, gpu.index] = gpu
@@ -169,6 +191,8 @@ class _Counts:
     def __init__(self) -> None:
         self.moved: set[tuple[str, str | None]] = set()
         self.rhythm: set[str] = set()
+        self.carries: set[str] = set()
+        self.counted: set[str] = set()
         self.calls: set[tuple[str, str]] = set()
         self.members: dict[str, list[Seen]] = {}
         self.working = self.processes = self.appeared = self.vanished = 0
@@ -186,6 +210,8 @@ class _Counts:
             vanished=self.vanished,
             step=self.step,
             gpus_work=gpus_work,
+            carries=tuple(sorted(self.carries)),
+            counted=tuple(sorted(self.counted)),
             alone=tuple(self._alone()),
         )
 

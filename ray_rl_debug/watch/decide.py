@@ -10,6 +10,7 @@ first step that compiles, a first validation, a first checkpoint) gets `Limits.f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -23,12 +24,27 @@ BLIND_TIMES = 1.5
 SLOW_FACTOR = 3.0
 SLOW_REST_S = 60.0
 """One slow-down shows in several roles."""
+AHEAD_S = 6.0
+"""So long before a look falls due the signs are read closely: they may make it needless."""
+CALM, CLOSE = 1.5, 0.5
+"""Intervals between two readings while a run that is known goes on, and while something stands still."""
+CARRIES_S = 4.0
+"""For so long a role counts as moving bytes after it was seen to."""
+RELOOK_S = 8.0
+"""After a look that could not tell yet,"""
+RELOOK_UNTIL_S = 60.0
+"""of a stall younger than this."""
+RELOOKS = 2
+MAX_REST_S = 40.0
+"""Between looks at a run that shows nothing of itself and was found healthy each time."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What one beat leads to."""
 
     look: bool = False
+    soon: bool = False
+    """A look will fall due within seconds if nothing moves."""
     declared: bool = False
     """The stall is out of the ordinary for this run."""
     age_s: float = 0.0
@@ -49,6 +65,18 @@ class _Stall(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     role: str | None = None
     overdue: bool = False
+    usual_s: float = 0.0
+    """The longest that was healthy."""
+
+
+class _Looked(msgspec.Struct, frozen=True):
+    """The last look at a stall."""
+
+    age_s: float
+    times: int
+    """How many could not tell what they saw."""
+    until: float
+    """No other look at it before."""
 
 
 class Progress:
@@ -61,13 +89,21 @@ class Progress:
         """As long as a hang lasts nothing is learned: its length is not what is usual."""
         self.roles: dict[str, float] = {}
         """When each role made progress last."""
+        self.wait_s = interval_s
+        """Until the next reading is wanted."""
         self._interval_s = interval_s
+        self._span_s = interval_s
+        """The last time between two readings in which somebody looked."""
         self._began: float | None = None
         self._mark_s = self._work_s = self._fed_s = 0.0
         self._step_s: float | None = None
         self._patient_s = 0.0
-        self._looked: dict[str, float] = {}
-        """Age at the last look, by stall."""
+        self._looked: dict[str, _Looked] = {}
+        """The last look, by stall."""
+        self._carried: dict[str, float] = {}
+        """When each role was last seen to move bytes."""
+        self._found_healthy = 0
+        """Looks in a row that found progress where the cheap signs show none."""
         self._rest_until = self._slow_until = 0.0
         self._calls: tuple[tuple[str, str], ...] = ()
 
@@ -78,8 +114,9 @@ class Progress:
             self._began = self._mark_s = self._work_s = self._patient_s = self._fed_s = now
         self._skip(now)
         slow = self._mark(beat)
-        if beat.working or beat.rhythm or beat.gpus_work or beat.moved:
-            if now - self._work_s > 1.5 * self._interval_s and not self.is_hung:
+        self._carried.update(dict.fromkeys(beat.carries, now))
+        if beat.working or beat.rhythm or beat.gpus_work or beat.moved or beat.carries or beat.counted:
+            if now - self._work_s > 1.5 * self._span_s and not self.is_hung:
                 self.learned.quiet.add(now - self._work_s)
             self._work_s = now
         for role, _ in beat.calls:
@@ -89,7 +126,8 @@ class Progress:
 
     def _skip(self, now: float) -> None:
         """Time in which nobody looked, because we or the machine were busy or stopped, is not time in which nothing moved."""
-        blind = now - self._fed_s - self._interval_s
+        blind = now - self._fed_s - self.wait_s
+        self._span_s = min(now - self._fed_s, self.wait_s)
         self._fed_s = now
         if blind > BLIND_TIMES * self._interval_s:
             self._mark_s, self._work_s, self._patient_s = self._mark_s + blind, self._work_s + blind, self._patient_s + blind
@@ -108,13 +146,28 @@ class Progress:
         stalls, patient = self._stalls(now, is_same_call)
         if patient:
             self._patient_s = now
-        self._looked = {s.name: self._looked[s.name] for s in stalls if s.age_s >= self._looked.get(s.name, float("inf"))}
-        due = [s for s in stalls if s.age_s >= max(s.look_s, self.limits.look_again * self._looked.get(s.name, 0.0))]
+        self._looked = {s.name: self._looked[s.name] for s in stalls if s.name in self._looked and s.age_s >= self._looked[s.name].age_s}
+        due = [s for s in stalls if s.age_s >= self._due_s(s) and now >= self._rest_s(s)]
         overdue = [s for s in stalls if s.overdue]
+        soon = not self.is_hung and any(
+            s.age_s >= max(self._due_s(s) - AHEAD_S, 1.1 * s.usual_s) and now >= self._rest_s(s) - AHEAD_S for s in stalls
+        )
         shown = max(overdue or due or stalls[:1], key=lambda s: (s.overdue, s.role is not None, s.age_s))
         declared = bool(overdue) and (not patient or shown.age_s >= self.limits.ceiling_s)
-        look = bool(due) and now >= self._rest_until
-        return Decision(look=look, declared=declared, age_s=shown.age_s, role=shown.role, reason=shown.reason, slow=slow)
+        self.wait_s = self._interval_s * (CLOSE if soon else CALM if self.learned.job.count >= ENOUGH else 1.0)
+        return Decision(look=bool(due), soon=soon, declared=declared, age_s=shown.age_s, role=shown.role, reason=shown.reason, slow=slow)
+
+    def _due_s(self, stall: _Stall) -> float:
+        """The age at which a look at it falls due."""
+        looked = self._looked.get(stall.name)
+        if looked is None:
+            return stall.look_s
+        again = self.limits.look_again * looked.age_s
+        return max(stall.look_s, min(again, looked.age_s + RELOOK_S) if 0 < looked.times <= RELOOKS and looked.age_s < RELOOK_UNTIL_S else again)
+
+    def _rest_s(self, stall: _Stall) -> float:
+        looked = self._looked.get(stall.name)
+        return max(self._rest_until, looked.until if looked is not None else 0.0)
 
     def teach(self, history: Iterable[TaskHistory]) -> None:
         self.learned.teach(history)
@@ -128,42 +181,52 @@ class Progress:
         return frozenset(role for role, _ in self._calls if now - self.roles[role] >= seconds)
 
     def moved(self, now: float, *, rest_s: float) -> None:
-        """A closer look saw progress that the cheap signs do not show."""
+        """A closer look saw progress that the cheap signs do not show: the next one comes after `rest_s`, and ever later while they show none."""
+        rest_s = min(max(rest_s, MAX_REST_S), rest_s * 2**self._found_healthy)
+        self._found_healthy += 1
+        stood = [s.name for s in self._stalls(now, False)[0] if s.age_s >= s.look_s / 2]
         self._mark_s = self._work_s = self._patient_s = now
         self.roles = dict.fromkeys(self.roles, now)
-        self._rest_until = max(self._rest_until, now + rest_s)
+        self._looked = {name: _Looked(0.0, 0, now + rest_s) for name in stood}
 
-    def looked(self, now: float, *, rest_s: float) -> None:
-        """A closer look was taken: none for `rest_s`, and the next at the same stall when that is much older."""
-        self._looked = {s.name: s.age_s for s in self._stalls(now, False)[0]}
+    def looked(self, now: float, *, rest_s: float, could_tell: bool = True) -> None:
+        """A closer look was taken: none for `rest_s`, and the next at the same stall when that is much older, or soon if it could not tell."""
+        before = self._looked
+        self._looked = {}
+        for stall in self._stalls(now, False)[0]:
+            old = before.get(stall.name, _Looked(0.0, 0, 0.0))
+            times = 0 if could_tell else old.times + 1
+            self._looked[stall.name] = _Looked(stall.age_s, times, old.until)
         self._rest_until = max(self._rest_until, now + rest_s)
 
     def _mark(self, beat: Beat) -> str | None:
         now, slow = beat.at_s, None
         for role, call in beat.moved:
             if call is not None and role in self.roles:
-                gap = max(0.0, now - self.roles[role] - self._interval_s)
-                slow = slow or self._slow(f"{role}.{call}", gap, now)
+                gap = max(0.0, now - self.roles[role] - self._span_s)
+                slow = slow or self._slow(f"{role}.{call}", gap, now, self.learned.calls.get(f"{role}.{call}"))
                 if not self.is_hung:
                     self.learned.calls.setdefault(f"{role}.{call}", Gaps()).add(gap)
-        for role, _ in beat.moved:
+        for role in (*(r for r, _ in beat.moved), *beat.counted):
             self.roles[role] = now
         stepped = beat.step is not None and (self.learned.step is None or beat.step > self.learned.step)
         if stepped:
-            if self._step_s is not None and not self.is_hung:
-                self.learned.steps.add(now - self._step_s)
+            if self._step_s is not None:
+                slow = slow or self._slow("a step", now - self._step_s, now, self.learned.steps)
+                if not self.is_hung:
+                    self.learned.steps.add(now - self._step_s)
             self._step_s, self.learned.step = now, beat.step
             self.roles = dict.fromkeys(self.roles, now)  # a step is made by all
         if (stepped or beat.moved) and not self.is_hung:
-            self.learned.job.add(now - self._mark_s - self._interval_s)
+            self.learned.job.add(now - self._mark_s - self._span_s)
         shows_calls = any(self.learned.knows(role) for role in self.roles)
         # a run within one endless call that logs nothing shows itself by its rhythm only
-        if stepped or beat.moved or beat.appeared or (beat.rhythm and not shows_calls and self.learned.steps.count < ENOUGH):
+        if stepped or beat.moved or beat.appeared or beat.counted or (beat.rhythm and not shows_calls and self.learned.steps.count < ENOUGH):
             self._mark_s = now
+            self._found_healthy = 0
         return slow
 
-    def _slow(self, name: str, gap: float, now: float) -> str | None:
-        known = self.learned.calls.get(name)
+    def _slow(self, name: str, gap: float, now: float, known: Gaps | None) -> str | None:
         if (
             self.is_hung
             or now < self._slow_until
@@ -181,7 +244,8 @@ class Progress:
         age, quiet = now - self._mark_s, now - self._work_s
         calls, patient = self._role_stalls(now, is_same_call)
         in_call = any(self.learned.knows(role) for role, _ in self._calls)
-        alone = not in_call and self._step_s is None and age >= patience_s(self.learned.job, self.limits)
+        carried = any(self._carries(role, now) for role in self._carried)
+        alone = not in_call and self._step_s is None and not carried and age >= patience_s(self.learned.job, self.limits)
         names = [f"{role}.{call}" for role, call in self._calls]
         seen = max((g.look_s(self.limits) for n in names if (g := self.learned.calls.get(n))), default=0.0)
         known = max((g.look_s(self.limits) for n in names if (g := self.learned.of_call(n, self.limits))), default=0.0)
@@ -191,12 +255,14 @@ class Progress:
                 name="quiet",
                 age_s=quiet,
                 look_s=max(known, self.learned.quiet.look_s(self.limits)),
+                usual_s=self.learned.quiet.longest_s,
                 reason=f"nobody has worked for {quiet:.0f} s, the last progress was {age:.0f} s ago",
             ),
             _Stall(
                 name="job",
                 age_s=age,
                 look_s=max(seen, job_look),
+                usual_s=self.learned.job.longest_s,
                 reason=f"no Ray call has begun or ended for {age:.0f} s",
                 overdue=alone,
             ),
@@ -212,9 +278,15 @@ class Progress:
             name, age = f"{role}.{call}", now - self.roles[role]
             gaps = self.learned.of_call(name, self.limits) if is_same_call else self.learned.calls.get(name)
             limit = patience_s(gaps, self.limits)
-            text = f"{name} without progress for {age:.0f} s; {usual_text(gaps)}"
+            carries = self._carries(role, now) and age < self.limits.ceiling_s
+            text = f"{name} without progress for {age:.0f} s{', but it moves bytes' if carries else ''}; {usual_text(gaps)}"
+            if age >= limit - AHEAD_S:
+                usual_s = gaps.longest_s if gaps is not None else 0.0
+                found.append(
+                    _Stall(name=name, age_s=age, look_s=limit, reason=text, role=role, overdue=age >= limit and not carries, usual_s=usual_s)
+                )
             if age >= limit:
-                found.append(_Stall(name=name, age_s=age, look_s=limit, reason=text, role=role, overdue=True))
+                patient |= carries
             elif age >= self.limits.floor_s or gaps is None or gaps.count < ENOUGH:
                 patient = True
         return found, patient
@@ -227,4 +299,9 @@ class Progress:
         if not in_call:
             limit = max(limit, 3 * self.limits.floor_s)  # a checkpoint within an endless call cannot be told from a hang
         text = f"no new step for {now - self._step_s:.0f} s; {usual_text(self.learned.steps)}"
-        return _Stall(name="steps", age_s=age, look_s=limit, reason=text, overdue=True) if age >= limit else None
+        if age < limit - AHEAD_S:
+            return None
+        return _Stall(name="steps", age_s=age, look_s=limit, reason=text, overdue=age >= limit, usual_s=self.learned.steps.longest_s)
+
+    def _carries(self, role: str, now: float) -> bool:
+        return now - self._carried.get(role, -math.inf) <= CARRIES_S

@@ -73,7 +73,7 @@ class JobWatch:
         age_told = round(max(age, self.decision.age_s), 1)
         numbers = {"look_s": round(look.took_s, 2)}
         if state is State.HEALTHY:
-            self.progress.moved(now, rest_s=2 * REST_S)
+            self.progress.moved(now, rest_s=REST_S)
         text = look.report.verdict.summary
         kind, tell, key = "look", False, look.key if look.is_hang else None
         if not look.is_hang and not self._is_stalled(state, age_told):
@@ -86,7 +86,8 @@ class JobWatch:
             self.alarmed, self.alarmed_at, key = look.key, now, look.key
             self._stuck = self.progress.standing(now, STAND_S)
             kind, tell = "verdict", True
-        self.progress.looked(now, rest_s=REST_S if not look.is_hang else CONFIRM_S if self.alarmed else SUSPECT_S)
+        could_tell = state not in (State.UNKNOWN, State.SLOW)
+        self.progress.looked(now, rest_s=CONFIRM_S if look.is_hang and self.alarmed else SUSPECT_S, could_tell=could_tell)
         event = self._event(now_s, kind, text, state=state.value, key=key, folder=folder, age_s=age_told, numbers=numbers)
         return event, tell
 

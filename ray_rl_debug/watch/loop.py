@@ -107,17 +107,22 @@ class Companion:
                     break
                 number += 1
                 # uneven, so that a run in step with us does not look frozen
-                next_at = max(next_at + self._options.interval_s * (0.8 + 0.4 * (number * GOLDEN % 1.0)), self._clock())
+                next_at = max(next_at + self._wait_s() * (0.8 + 0.4 * (number * GOLDEN % 1.0)), self._clock())
                 stop.wait(max(0.0, next_at - self._clock()))
         finally:
             self._leave(stop)
+
+    def _wait_s(self) -> float:
+        """Until the next reading: as soon as the job that is looked at most closely wants it."""
+        return min((w.progress.wait_s for w in self._jobs.values()), default=self._options.interval_s)
 
     def _tick(self, stop: threading.Event) -> None:
         now = self._clock()
         if now - self._rolled_at >= (ROLL_SOON_S if self._needs_roll() else ROLL_EVERY_S):
             self._call_roll()
         try:
-            readings, lost = self._crew.read(WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),)))
+            closely = any(w.decision.soon for w in self._jobs.values())
+            readings, lost = self._crew.read(WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),), closely=closely))
         except RayRlDebugError as e:
             readings, lost = {}, {"cluster": str(e)}
         self._note_silence(lost)

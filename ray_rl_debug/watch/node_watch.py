@@ -13,14 +13,23 @@ from ray_rl_debug.collect.discover import discover
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.errors import RayRlDebugError
+from ray_rl_debug.watch.close import Counters, Mover
 from ray_rl_debug.watch.gpu_watch import GpuWatch
+from ray_rl_debug.watch.newcomers import Newcomers
 from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
 
-RESCAN_S = 30.0
-"""The whole process table is read this often, and at once when a worker came or went."""
-RESCAN_NEW_S = 4.0
-"""as long as the set of processes is young."""
-GPU_EVERY_S = 5.0
+RESCAN_S = 300.0
+"""The whole process table is read this often, and when the raylet has started a process."""
+NEWCOMERS_S = 10.0
+"""That is looked for this often, and at once where the kernel tells of the raylet's children,"""
+NEWCOMERS_SOON_S = 4.0
+"""and this often as long as the set of processes is young."""
+YOUNG_S = 30.0
+SCAN_SHARE = 0.0025
+"""Of the time: a raylet that starts processes all the time is not followed more closely."""
+GPU_EVERY_S = 10.0
+GPU_SOON_S = 2.0
+"""while something stands still."""
 _WATCHED = frozenset({"ray-worker", "driver", "child"})
 
 
@@ -34,6 +43,10 @@ class WatchOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Pids of companions' own processes."""
     everything: bool = False
     """Tell the whole set of processes again."""
+    closely: bool = False
+    """Something stands still: tell also what costs more to read."""
+    with_ras: bool = False
+    """Then ask NCCL RAS as well, which asks all nodes: one watcher does."""
 
 
 class NodeWatch:
@@ -55,7 +68,14 @@ class NodeWatch:
         self._known: dict[tuple[int, int], Known] = {}
         self._drivers: tuple[int, ...] = ()
         self._children: str | None = None
-        self._scanned_at = float("-inf")
+        self._newcomers = Newcomers(proc)
+        self._mover = Mover(proc, clock)
+        self._counters = Counters(proc, clock)
+        self._scanned_at = self._listed_at = float("-inf")
+        self._scan_s = 0.0
+        """Processor time of the last scan."""
+        self._settled_at = float("inf")
+        """A scan is wanted from then on: for a new worker at once, and again when it has become what it will be."""
         self._changed_at = clock()
         self._gpu_at = float("-inf")
 
@@ -69,7 +89,9 @@ class NodeWatch:
         reading = self._reader.read()
         if reading.known is not None:
             self._changed_at = now
-        if now - self._gpu_at >= GPU_EVERY_S:
+        if order.closely:
+            reading = self._closely(reading, order)
+        if now - self._gpu_at >= (GPU_SOON_S if order.closely else GPU_EVERY_S):
             self._gpu_at = now
             reading = msgspec.structs.replace(reading, gpus=self._gpus.read())
         return reading
@@ -78,15 +100,37 @@ class NodeWatch:
         self._reader.close()
         self._gpus.close()
 
+    def _closely(self, reading: NodeReading, order: WatchOrder) -> NodeReading:
+        pids = [s.pid for s in reading.signs if s.state not in "Tt"]
+        moved, counts = self._mover.read(pids), self._counters.read(pids, with_ras=order.with_ras)
+        signs = (msgspec.structs.replace(s, moved_bytes_per_s=moved.get(s.pid), collectives=counts.get(s.pid)) for s in reading.signs)
+        return msgspec.structs.replace(reading, signs=tuple(signs))
+
     def _is_scan_due(self, now: float, order: WatchOrder) -> bool:
-        every = RESCAN_NEW_S if now - self._changed_at < RESCAN_S else RESCAN_S
+        since = now - self._scanned_at
+        if order.drivers != self._drivers or since >= RESCAN_S:
+            return True
         children = self._direct_children()
-        changed = children != self._children
-        self._children = children
-        return changed or order.drivers != self._drivers or now - self._scanned_at >= every
+        every = NEWCOMERS_SOON_S if now - self._changed_at < YOUNG_S else NEWCOMERS_S
+        if children != self._children or now - self._listed_at >= every:
+            self._listed_at, self._children = now, children
+            if self._has_new_workers(order):
+                self._settled_at = now
+        return now >= self._settled_at and since >= self._scan_s / SCAN_SHARE
+
+    def _has_new_workers(self, order: WatchOrder) -> bool:
+        """Did the raylet start somebody? What the run's own processes have started joins them at once."""
+        family = {pid for pid, _ in self._known}
+        started = self._newcomers.started_by(family | ({self._raylet_pid} if self._raylet_pid is not None else set()))
+        joined = {pid: stat for pid, stat in started.items() if stat.ppid in family and pid not in order.skip}
+        for pid, stat in joined.items():
+            self._known[pid, stat.start_ticks] = first_look(pid, stat.start_ticks, "child", stat.ppid, (stat.comm,), self._proc)
+        if joined:
+            self._reader.watch(self._known.values())
+        return len(joined) < len(started)
 
     def _direct_children(self) -> str | None:
-        """Pids that the raylet's first thread has started; a kernel without this file is asked for everything more rarely instead."""
+        """Pids that the raylet's first thread has started; None from a kernel without this file."""
         try:
             with open(f"{self._proc}/{self._raylet_pid}/task/{self._raylet_pid}/children", "rb", buffering=0) as f:
                 return f.read(1 << 14).decode()
@@ -95,6 +139,8 @@ class NodeWatch:
 
     def _scan(self, now: float, order: WatchOrder) -> None:
         self._scanned_at, self._drivers = now, order.drivers
+        began = time.thread_time()
+        self._newcomers.note()
         options = CollectOptions(raylet_pid=self._raylet_pid, driver_pids=order.drivers, skip_pids=order.skip)
         try:
             found = discover(options, self._proc).found
@@ -106,9 +152,14 @@ class NodeWatch:
             if one.kind not in _WATCHED or one.pid in skip:
                 continue
             key = (one.pid, one.stat.start_ticks)
-            known[key] = self._known.get(key) or first_look(one.pid, one.stat.start_ticks, one.kind, one.stat.ppid, one.arguments, self._proc)
+            old = self._known.get(key)
+            if old is None or old.kind != one.kind:
+                old = first_look(one.pid, one.stat.start_ticks, one.kind, one.stat.ppid, one.arguments, self._proc)
+            known[key] = old
+        self._settled_at = now + NEWCOMERS_SOON_S if known.keys() - self._known.keys() else float("inf")
         self._known = known
         self._reader.watch(known.values())
+        self._scan_s = time.thread_time() - began
 
 
 _watches: dict[str, tuple[NodeWatch, float]] = {}

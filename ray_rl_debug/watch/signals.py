@@ -51,6 +51,10 @@ class Sign(msgspec.Struct, frozen=True, array_like=True):
     step: int | None = None
     """Largest step number in what was logged since."""
     logged_bytes: int = 0
+    moved_bytes_per_s: float | None = None
+    """To and from files, disks and other processes; read only while something stands still."""
+    collectives: int | None = None
+    """Of its rank so far, where torch's Flight Recorder or NCCL RAS tell; grows with each. Read only while something stands still."""
 
 
 class GpuSign(msgspec.Struct, frozen=True, array_like=True):
@@ -82,6 +86,7 @@ class _Open:
         self.ticks: int | None = None
         self.faults = 0
         self.title = known.title
+        self.raw_title: bytes | None = None
         base = proc / str(known.pid)
         self.stat = os.open(base / "stat", os.O_RDONLY | os.O_CLOEXEC)
         self.cmdline: int | None = None
@@ -118,7 +123,7 @@ class SignReader:
         """These processes from now on; those that were watched before keep their counters."""
         wanted = {p.pid: p for p in list(processes)[:MAX_PROCESSES]}
         for pid, old in list(self._open.items()):
-            if pid not in wanted or wanted[pid].born != old.known.born:
+            if pid not in wanted or (wanted[pid].born, wanted[pid].kind) != (old.known.born, old.known.kind):
                 self._drop(pid)
         for pid, known in wanted.items():
             if pid not in self._open:
@@ -157,7 +162,7 @@ class SignReader:
     def _sign(self, one: _Open, span: float) -> Sign | None:
         try:
             data = os.pread(one.stat, 1024, 0)
-            rest = data[data.rindex(b")") + 2 :].split()
+            rest = data[data.rindex(b")") + 2 :].split(None, 15)
             state = rest[0].decode()
             ticks = int(rest[11]) + int(rest[12]) + int(rest[13]) + int(rest[14])
             faults = int(rest[7])
@@ -177,9 +182,13 @@ class SignReader:
         if one.cmdline is None:
             return None
         try:
-            text = os.pread(one.cmdline, TITLE_BYTES, 0).split(b"\0", 1)[0].decode("utf-8", "replace").strip()
+            raw = os.pread(one.cmdline, TITLE_BYTES, 0)
         except OSError:
             return None
+        if raw == one.raw_title:
+            return None
+        one.raw_title = raw
+        text = raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip()
         if not text or text == one.title or not text.startswith("ray::"):
             return None  # the arguments of other programs do not change, and may hold secrets
         one.title = text
@@ -190,14 +199,18 @@ def _logged(one: _Open) -> tuple[int, int | None]:
     """Bytes by which the logs of a process grew, and the largest step number in what is new."""
     grown, step = 0, None
     for log in one.logs:
-        with contextlib.suppress(OSError):
+        try:
             size = os.fstat(log[0]).st_size
             new = size - log[1]
+            if new == 0:
+                continue
             log[1] = size
             if new > 0:
                 grown += new
                 found = find_step(os.pread(log[0], min(new, TAIL_BYTES), size - min(new, TAIL_BYTES)))
-                step = max(step, found) if step is not None and found is not None else found if found is not None else step
+                step = max(step or 0, found) if found is not None else step
+        except OSError:
+            continue
     return grown, step
 
 

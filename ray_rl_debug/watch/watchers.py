@@ -89,9 +89,11 @@ class WatcherCrew:
         if self._agents is not None:
             readings, lost = self._agents.read(order)
         waiting = set()
-        for node in self._server.nodes:
+        for number, node in enumerate(sorted(self._server.nodes)):
             everything = order.everything or node not in self._told
-            if self._server.send(node, Read(order=msgspec.structs.replace(order, everything=everything))):
+            # RAS at one node asks all others
+            asked = msgspec.structs.replace(order, everything=everything, with_ras=order.closely and number == 0)
+            if self._server.send(node, Read(order=asked)):
                 waiting.add(node)
                 self._told.add(node)
         until = time.monotonic() + READ_S

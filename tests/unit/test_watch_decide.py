@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 from watch_runs import Phase, Simulation, irregular, steps
 
 from ray_rl_debug.snapshot import TaskHistory
-from ray_rl_debug.watch.learn import Gaps, Limits, patience_s
+from ray_rl_debug.watch.beats import Beat
+from ray_rl_debug.watch.decide import Decision, Progress
+from ray_rl_debug.watch.job_watch import REST_S, SUSPECT_S
+from ray_rl_debug.watch.learn import Gaps, Learned, Limits, patience_s
 
 HOUR_S = 3600.0
 
@@ -115,3 +119,104 @@ def test_time_in_which_nobody_looked_does_not_count() -> None:
     assert run.declared == []
     assert run.slow == []
     assert len(run.looks) <= 1
+
+
+def feed(progress: Progress, at_s: float, *, role: str = "Trainer", call: str = "save_checkpoint", **more: object) -> Decision:
+    return progress.feed(Beat(at_s=at_s, calls=((role, call),), processes=2, **more))  # type: ignore[arg-type]
+
+
+def known_to_last(seconds: float, **more: float) -> Progress:
+    learned = Learned(calls={"Trainer.save_checkpoint": Gaps(recent=[seconds] * 20, count=20)}, job=Gaps(recent=[seconds] * 9, count=9))
+    return Progress(Limits(**more), learned)
+
+
+@pytest.mark.parametrize("sign", ["carries", "counted", "none"])
+def test_call_that_only_moves_bytes_or_completes_collectives_has_not_stopped(sign: str) -> None:
+    progress = known_to_last(10.0)
+    more = {sign: ("Trainer",)} if sign != "none" else {}
+    declared = [at for at in range(0, 600, 2) if feed(progress, float(at), **more).declared]
+    assert declared == [] if sign != "none" else declared[0] == 26
+
+
+def test_bytes_do_not_excuse_for_ever() -> None:
+    progress = known_to_last(10.0, ceiling_s=300.0)
+    declared = [at for at in range(0, 600, 2) if feed(progress, float(at), carries=("Trainer",)).declared]
+    assert declared[0] == 300
+
+
+def test_bytes_of_another_role_do_not_excuse() -> None:
+    progress = known_to_last(10.0)
+    assert any(feed(progress, float(at), carries=("Logger",)).declared for at in range(0, 60, 2))
+
+
+def test_signs_are_read_closely_just_before_a_look_and_slowly_while_all_is_well() -> None:
+    progress = Progress(Limits(), interval_s=2.0)
+    at = 0.0
+    for number in range(20):
+        at += progress.wait_s
+        decision = feed(progress, at, call=f"step{number % 2}", moved=(("Trainer", f"step{(number + 1) % 2}"),))
+        assert not decision.soon
+    assert progress.wait_s == 3.0
+    waits = []
+    stopped = at
+    while not decision.look:
+        at += progress.wait_s
+        decision = feed(progress, at)
+        waits.append(progress.wait_s)
+    assert waits[-1] == 1.0
+    assert at - stopped <= 10.0
+    assert sum(w == 1.0 for w in waits) >= 3
+
+
+def looks_of(progress: Progress, seconds: float, start_s: float, judge: Callable[[float], None], **more: object) -> list[float]:
+    looks, at = [], start_s
+    while at < start_s + seconds:
+        at += progress.wait_s
+        if feed(progress, at, call="run", **more).look:
+            looks.append(at)
+            judge(at)
+    return looks
+
+
+def test_look_that_could_not_tell_is_followed_by_another_soon() -> None:
+    progress = Progress(Limits(), interval_s=2.0)
+    looks = looks_of(progress, 600.0, 0.0, lambda at: progress.looked(at, rest_s=SUSPECT_S, could_tell=False))
+    assert looks[1] - looks[0] <= 11.0
+    assert looks[2] - looks[1] <= 11.0
+    assert len(looks) <= 9
+    again = Progress(Limits(), interval_s=2.0)
+    assert len(looks_of(again, 600.0, 0.0, lambda at: again.looked(at, rest_s=SUSPECT_S))) <= 7
+
+
+@pytest.mark.parametrize("working", [0, 3])
+def test_run_that_shows_nothing_of_itself_is_looked_at_ever_more_rarely(working: int) -> None:
+    progress = Progress(Limits(), interval_s=2.0)
+
+    def healthy(at: float) -> None:
+        progress.moved(at, rest_s=REST_S)
+        progress.looked(at, rest_s=SUSPECT_S)
+
+    looks = looks_of(progress, 3600.0, 0.0, healthy, working=working)
+    assert len(looks) <= 95
+    if working:  # it stops to work: that is seen, whatever was found before
+        stopped = 3600.0 + progress.wait_s
+        assert looks_of(progress, 60.0, stopped, healthy)[0] - stopped <= 15.0
+
+
+def test_step_much_longer_than_all_before_is_slow_also_where_no_call_is_seen_to_end() -> None:
+    progress = Progress(Limits(), interval_s=2.0)
+    lengths = [4.0, 6.0, 5.0, 4.0, 6.0, 5.0, 4.0, 6.0, 5.0, 60.0, 5.0]
+    at, said = 0.0, []
+    for step, length in enumerate(lengths):
+        until = at + length
+        while at < until:
+            at += progress.wait_s
+            said.append(feed(progress, at, call="run", step=step, working=2).slow)
+    (slow,) = [s for s in said if s]
+    assert slow.startswith("a step took 5")
+
+
+def test_irregular_steps_are_not_slow() -> None:
+    run = Simulation(steps(irregular(5)))
+    run.run(2 * HOUR_S)
+    assert run.slow == []

@@ -78,17 +78,17 @@ class Simulation:
         end = self.now + seconds
         while self.now < end:
             self._number += 1
-            span_s = INTERVAL_S * (0.8 + 0.4 * (self._number * GOLDEN % 1.0))
+            span_s = self.progress.wait_s * (0.8 + 0.4 * (self._number * GOLDEN % 1.0))
             self.now += span_s
             self._advance(span_s)
-            decision = self.progress.feed(self._beat())
+            decision = self.progress.feed(self._beat(span_s))
             if decision.slow:
                 self.slow.append(decision.slow)
             if decision.look:
                 self.looks.append((self.now, decision))
                 self.progress.teach(TaskHistory(name=f"WorkerDict.{c}", count=n, longest_s=s) for c, (n, s) in self._done.items())
                 decision = self.progress.decide(self.now, is_same_call=self._stuck)
-                self.progress.looked(self.now, rest_s=SUSPECT_S if self._stuck else REST_S)
+                self.progress.looked(self.now, rest_s=SUSPECT_S if self._stuck else REST_S, could_tell=self._stuck)
             if decision.declared:
                 self.declared.append((self.now, decision))
 
@@ -119,7 +119,7 @@ class Simulation:
             self._until += self._phase.seconds
         self._cpu = (spent + (self.now - at) * self._phase.cpu) / span_s
 
-    def _beat(self) -> Beat:
+    def _beat(self, span_s: float) -> Beat:
         first = not self.census.seen
         title = f"ray::WorkerDict.{self._phase.call}" if self._phase.call else "ray::WorkerDict"
         known = [Known(pid=100 + r, born=1, kind="ray-worker", ppid=1, title=title, job_id=JOB) for r in range(self._ranks)]
@@ -130,5 +130,5 @@ class Simulation:
             asks = "ray::Status.ping" if int(self.now / INTERVAL_S) % 2 else "ray::Status"
             known.append(Known(pid=60, born=1, kind="ray-worker", ppid=1, title=asks, job_id=JOB))
             signs.append(Sign(60, "S", 0.02, 0.0, asks))
-        reading = NodeReading(span_s=INTERVAL_S, signs=tuple(signs), known=tuple(known) if first else None)
+        reading = NodeReading(span_s=span_s, signs=tuple(signs), known=tuple(known) if first else None)
         return self.census.beats({"node": reading}, self.now, [JOB])[JOB]
