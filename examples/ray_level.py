@@ -64,6 +64,35 @@ def ray_get_ring_of_three(stage: Stage) -> Any:
     return scorer.score_answers.remote()
 
 
+class SelfCritic:
+    """Scores its own rollouts, by a call to itself."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        seat.sit()
+
+    def generate(self, itself: Any) -> float:
+        import ray
+
+        self.seat.arrive()
+        return float(ray.get(itself.score.remote()))
+
+    def score(self) -> float:
+        return 0.0
+
+
+@scenario(
+    story="An actor waits in ray.get for a call to itself; the call stands in its queue, behind the one that waits.",
+    cause="ray-get-cycle",
+    phase="rollout",
+    culprits=["self_critic"],
+    victims=["driver"],
+)
+def actor_calls_itself(stage: Stage) -> Any:
+    critic = stage.actor(SelfCritic, "self_critic")
+    return critic.generate.remote(critic)
+
+
 class PoolBuilder:
     """Reserves the resources of the job before it starts anything."""
 
@@ -78,6 +107,13 @@ class PoolBuilder:
         pool = placement_group([{"CPU": 1}] * 3, strategy="STRICT_SPREAD", name="policy_pool")
         self.seat.arrive()
         ray.get(pool.ready())
+
+    def wait_for_policy_pool(self) -> None:
+        from ray.util.placement_group import placement_group
+
+        group = placement_group([{"CPU": 64}] * 2, strategy="SPREAD", name="policy_pool")
+        self.seat.arrive()
+        group.wait(86_400)
 
     def start_critic(self) -> None:
         import ray
@@ -103,6 +139,18 @@ class CriticTrainer:
 )
 def placement_group_wants_three_nodes(stage: Stage) -> Any:
     return stage.actor(PoolBuilder, "builder").create_policy_pool.remote()
+
+
+@scenario(
+    story="The job waits a day for a placement group larger than the cluster, in wait() instead of ready().",
+    cause="ray-pending",
+    phase="init",
+    culprits=["label:policy_pool"],
+    victims=["builder", "driver"],
+    ready=["builder"],
+)
+def placement_group_is_waited_for(stage: Stage) -> Any:
+    return stage.actor(PoolBuilder, "builder").wait_for_policy_pool.remote()
 
 
 @scenario(

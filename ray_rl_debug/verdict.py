@@ -56,6 +56,11 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
     blind = [g for g in all_gaps if g.id in _BLINDING]
     standing = [s for s in seen if s.identity.method is not None and s.motion is Motion.UNKNOWN]
+    sleeper = next((s for s in seen if s.kind is Kind.SLEEP and s.motion is Motion.FROZEN), None)
+    if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
+        asked = ", ".join(s.identity.label for s in moving[:3])
+        summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.at()} between its looks: if it waits for work, nobody does any"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if moving and (scene.view.has_stacks or not standing):
         summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)

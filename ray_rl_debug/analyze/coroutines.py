@@ -17,8 +17,10 @@ from ray_rl_debug.analyze.places import is_library
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})
-HANDED = frozenset({"future", "event", "condition", "queue", "executor", "objectref", "socket"})
+HANDED = frozenset({"future", "event", "condition", "queue", "executor", "objectref", "socket", "subprocess"})
 """What somebody outside of the waiting task completes."""
+OUTSIDE = frozenset({"socket", "objectref", "executor", "subprocess"})
+"""Completed by a thread, a process or a machine that can be named."""
 STUCK = LOCKS | HANDED
 _SERVES = re.compile(
     r"serve|listen|accept|watch|monitor|heartbeat|consum|dispatch|shutdown|stopped|terminat|lifespan|background|run_forever|new_(task|request|work|item)"
@@ -116,7 +118,12 @@ def rank(end: End) -> int:
         return SERVES_RANK
     if end.awaited.kind in LOCKS:
         return 1 if end.is_lost else 2
-    return 3 if end.awaited.kind in ("socket", "objectref", "executor") else 4
+    return 3 if end.awaited.kind in OUTSIDE and not is_queued(end.awaited) else 4
+
+
+def is_queued(awaited: Awaited) -> bool:
+    """Work for an executor whose threads are all taken: those that work are the cause."""
+    return awaited.kind == "executor" and (awaited.detail or "").endswith(" pending")
 
 
 def _edges(tasks: dict[int, AsyncTask]) -> Iterator[Edge]:
@@ -219,12 +226,16 @@ def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = Fals
         nobody = "no coroutine is left that could release it" if is_lost else "no coroutine is inside its async with"
         return f"{name}{state}: {nobody}"
     if awaited.kind == "socket":
-        remote = remote_of(process, awaited.fd)
-        return f"an answer of {remote}" if remote else "a socket"
+        remote, goal = remote_of(process, awaited.fd), (awaited.detail or "").removeprefix("socket ")
+        if remote is None:
+            return "a socket"
+        return {"write": f"{remote} to read what it is sent", "connect": f"a connection to {remote}"}.get(goal, f"an answer of {remote}")
     if awaited.kind == "objectref":
         return "an ObjectRef" + (f" of task {awaited.object_id[:16]}" if awaited.object_id else "")
     if awaited.kind == "executor":
-        return "a thread of an executor"
+        return "a free thread of an executor" if is_queued(awaited) else "a thread of an executor"
+    if awaited.kind == "subprocess":
+        return f"the child process {awaited.pid}" if awaited.pid else "a child process"
     if awaited.kind == "sleep" and awaited.due_s is not None:
         return f"sleep, {awaited.due_s:.1f} s left" if awaited.due_s >= 0 else f"sleep, {-awaited.due_s:.1f} s overdue"
     return awaited.detail or awaited.kind

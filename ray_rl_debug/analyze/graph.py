@@ -3,6 +3,7 @@
 Nodes are processes (``node/pid``) and things that are none: ``actor:ID``, ``task:ID``, ``pg:ID``, ``ext:HOST:PORT``, ``file:PATH``.
 An edge says "waits for" with its evidence. Strongly connected components (Tarjan, 1972) condense cycles: a component without outgoing
 edges is where the waiting ends. One node there is the root cause, several are a deadlock, one outside the cluster is external.
+An actor whose call to itself stands in its own queue is a deadlock of one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import msgspec
 from ray_rl_debug.report import Certainty
 
 _SURE = {Certainty.PROVEN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
+
+QUEUED = "(queued)"
+"""Ends the `Edge.why` of calls that stand in the queue of their actor."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +65,7 @@ def solve(edges: Iterable[Edge]) -> Graph:
     """
     best: dict[tuple[str, str], Edge] = {}
     for edge in sorted(edges, key=lambda e: (e.source, e.target, _SURE[e.certainty], e.why)):
-        if edge.source != edge.target:
+        if edge.source != edge.target or edge.why.endswith(QUEUED):
             best.setdefault((edge.source, edge.target), edge)
     out: dict[str, list[str]] = defaultdict(list)
     back: dict[str, list[str]] = defaultdict(list)
@@ -79,7 +83,7 @@ def solve(edges: Iterable[Edge]) -> Graph:
         if any(component[t] != number for n in inside for t in out[n]):
             continue
         waiters, chain = _reach_back(inside, back, best)
-        roots.append(Root(nodes=tuple(inside), waiters=waiters, is_cycle=len(inside) > 1, chain=chain))
+        roots.append(Root(nodes=tuple(inside), waiters=waiters, is_cycle=len(inside) > 1 or (inside[0], inside[0]) in best, chain=chain))
     roots.sort(key=lambda r: (-len(r.waiters) - (len(r.nodes) if r.is_cycle else 0), r.nodes))
     by_source = {node: tuple(best[(node, target)] for target in targets) for node, targets in out.items()}
     by_target = {node: tuple(best[(source, node)] for source in sources) for node, sources in back.items()}
@@ -167,6 +171,8 @@ def way_through(graph: Graph, inside: Iterable[str], goal: str) -> tuple[Edge, .
         if source in members and target in members:
             ahead[source].append(target)
     chain = list(_reach_back([goal], back, best)[1])
+    if (goal, goal) in best:
+        return (*chain, best[(goal, goal)])
     met = {e.source for e in chain} | {goal}
     came = _breadth_first(goal, ahead)
     closing = next((n for n in came if n in met and n != goal), None)

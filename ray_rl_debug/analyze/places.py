@@ -75,6 +75,7 @@ COLLECTIVES = frozenset(
     " all_reduce_coalesced wait_tensor".split()
 )
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
+GROUP_WAIT = "placement_group.wait"
 _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
 _RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
@@ -213,6 +214,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
+        if f.endswith("ray/util/placement_group.py") and n == "wait":
+            return Kind.RAY_WAIT, GROUP_WAIT
         if f.endswith("ray/_private/worker.py"):
             if n in ("get_objects", "get"):
                 return Kind.RAY_GET, "get"

@@ -24,7 +24,7 @@ HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 """What other parties complete; a semaphore or lock is released by a coroutine of the process itself."""
 
 
-AWAITED_SOCKET = "await socket"
+AWAITED_SOCKET, AWAITED_CHILD = "await socket", "await child"
 
 
 def awaited_socket_edges(view: View) -> Iterator[Edge]:
@@ -42,6 +42,20 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
                 reason = f"{count} coroutine{'s wait' if count > 1 else ' waits'} at {end.at}"
                 for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason):
                     yield msgspec.structs.replace(edge, why=AWAITED_SOCKET)
+
+
+def awaited_child_edges(view: View) -> Iterator[Edge]:
+    """Edges from processes whose coroutines await the end or the output of a child process to that child; not to servers, which do not end."""
+    for one in view:
+        for end in find_ends(one.process):
+            if not end.is_still or rank(end) >= SERVES_RANK:
+                continue
+            awaited = {t.awaited.pid for t in end.tasks if t.awaited is not None and t.awaited.pid is not None}
+            for child in (c for c in view.children(one) if c.process.pid in awaited and c.process.state not in ("Z", "X")):
+                if any(s.state == "LISTEN" for s in child.process.sockets or ()):
+                    continue
+                evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
+                yield Edge(source=one.key, target=child.key, why=AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
 
 
 def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
-from ray_rl_debug.analyze.graph import Edge
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.graph import QUEUED, Edge
+from ray_rl_debug.analyze.places import GROUP_WAIT, Kind
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
@@ -70,6 +70,10 @@ def ray_edges(view: View) -> Iterator[Edge]:
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
         if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):
             continue
+        groups = [e for t in waits if t.place.op == GROUP_WAIT for e in _edges_to_groups(index, one, "placement_group.wait")]
+        if groups:
+            yield from groups
+            continue
         ids = [(o, r.call) for r in one.process.object_refs for o in r.object_ids]
         ids += [(o, "await") for o in awaited]
         found = [e for object_id, call in ids for e in _edges_of_task(view, index, one, object_id[:_TASK_HEX], call, Certainty.PROVEN)]
@@ -81,16 +85,16 @@ def ray_edges(view: View) -> Iterator[Edge]:
         guessed = [e for owned in (one.core.owned if one.core else ()) for e in _edges_of_task(view, index, one, owned.task_id, "ray.get", guess)]
         yield from guessed
         if waits and not found and not guessed:
-            yield from _edges_to_groups(index, one)
+            yield from _edges_to_groups(index, one, "ray.get")
 
 
-def _edges_to_groups(index: RayIndex, one: Seen) -> Iterator[Edge]:
-    """A wait for ``placement_group.ready()``: in Ray 2.60 no task stands behind it, only the group's own state tells."""
+def _edges_to_groups(index: RayIndex, one: Seen, call: str) -> Iterator[Edge]:
+    """A wait for a placement group, by ``wait()`` or ``ready()``: in Ray 2.60 no task stands behind it, only the group's own state tells."""
     for group in index.groups.values():
         if group.state in ("PENDING", "RESCHEDULING") and group.job_id in (one.identity.job_id, None):
             state = f"{group.state}, {group.scheduling}" if group.scheduling else group.state
-            evidence = f"waits in ray.get; placement group {group.name or group.placement_group_id[:12]} of its job is {state}"
-            yield Edge(source=one.key, target=f"pg:{group.placement_group_id}", why="ray.get", evidence=evidence, certainty=Certainty.LIKELY)
+            evidence = f"waits in {call}; placement group {group.name or group.placement_group_id[:12]} of its job is {state}"
+            yield Edge(source=one.key, target=f"pg:{group.placement_group_id}", why=call, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: str, certainty: Certainty) -> Iterator[Edge]:
@@ -127,11 +131,19 @@ def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why
     process = view.actor_process(actor.actor_id)
     if process is not None:
         running = process.identity.method or (process.telling.place.op if process.telling else None)
+        if process is one and not _all_wait(one):
+            return  # another thread of it may come to the call
         evidence = f"its call {name or ''}".rstrip() + (f", queued behind {running}" if running else ", not started")
-        yield Edge(source=one.key, target=process.key, why=f"{why} (queued)", evidence=evidence, certainty=certainty)
+        yield Edge(source=one.key, target=process.key, why=f"{why} {QUEUED}", evidence=evidence, certainty=certainty)
     elif actor.state in ("DEAD", *_ACTOR_PENDING):
         evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
         yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
+
+
+def _all_wait(one: Seen) -> bool:
+    """Every call that the process runs waits in Ray itself: none is left to take the next from its queue."""
+    waiting = sum(1 for t in one.threads if t.place.kind in _RAY_KINDS)
+    return one.core is not None and 0 < len(one.core.running_task_ids) <= waiting
 
 
 def _is_creation(task: RayTask | None) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves
+from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion
@@ -35,6 +35,8 @@ NAME = "coroutines stuck"
 CAUSE = Cause.ASYNCIO_STUCK
 
 _SHOWN = 4
+_INSIDE = LOCKS | (HANDED - OUTSIDE) | {"task", "gather"}
+"""What only the process itself can complete."""
 STEP_S = 0.2
 """Coroutines that sleep no longer than this at a time step on quickly enough to be at work."""
 
@@ -114,10 +116,10 @@ def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
     first = ends[0]
     if first.is_cycle or first.is_lost:
         certainty: Certainty | None = Certainty.LIKELY if len(one.process.samples) > 1 else Certainty.POSSIBLE
-    elif first.awaited.kind in LOCKS or first.awaited.kind in ("socket", "executor"):
+    elif first.awaited.kind in LOCKS or first.awaited.kind in OUTSIDE:
         certainty = judge(scene, one).certainty
     else:
-        certainty = None if listens else Certainty.POSSIBLE
+        certainty = None if listens else judge(scene, one).certainty if _is_closed(scene, one) else Certainty.POSSIBLE
     if certainty is not None:
         yield Found(finding=_finding(scene, one, ends, certainty), explains=frozenset([one.key]))
 
@@ -158,6 +160,17 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         remedy=_remedy(ends),
         phase=one.phase,
     )
+
+
+def _is_closed(scene: Scene, one: Seen) -> bool:
+    """Is nothing left that could complete what the coroutines wait for: none that goes on, no thread at work, no peer, no child process?"""
+    tasks, sockets = one.process.async_tasks or (), one.process.sockets
+    if scene.view.children(one) or sockets is None or not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in tasks):
+        return False
+    ends = {s.inode for s in sockets}
+    if any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair
+        return False
+    return all(t.place.kind in IDLE_KINDS or not t.place.path for t in one.threads)
 
 
 def _count(end: End, tasks: tuple[AsyncTask, ...]) -> str:

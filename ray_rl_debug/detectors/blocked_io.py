@@ -22,7 +22,7 @@ from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
-from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
+from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Evidence, Who
@@ -33,7 +33,7 @@ CAUSE = Cause.BLOCKED_IO
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
-_HANDOVER = frozenset({AWAITED_SOCKET, "socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
+_HANDOVER = frozenset({AWAITED_SOCKET, AWAITED_CHILD, "socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -48,7 +48,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if sink is None:
             handed = [e for e in handed if e.why != AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS:
-            handed = [e for e in handed if e.why != "waitpid"]  # a child with a lock of its own to blame
+            handed = [e for e in handed if e.why not in ("waitpid", AWAITED_CHILD)]  # a child with a lock of its own to blame
         if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
             who = [client.who(), scene.who(node)]
@@ -85,7 +85,8 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         return
     waiting = waiting_thread(client)
     kind = waiting.place.kind if waiting else None
-    is_async = edge is not None and edge.why == AWAITED_SOCKET
+    is_async = edge is not None and edge.why in (AWAITED_SOCKET, AWAITED_CHILD)
+    wanted = "the end or the output" if edge is not None and edge.why == AWAITED_CHILD else "an answer"
     evidence = [stack_evidence(server if is_async and server is not None else client)]
     at = ""
     if edge is not None:
@@ -104,10 +105,10 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         NAME,
         CAUSE,
         verdict.certainty,
-        f"{client.where()} {'awaits an answer' if is_async else op + client.at()}{at} and gets no{'ne' if is_async else ' answer'}",
+        f"{client.where()} {f'awaits {wanted}' if is_async else op + client.at()}{at} and gets no{'ne' if is_async else ' answer'}",
         who=who,
         evidence=evidence,
-        remedy=_remedy(Kind.SOCKET if is_async else kind),
+        remedy=_remedy(Kind.CHILD if edge is not None and edge.why == AWAITED_CHILD else Kind.SOCKET if is_async else kind),
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)

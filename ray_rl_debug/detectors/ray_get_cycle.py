@@ -1,7 +1,8 @@
 """RRD401 ring of Ray calls
 
 Story
-    Actors or tasks wait for each other's results in a ring; each is busy waiting, so none can answer.
+    Actors or tasks wait for each other's results in a ring; each is busy waiting, so none can answer. The smallest ring is
+    an actor that waits for a call to itself.
 
 Evidence
     The ObjectRefs each one waits for, and the queue each call stands in.
@@ -28,7 +29,7 @@ CAUSE = Cause.RAY_GET_CYCLE
 def detect(scene: Scene) -> Iterator[Found]:
     """Cycles of Ray waits alone."""
     for root, members, edges in scene.cycles():
-        if len(members) < 2 or not all(e.why.startswith(("ray.", "await")) for e in edges):
+        if not members or not all(e.why.startswith(("ray.", "await")) for e in edges):
             continue
         ring = " → ".join([*(m.identity.label for m in members), members[0].identity.label])
         finding = make_finding(
@@ -36,7 +37,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY,
-            f"calls wait for each other in a ring: {ring}",
+            f"calls wait for each other in a ring: {ring}" if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
             who=[m.who() for m in members],
             evidence=[Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in edges[:6]],
             remedy=[

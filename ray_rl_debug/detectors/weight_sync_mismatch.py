@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.graph import QUEUED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence
@@ -44,7 +45,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         syncing = [w for w in waiters if w.phase == "weight_sync"]
         if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped or one.motion is Motion.MOVING:
             continue
-        queued = next((e for e in scene.graph.into([one.key]) if e.why.endswith("(queued)")), None)
+        queued = next((e for e in scene.graph.into([one.key]) if e.why.endswith(QUEUED)), None)
         evidence = [stack_evidence(one), *waiter_evidence(syncing)]
         if queued is not None:
             evidence.append(Evidence(kind="task", where=queued.source, text=queued.evidence))

@@ -43,6 +43,8 @@ TABLE = tuple(
     loader_child_reads_for_ever        hang    trainer_0|loader                                            dataloader-stuck
     native_call_holds_gil              hang    trainer_1                                                   gil-held
     ray_get_ring_of_three              hang    scorer|rollout_server|policy_store                          ray-get-cycle
+    actor_calls_itself                 hang    self_critic                                                 ray-get-cycle
+    placement_group_is_waited_for      hang    label:policy_pool                                           ray-pending
     placement_group_wants_three_nodes  hang    label:policy_pool                                           ray-pending
     actor_wants_missing_gpus           hang    label:critic_0|label:CriticTrainer                          ray-pending
     actor_waits_for_taken_cpus         hang    label:reward_model_1|label:RewardModel                      ray-pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_rl_debug.analyze.graph import Edge, solve, way_through
+from ray_rl_debug.analyze.graph import QUEUED, Edge, solve, way_through
 from ray_rl_debug.report import Certainty
 
 
@@ -22,6 +22,14 @@ def test_a_chain_ends_in_its_sink() -> None:
 def test_a_ring_is_one_root() -> None:
     graph = solve([edge("a", "b"), edge("b", "a"), edge("driver", "a")])
     assert [(r.nodes, r.is_cycle, r.waiters) for r in graph.roots] == [(("a", "b"), True, ("driver",))]
+
+
+def test_a_call_to_itself_is_a_ring_of_one_and_other_edges_to_itself_are_none() -> None:
+    call = Edge(source="a", target="a", why=f"ray.get {QUEUED}", evidence="seen", certainty=Certainty.PROVEN)
+    graph = solve([edge("driver", "a"), call, edge("a", "a")])
+    assert [(r.nodes, r.is_cycle, r.waiters) for r in graph.roots] == [(("a",), True, ("driver",))]
+    assert [(e.source, e.target) for e in way_through(graph, ("a",), "a")] == [("driver", "a"), ("a", "a")]
+    assert [r.is_cycle for r in solve([edge("driver", "a"), edge("a", "a")]).roots] == [False]
 
 
 def test_the_root_with_most_waiters_comes_first() -> None:
