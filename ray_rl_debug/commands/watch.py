@@ -118,6 +118,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
     from ray_rl_debug.cluster.capture import ClusterOptions, unique_names
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
+    from ray_rl_debug.watch.last_check import finished_calls
     from ray_rl_debug.watch.live import Live
     from ray_rl_debug.watch.loop import Companion
     from ray_rl_debug.watch.watchers import WatcherCrew, own_address
@@ -145,7 +146,16 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
     keeper = uuid.uuid4().hex[:12]
     host = None if ray_agents else own_address(roll(False).nodes)
     crew: Crew = AgentCrew(cluster, keeper) if host is None else WatcherCrew(cluster, nodes, keeper, host=host)
-    companion = Companion(options, crew, roll, live, telemetry=telemetry, end_driver=_end_driver(crew))
+    companion = Companion(
+        options,
+        crew,
+        roll,
+        live,
+        telemetry=telemetry,
+        end_driver=_end_driver(crew),
+        address=found,
+        finished=lambda job: finished_calls(found, job),
+    )
     stop = threading.Event()
     with_signals(stop)
     companion.run(stop)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ray_rl_debug.report import State
 from ray_rl_debug.snapshot import RayJob
 from ray_rl_debug.watch.act import KEPT_BYTES, KEPT_LOOKS, Look, spared
-from ray_rl_debug.watch.beats import Beat
+from ray_rl_debug.watch.beats import GPU_WORKS, Beat
 from ray_rl_debug.watch.decide import Decision, Progress
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.laggard import Laggards
 from ray_rl_debug.watch.learn import Limits
+from ray_rl_debug.watch.signals import GpuSign
 
 REST_S = 8.0
 """After a look that found nothing."""
@@ -43,8 +46,8 @@ class JobWatch:
         again = " again" if history.events else ""
         self._event(now_s, "started", f"watching job {job.job_id}{again}: {job.entrypoint or '?'}")
 
-    def take(self, beat: Beat, now_s: float) -> list[Event]:
-        """The next beat; what is to be said of it."""
+    def take(self, beat: Beat, now_s: float, gpus: Iterable[GpuSign] = ()) -> list[Event]:
+        """The next beat, and the GPUs of the cluster as they were last seen; what is to be said of it."""
         said = []
         self.progress.is_hung = self.alarmed is not None
         if self.alarmed is not None and self._is_moving(beat):
@@ -59,7 +62,7 @@ class JobWatch:
                 said.append(self._event(now_s, "slow", slow))
         if beat.at_s - self._saved_at >= PROGRESS_EVERY_S:
             self._saved_at = beat.at_s
-            self._keep_progress(beat, now_s)
+            self._keep_progress(beat, now_s, gpus)
         return said
 
     def judge(self, look: Look, now: float, now_s: float) -> tuple[Event, bool]:
@@ -91,6 +94,11 @@ class JobWatch:
         event = self._event(now_s, kind, text, state=state.value, key=key, folder=folder, age_s=age_told, numbers=numbers)
         return event, tell
 
+    def verdict(self, look: Look, now_s: float) -> Event:
+        """Of a job that has ended."""
+        folder = look.folder.name if look.folder is not None else None
+        return self._event(now_s, "verdict", look.report.verdict.summary, state=look.report.verdict.state.value, folder=folder)
+
     def wants_look(self, now: float) -> bool:
         """Now, or as soon as what was only suspected is out of the ordinary."""
         suspects = self.last_look is not None and self.last_look.is_hang and self.alarmed is None and now >= self._suspect_until
@@ -117,12 +125,13 @@ class JobWatch:
         self.history.add(event)
         return event
 
-    def _keep_progress(self, beat: Beat, now_s: float) -> None:
+    def _keep_progress(self, beat: Beat, now_s: float, gpus: Iterable[GpuSign]) -> None:
         age = round(self.progress.age_s(beat.at_s), 1)
         numbers = {
             "processes": float(beat.processes),
             "working": float(beat.working),
             **({"step": float(beat.step)} if beat.step is not None else {}),
+            **_gpu_numbers(tuple(gpus)),
         }
         self._event(now_s, "progress", "", age_s=age, numbers=numbers)
         self.history.save_learned(self.progress.learned)
@@ -145,6 +154,19 @@ class JobWatch:
         for event in reversed(self.history.events):
             if event.kind == "recovered":
                 return None
-            if event.kind == "verdict":
+            if event.kind == "verdict" and event.state != State.FINISHED.value:
                 return event.key
         return None
+
+
+def _gpu_numbers(gpus: Sequence[GpuSign]) -> dict[str, float]:
+    """All GPUs of the cluster in a few numbers; what is not known is not there."""
+    busy = [g.utilization for g in gpus if g.utilization is not None]
+    watts = [g.power_watts for g in gpus if g.power_watts is not None]
+    held = [g.memory_bytes for g in gpus if g.memory_bytes is not None]
+    return {
+        **({"gpus": float(len(gpus))} if gpus else {}),
+        **({"gpu_utilization": round(sum(busy) / len(busy), 3), "gpus_idle": float(sum(b < GPU_WORKS for b in busy))} if busy else {}),
+        **({"gpu_power_watts": round(sum(watts), 1)} if watts else {}),
+        **({"gpu_memory_bytes": float(sum(held))} if held else {}),
+    }

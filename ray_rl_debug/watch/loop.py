@@ -15,12 +15,14 @@ import msgspec
 from ray_rl_debug.cluster.jobs import choose_job
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.ray_state.roll_call import RollCall
-from ray_rl_debug.snapshot import RayJob
+from ray_rl_debug.report import State
+from ray_rl_debug.snapshot import RayJob, TaskHistory
 from ray_rl_debug.watch.act import Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.beats import Census
 from ray_rl_debug.watch.crew import Crew
 from ray_rl_debug.watch.history import History
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
+from ray_rl_debug.watch.last_check import check_end, has_trained
 from ray_rl_debug.watch.learn import Limits
 from ray_rl_debug.watch.live import Live, role_lines, table
 from ray_rl_debug.watch.node_watch import WatchOrder
@@ -68,6 +70,8 @@ class Companion:
         *,
         telemetry: Telemetry | None = None,
         end_driver: Callable[[RayJob], str | None] | None = None,
+        address: str = "",
+        finished: Callable[[RayJob], tuple[TaskHistory, ...]] | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -77,6 +81,8 @@ class Companion:
         self._live = live
         self._telemetry = telemetry
         self._end_driver = end_driver
+        self._address = address
+        self._finished = finished
         self._clock = clock
         self._wall = wall
         self._name = uuid.uuid4().hex[:12]
@@ -134,11 +140,12 @@ class Companion:
         beats = self._census.beats(readings, now, self._jobs)
         for job, watch in list(self._jobs.items()):
             last = watch.last_look
-            for event in watch.take(beats[job], self._wall()):
+            for event in watch.take(beats[job], self._wall(), self._census.gpus.values()):
                 self._say(f"job {job}: {event.text}")
                 if event.kind == "recovered":
                     self.hung = any(w.alarmed for w in self._jobs.values())
-                    self._tell_recovered(job, last)
+                    if last is not None:
+                        self._post(job, last, "recovered", 0.0)
                 if self._telemetry is not None:
                     self._telemetry.event(job, event)
             if watch.wants_look(now) and not stop.is_set():
@@ -176,21 +183,16 @@ class Companion:
     def _tell(self, watch: JobWatch, age_s: float) -> None:
         look, job = watch.last_look, watch.job.job_id
         assert look is not None
-        folder = str(look.folder) if look.folder else None
         if self._options.on_hang:
             self._telling.run(self._options.on_hang, hook_environment(look, job_id=job, age_s=age_s))
-        for url in self._options.webhooks:
-            self._telling.post(url, message(look.report, kind="hang", job_id=job, age_s=age_s, folder=folder))
-        for url in self._options.slack:
-            self._telling.post(url, slack_message(look.report, kind="hang", job_id=job, age_s=age_s, folder=folder))
+        self._post(job, look, "hang" if look.report.verdict.state is not State.FINISHED else "finished", age_s)
 
-    def _tell_recovered(self, job: str, look: Look | None) -> None:
-        if look is None:
-            return
+    def _post(self, job: str, look: Look, kind: str, age_s: float) -> None:
+        folder = str(look.folder) if look.folder and kind != "recovered" else None
         for url in self._options.webhooks:
-            self._telling.post(url, message(look.report, kind="recovered", job_id=job, age_s=0.0, folder=None))
+            self._telling.post(url, message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
         for url in self._options.slack:
-            self._telling.post(url, slack_message(look.report, kind="recovered", job_id=job, age_s=0.0, folder=None))
+            self._telling.post(url, slack_message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
 
     def _call_roll(self, *, first: bool = False) -> None:
         """Ask for nodes and jobs, and for actors when somebody is not known; place agents where a node is new or silent."""
@@ -231,6 +233,7 @@ class Companion:
         own = os.environ.get("RAY_JOB_SUBMISSION_ID") or _own_submission()
         for job in roll.jobs:
             if not job.alive and job.job_id in self._jobs:
+                self._check_end(self._jobs[job.job_id])
                 self._end_job(job.job_id, "the job has ended")
             watched = self._options.job_id in (None, job.job_id) and job.alive and not (own and job.submission_id == own)
             if watched and job.job_id not in self._jobs and job.job_id not in self._ended:
@@ -241,6 +244,27 @@ class Companion:
         self._drivers = tuple(sorted(w.job.driver_pid for w in self._jobs.values() if w.job.driver_pid))
         if self._jobs:
             self._had_job_at = now
+
+    def _check_end(self, watch: JobWatch) -> None:
+        """A job that ended with a cheerful last line and no training step: people are told of that as well."""
+        if self._finished is None or has_trained(watch.progress.learned):
+            return
+        try:
+            history, now_s = self._finished(watch.job), self._wall()
+            if has_trained(watch.progress.learned, (h.name for h in history)):
+                return
+            found = check_end(watch.job, history, address=self._address, now_s=now_s)
+            if found is None:
+                return
+            watch.last_look = look = take_look(lambda: found[0], watch.history, now_s=now_s, judge=lambda _: found[1])
+        except Exception as e:  # noqa: BLE001 the end of one job is not the end of the watch
+            self._trouble(f"job {watch.job.job_id}: what it did cannot be read: {describe_trouble(e)}")
+            return
+        event = watch.verdict(look, now_s)
+        self._say(f"job {watch.job.job_id}: {event.text}")
+        if self._telemetry is not None:
+            self._telemetry.look(watch.job.job_id, look, event, began_s=now_s)
+        self._tell(watch, 0.0)
 
     def _end_job(self, job: str, text: str) -> None:
         watch = self._jobs.pop(job)

@@ -1,4 +1,5 @@
-"""The companion's history as strips for the report's page: when the run moved and when it stood, and how many of its processes worked."""
+"""The companion's history as strips for the report's page: when the run moved and when it stood, how many of its processes
+worked, and the GPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def strips_of(events: Sequence[Event], *, until_s: float) -> tuple[Strip, ...]:
     seen = [e for e in events if e.kind == "progress" and e.age_s is not None and e.time_s <= until_s]
     if len(seen) < 2:
         return ()
-    return tuple(strip for strip in (_progress(seen, until_s), _working(seen, until_s)) if strip.bands)
+    return tuple(strip for strip in (_progress(seen, until_s), _working(seen, until_s), _gpus(seen, until_s)) if strip.bands)
 
 
 def _progress(seen: Sequence[Event], until_s: float) -> Strip:
@@ -52,13 +53,30 @@ def _progress(seen: Sequence[Event], until_s: float) -> Strip:
 
 def _working(seen: Sequence[Event], until_s: float) -> Strip:
     """Share of the processes that used the processor."""
-    known = [e for e in seen if e.numbers.get("processes") and "working" in e.numbers]
-    known = known[:: max(1, -(-len(known) // MAX_BANDS))]
     bands = []
-    for event, end in zip(known, [*(e.time_s for e in known[1:]), until_s], strict=True):
+    for event, end in _stretches([e for e in seen if e.numbers.get("processes") and "working" in e.numbers], until_s):
         count, working = event.numbers["processes"], event.numbers["working"]
-        bands.append(Band(event.time_s, max(end, event.time_s), 100 * working / count, f"{working:.0f} of {count:.0f} processes work"))
+        bands.append(Band(event.time_s, end, 100 * working / count, f"{working:.0f} of {count:.0f} processes work"))
     return Strip(label="processes that work", bands=tuple(bands), note="share of those that were watched")
+
+
+def _gpus(seen: Sequence[Event], until_s: float) -> Strip:
+    """Share of time in which the GPUs ran a kernel; a collective that waits is one, so the power is told as well."""
+    bands = []
+    for event, end in _stretches([e for e in seen if "gpu_utilization" in e.numbers], until_s):
+        numbers = event.numbers
+        watts = f", {numbers['gpu_power_watts']:.0f} W" if "gpu_power_watts" in numbers else ""
+        idle = f", {numbers['gpus_idle']:.0f} of {numbers['gpus']:.0f} idle" if numbers.get("gpus_idle") and "gpus" in numbers else ""
+        percent = 100 * numbers["gpu_utilization"]
+        bands.append(Band(event.time_s, end, percent, f"{percent:.0f} % of the time with a kernel{watts}{idle}"))
+    return Strip(label="GPUs of the cluster", bands=tuple(bands), note="a collective that waits counts as busy: mind the power")
+
+
+def _stretches(known: Sequence[Event], until_s: float) -> list[tuple[Event, float]]:
+    """Events, and when the next one came; only as many as a strip has room for."""
+    kept = known[:: max(1, -(-len(known) // MAX_BANDS))]
+    ends = [*(e.time_s for e in kept[1:]), until_s] if kept else []
+    return [(e, max(end, e.time_s)) for e, end in zip(kept, ends, strict=True)]
 
 
 def _joined(bands: Sequence[Band]) -> tuple[Band, ...]:

@@ -1,8 +1,9 @@
-"""An RL loop in miniature on a cluster that runs: ``loop_program.py ADDRESS FOLDER RANKS STEP_S [hang=STEP] [irregular=SEED] [cpus=N]``.
+"""An RL loop in miniature on a cluster that runs: ``loop_program.py ADDRESS FOLDER RANKS STEP_S [hang=STEP] [irregular=SEED] [cpus=N]
+[steps=0]``.
 
 Ranks work, score with a tool and update; each step is logged. From step ``hang`` on rank 1 waits for a tool that never answers: FOLDER/hung then
-holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well.
-Without these it ends when standard input closes.
+holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well,
+where steps=0 without a single step. Without these it ends when standard input closes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,14 @@ class PolicyTrainer:
 
     def pid(self) -> int:
         return os.getpid()
+
+    def init_model(self) -> int:
+        return self.rank
+
+    def run(self) -> str:
+        while not (self.folder / "end").exists():
+            time.sleep(0.1)
+        return "training finished"
 
     def generate_sequences(self, step: int, seconds: float) -> int:
         until = time.monotonic() + seconds
@@ -82,6 +91,9 @@ def main() -> None:
     dice = random.Random(int(options["irregular"])) if "irregular" in options else None
     end = Path(folder, "end")
     step = 0
+    if options.get("steps") == "0":
+        ray.get([a.init_model.remote() for a in ranks])
+        print(ray.get(ranks[0].run.remote()), flush=True)
     while not end.exists():
         step += 1
         seconds = dice.choice((1, 2, 3, 5, 8, 13, 21, 34, 60)) if dice else float(step_s)

@@ -243,6 +243,18 @@ def test_ends_with_the_job_and_leaves_nothing_behind(tmp_path: Path) -> None:
         assert not agents_of(c["raylets"])
 
 
+def test_job_that_ends_well_without_a_step_is_told(tmp_path: Path) -> None:
+    hook = f'echo "$RAYRL_DEBUG_STATE $RAYRL_DEBUG_RULE" >> "{tmp_path}/told"'
+    with cluster(1) as c, program("loop_program.py", c["address"], tmp_path, 2, 1, "steps=0") as job:
+        with companion(c["address"], tmp_path, "--job", job["job"], "--on-hang", hook) as one:
+            one.wait_for("watching 1 job on", 90)
+            (tmp_path / "end").touch()
+            assert one.process.wait(60) == 0
+        assert one.said("without a single training step")
+        assert (tmp_path / "told").read_text() == "finished RRD206\n"
+        assert verdict_of(tmp_path).state == "finished"
+
+
 def test_of_two_jobs_the_hung_one_is_named_and_stopped_where_asked(tmp_path: Path) -> None:
     well = tmp_path / "well"
     well.mkdir()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+import pytest
 from big_run import NOW_S, big_run
 
 from ray_rl_debug.codec import encode
@@ -37,6 +39,16 @@ def test_where_it_stood() -> None:
     assert (progress.note, progress.is_bad) == ("last progress 60 s before the capture, at step 5", True)
     assert [round(float(b.value)) for b in working.bands] == [83, 83, 83, 83, 83, 17, 17, 17]
     assert (working.bands[0].text, working.bands[-1].end_s) == ("5 of 6 processes work", NOW_S)
+
+
+def test_gpus_over_time() -> None:
+    more = {"gpus": 8.0, "gpus_idle": 2.0, "gpu_utilization": 0.725, "gpu_power_watts": 2100.4}
+    run = [msgspec.structs.replace(e, numbers={**e.numbers, **more}) for e in RUN]
+    *_, gpus = strips_of(run, until_s=NOW_S)
+    assert gpus.label == "GPUs of the cluster"
+    assert gpus.bands[0].value == pytest.approx(72.5)
+    assert gpus.bands[0].text == "72 % of the time with a kernel, 2100 W, 2 of 8 idle"
+    assert len(strips_of(RUN, until_s=NOW_S)) == 2  # not measured is no strip
 
 
 def test_a_companion_that_has_just_begun_shows_nothing() -> None:

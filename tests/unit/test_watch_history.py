@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.report import Cause, Certainty, Finding, Report, State, Verdict, Who
-from ray_rl_debug.snapshot import RayJob, Snapshot
+from ray_rl_debug.snapshot import RayJob, Snapshot, TaskHistory
 from ray_rl_debug.watch import act
 from ray_rl_debug.watch.act import Look, hook_environment, keep_facts, take_look, verdict_key
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import JobWatch
+from ray_rl_debug.watch.last_check import check_end, has_trained
 from ray_rl_debug.watch.learn import Gaps, Learned, Limits
 from ray_rl_debug.watch.live import Live
+from ray_rl_debug.watch.signals import GpuSign
 
 NOW_S = 1_800_000_000.0
 
@@ -219,6 +221,48 @@ def test_successor_knows_what_was_told(tmp_path: Path) -> None:
     assert second.alarmed == verdict_key(proven)
     assert second.judge(look(proven), 10.0, NOW_S + 60)[1] is False
     assert "again" in second.history.events[-2].text
+
+
+def test_gpus_are_part_of_the_history_where_there_are_any(tmp_path: Path) -> None:
+    job = watch(tmp_path)
+    gpus = (GpuSign(0, 1.0, 300.0, 1 << 30), GpuSign(1, 0.0, 80.0, 1 << 30), GpuSign(2))
+    for number in range(32):
+        job.take(Beat(at_s=2.0 * number, processes=2), NOW_S + 2 * number, ())
+    first = next(e for e in job.history.events if e.kind == "progress")
+    job.take(Beat(at_s=160.0, processes=2), NOW_S + 160, gpus)
+    last = job.history.events[-1]
+    assert "gpus" not in first.numbers
+    assert last.numbers["gpu_utilization"] == 0.5
+    assert (last.numbers["gpus"], last.numbers["gpus_idle"], last.numbers["gpu_power_watts"]) == (3.0, 1.0, 380.0)
+
+
+def history_of(*names: str) -> tuple[TaskHistory, ...]:
+    return tuple(TaskHistory(name=n, count=1, longest_s=1.0) for n in names)
+
+
+def test_job_that_ended_without_a_step_is_told() -> None:
+    job = RayJob(job_id="01000000", alive=False)
+    calls = history_of("TaskRunner.run", "WorkerDict.init_model")
+    found = check_end(job, calls, address="h:1", now_s=NOW_S)
+    assert found is not None
+    assert [f.id for f in found[1].findings if f.root] == ["RRD206"]
+    assert not has_trained(Learned(), (c.name for c in calls))
+
+
+@pytest.mark.parametrize(
+    ("learned", "calls"),
+    [
+        (Learned(step=3), ()),
+        (Learned(calls={"WorkerDict.update_actor": Gaps(recent=[1.0], count=1)}), ()),
+        (Learned(), ("WorkerDict.init_model", "WorkerDict.generate_sequences")),
+    ],
+)
+def test_job_that_made_a_step_has_trained(learned: Learned, calls: tuple[str, ...]) -> None:
+    assert has_trained(learned, calls)
+
+
+def test_job_that_is_no_training_is_not_blamed() -> None:
+    assert check_end(RayJob(job_id="01000000", alive=False), history_of("preprocess", "Saver.write"), address="h:1", now_s=NOW_S) is None
 
 
 class Closed:
