@@ -74,7 +74,9 @@ def line_of(task: AsyncTask) -> str:
 def serves(task: AsyncTask) -> bool:
     """Does the task wait for the next piece of work by design? Known by the names of its coroutines, or there is no own code in it."""
     frame = own_frame(task)
-    return frame is None or _SERVES.search(frame.function.rsplit(".", 1)[-1].lower()) is not None
+    if frame is None or _SERVES.search(frame.function.rsplit(".", 1)[-1].lower()) is not None:
+        return True
+    return any(f.function.endswith("serve_forever") for f in task.chain)
 
 
 def is_stuck(task: AsyncTask) -> bool:

@@ -51,11 +51,15 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
             awaited = {t.awaited.pid for t in end.tasks if t.awaited is not None and t.awaited.pid is not None}
-            for child in (c for c in view.children(one) if c.process.pid in awaited and c.process.state not in ("Z", "X")):
-                if any(s.state == "LISTEN" for s in child.process.sockets or ()):
-                    continue
+            children = [c for c in view.children(one) if c.process.pid in awaited and _may_end(c)]
+            for child in children[:1]:  # of many tools at one line one stands for all
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
+                evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
                 yield Edge(source=one.key, target=child.key, why=AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
+
+
+def _may_end(child: Seen) -> bool:
+    return child.process.state not in ("Z", "X") and not any(s.state == "LISTEN" for s in child.process.sockets or ())
 
 
 def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

@@ -35,6 +35,8 @@ NAME = "coroutines stuck"
 CAUSE = Cause.ASYNCIO_STUCK
 
 _SHOWN = 4
+SOON_S = 60.0
+"""A timer that is due within this time may well be what coroutines wait for."""
 _INSIDE = LOCKS | (HANDED - OUTSIDE) | {"task", "gather"}
 """What only the process itself can complete."""
 STEP_S = 0.2
@@ -112,8 +114,8 @@ def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
     ends = _told(one)
     if not ends or one.motion is Motion.MOVING:
         return
-    listens = any(s.state == "LISTEN" for s in one.process.sockets or ())
     first = ends[0]
+    listens = any(s.state == "LISTEN" for s in one.process.sockets or ()) and not _is_beside_server(one, first)
     if first.is_cycle or first.is_lost:
         certainty: Certainty | None = Certainty.LIKELY if len(one.process.samples) > 1 else Certainty.POSSIBLE
     elif first.awaited.kind in LOCKS or first.awaited.kind in OUTSIDE:
@@ -162,10 +164,18 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
     )
 
 
+def _is_beside_server(one: Seen, end: End) -> bool:
+    """Do these wait on a loop that serves nobody, beside the loop of a server?"""
+    serving = {t.loop for t in one.process.async_tasks or () if serves(t)}
+    return bool(serving) and serving.isdisjoint(t.loop for t in end.tasks)
+
+
 def _is_closed(scene: Scene, one: Seen) -> bool:
     """Is nothing left that could complete what the coroutines wait for: none that goes on, no thread at work, no peer, no child process?"""
     tasks, sockets = one.process.async_tasks or (), one.process.sockets
     if scene.view.children(one) or sockets is None or not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in tasks):
+        return False
+    if any(t.timer_s is not None and 0 <= t.timer_s < SOON_S for t in tasks):
         return False
     ends = {s.inode for s in sockets}
     if any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair

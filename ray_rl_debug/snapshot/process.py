@@ -149,7 +149,7 @@ class Awaited(Fact, frozen=True, kw_only=True):
 
     kind: str
     """``future``, ``lock``, ``semaphore``, ``event``, ``condition``, ``queue``, ``sleep``, ``gather``, ``task``, ``socket``, ``objectref``,
-    ``executor``, ``running`` (executing now), ``ready`` (waits only for its turn on the loop) or ``unknown``."""
+    ``executor``, ``subprocess``, ``running`` (executing now), ``ready`` (waits only for its turn on the loop) or ``unknown``."""
     detail: str | None = None
     """Type name and state, e.g. ``Semaphore value=0`` or ``Queue.get empty``."""
     address: int | None = None
@@ -160,6 +160,8 @@ class Awaited(Fact, frozen=True, kw_only=True):
     value: int | None = None
     """Permits of a semaphore, items of a queue."""
     fd: int | None = None
+    pid: int | None = None
+    """Of the child process whose end or output is awaited."""
     delay_s: float | None = None
     due_s: float | None = None
     """Seconds from the moment of reading until a sleep ends; negative when it is overdue, as on a blocked loop."""
@@ -179,6 +181,8 @@ class AsyncTask(Fact, frozen=True, kw_only=True):
     """Address of the event loop."""
     tid: int | None = None
     """The operating-system thread that runs the loop."""
+    timer_s: float | None = None
+    """Seconds until the next timer of the loop is due, negative when that is late; None where it has none, or does not tell (uvloop)."""
     stable: bool | None = None
     """Unchanged between two reads of this snapshot."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ray_rl_debug.collect.async_tasks.chains import Chains, Link
 from ray_rl_debug.collect.async_tasks.descriptors import Descriptors
+from ray_rl_debug.collect.async_tasks.libraries import Libraries
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 from ray_rl_debug.collect.async_tasks.objects import IS_TUPLE, PyType
 from ray_rl_debug.collect.object_refs import ID_BYTES, id_offset, is_object_id
@@ -20,6 +21,7 @@ MAX_NUMBER = 1 << 53
 """What JSON keeps of whole numbers."""
 FUNCTION_CLOSURE = 72
 CELL_VALUE = 16
+MAX_TIMERS, MAX_TIMER_S = 64, 1e7
 INNER_FRAMES = 6
 """A chain's innermost frames that are asked what they read from."""
 
@@ -42,10 +44,12 @@ class Kinds:
 class Ends:
     """Describes what tasks finally await."""
 
-    def __init__(self, chains: Chains, kinds: Kinds, descriptors: Descriptors, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, chains: Chains, kinds: Kinds, descriptors: Descriptors, libraries: Libraries, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._clock = clock
         self._chains, self._memory, self._objects, self._layout = chains, chains.memory, chains.objects, chains.layout
-        self._kinds, self._descriptors = kinds, descriptors
+        self._kinds, self._descriptors, self._libraries = kinds, descriptors, libraries
         self._by_module: dict[str, Callable[[str, Link], Awaited | None]] = {
             "asyncio/locks.py": self._lock,
             "asyncio/queues.py": self._queue,
@@ -55,7 +59,7 @@ class Ends:
 
     def describe(self, links: list[Link], end: int) -> Awaited:
         """What is awaited by a chain that ends at the object `end`."""
-        for describe in (self._primitive, self._future):
+        for describe in (self._of_library, self._primitive, self._future):
             try:
                 found = describe(links, end)
             except BadRead:
@@ -69,18 +73,21 @@ class Ends:
             return Awaited(kind="unknown")
         return Awaited(kind="future" if "Future" in name else "unknown", detail=name, address=end)
 
+    def _of_library(self, links: list[Link], _: int) -> Awaited | None:
+        return self._libraries.describe(links)
+
     def _socket(self, links: list[Link], found: Awaited) -> Awaited:
         """The socket behind an event that a library's reader waits for, as anyio's does."""
-        fd = self._descriptors.find(links[-INNER_FRAMES:])
-        return found if fd is None else Awaited(kind="socket", detail=found.detail, address=found.address, fd=fd)
+        socket = self._descriptors.find(links[-INNER_FRAMES:])
+        return found if socket is None else Awaited(kind="socket", detail=f"socket {socket[1]}", address=found.address, fd=socket[0])
 
     def _future(self, links: list[Link], end: int) -> Awaited | None:
         kind = self._objects.type_of(end)
         if kind is None:
             return None
-        fd = self._descriptors.find(links[-INNER_FRAMES:])
-        if fd is not None:
-            return Awaited(kind="socket", detail=kind.name, address=end, fd=fd)
+        socket = self._descriptors.find(links[-INNER_FRAMES:])
+        if socket is not None:
+            return Awaited(kind="socket", detail=f"socket {socket[1]}", address=end, fd=socket[0])
         if self._kinds.is_task(kind):
             return Awaited(kind="task", detail=kind.name, address=end, tasks=(end,))
         if kind.name == "_GatheringFuture":
@@ -143,6 +150,7 @@ class Ends:
             inner, limit = variable(link, "fut"), _seconds(self._objects.number(variable(link, "timeout")))
             if self._kinds.is_task(self._objects.type_of(inner)):
                 return Awaited(kind="task", detail="wait_for" + (f" {limit:g} s" if limit is not None else ""), address=inner, tasks=(inner,))
+            return self._future([], inner) if inner else None  # a future, as shield() gives one
         if name in ("wait", "_wait"):
             items = self._objects.set_items(variable(link, "fs"))[0][:MAX_CHILDREN]
             return Awaited(kind="gather", detail=f"asyncio.wait of {len(items)}", tasks=self._only_tasks(items))
@@ -157,6 +165,21 @@ class Ends:
         left = when - self._clock() if when is not None else None
         # later than it can be: another clock, as in a time namespace
         return round(left, 3) if left is not None and delay is not None and abs(left) < 1e9 and left < delay + 1 else None
+
+    def next_timer(self, loop: int) -> float | None:
+        """Seconds until the next timer of an event loop is due; None where there is none, or the loop does not tell."""
+        try:
+            timers = self._objects.sequence(self._objects.attribute(loop, "_scheduled"), MAX_TIMERS)
+            due = [when for timer in timers if (when := self._when(timer)) is not None]
+        except BadRead:
+            return None
+        left = min(due) - self._clock() if due else None
+        return round(left, 3) if left is not None and abs(left) < MAX_TIMER_S else None
+
+    def _when(self, timer: int) -> float | None:
+        """When a timer is due, by the clock of its loop; None when it was cancelled."""
+        is_cancelled = self._objects.number(self._objects.attribute(timer, "_cancelled"))
+        return None if is_cancelled else self._objects.number(self._objects.attribute(timer, "_when"))
 
     def _group(self, name: str, link: Link) -> Awaited | None:
         address, kind, _ = self._owner(link)

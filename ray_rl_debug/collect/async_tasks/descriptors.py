@@ -21,6 +21,7 @@ _READERS = {
 _SOCKET_CALLS = frozenset({"sock_recv", "sock_recv_into", "sock_recvfrom", "sock_sendall", "sock_sendto", "sock_accept", "sock_connect"})
 _TRANSPORT = ("_transport", "transport")
 _PROTOCOL = ("_protocol",)
+_WRITERS = frozenset({"_drain_helper", "drain", "send", "sock_sendall", "sock_sendto"})
 _SOCKET_FD = 16
 _UV_HANDLE, _UV_STREAM_FD = 24, 184
 """uvloop: its ``uv_stream_t`` pointer in a transport, and libuv's descriptor in that; used only where the descriptor is a socket."""
@@ -33,17 +34,19 @@ class Descriptors:
         self._chains, self._memory, self._objects = chains, chains.memory, chains.objects
         self._fds = proc / str(pid) / "fd"
 
-    def find(self, links: list[Link]) -> int | None:
-        """The descriptor of the socket that the innermost of these coroutines waits for."""
+    def find(self, links: list[Link]) -> tuple[int, str] | None:
+        """The descriptor of the socket that the innermost of these coroutines waits for, and what for: ``read``, ``write`` or ``connect``."""
         for link in reversed(links):
             file, name = link.frame.file, link.frame.function.rpartition(".")[2]
+            goal = "connect" if name == "sock_connect" else "write" if name in _WRITERS else "read"
             try:
                 if file == "asyncio/selector_events.py" and name in _SOCKET_CALLS:
-                    return self._checked(self._of_socket(self._chains.variable(link, "sock")))
+                    fd = self._checked(self._of_socket(self._chains.variable(link, "sock")))
+                    return (fd, goal) if fd is not None else None
                 if name in _READERS.get(file or "", ()):
                     fd = self._of_owner(self._chains.variable(link, "self"))
                     if fd is not None:
-                        return fd
+                        return fd, goal
             except BadRead:
                 continue
         return None

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.async_tasks.awaited import Ends, Kinds
+from ray_rl_debug.collect.async_tasks.awaited import MAX_CHILDREN, Ends, Kinds
 from ray_rl_debug.collect.async_tasks.chains import Chains, Link, Mark, shortened
 from ray_rl_debug.collect.async_tasks.descriptors import Descriptors
+from ray_rl_debug.collect.async_tasks.libraries import Libraries
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
@@ -50,9 +51,10 @@ class Interpreter:
         self._kinds = self._find_kinds(modules.get("_asyncio", 0))
         self._threads = runtime.threads(address)
         self._lists = runtime.task_lists() if self._kinds.task else None
-        self._loops: dict[int, int | None] = {}
+        self._loops: dict[int, tuple[int | None, float | None]] = {}
         self.chains = Chains(runtime)
-        self._ends = Ends(self.chains, self._kinds, Descriptors(self.chains, pid, proc))
+        libraries = Libraries(self.chains, lambda at: self._kinds.is_task(self._objects.type_of(at)), MAX_CHILDREN, pid, proc)
+        self._ends = Ends(self.chains, self._kinds, Descriptors(self.chains, pid, proc), libraries)
         layout = self._layout
         self._fields = struct.Struct(
             f"<Q{layout.future_state - 16}xi{layout.task_waiter - layout.future_state - 4}xQQQ"  # type, state, waiter, coroutine, name
@@ -160,13 +162,15 @@ class Interpreter:
             awaited = READY
         else:
             awaited = self._ends.describe(links, end or waiter)
+        thread, timer = self._loop(loop)
         task = AsyncTask(
             address=address,
             name=self._name(name_at),
             chain=shortened(tuple(link.frame for link in links)) or _NO_COROUTINE,
             awaited=awaited,
             loop=loop or None,
-            tid=self._thread(loop),
+            tid=thread,
+            timer_s=timer,
         )
         return Read(task=task, links=links, marks=marks, held=self._held(links))
 
@@ -187,15 +191,15 @@ class Interpreter:
             return "?"  # a task type of the program's own
         return f"Task-{self._objects.number(address)}"  # a number until somebody asks for the name
 
-    def _thread(self, loop: int) -> int | None:
-        """The native thread that runs a loop."""
+    def _loop(self, loop: int) -> tuple[int | None, float | None]:
+        """The native thread that runs a loop, and the seconds until its next timer is due."""
         if loop not in self._loops:
             try:
                 ident = self._loop_ident(loop)
             except BadRead:
                 ident = None
             inner = self._threads.get(ident) if ident is not None else None
-            self._loops[loop] = self._native.get(inner) if inner is not None else None
+            self._loops[loop] = (self._native.get(inner) if inner is not None else None, self._ends.next_timer(loop))
         return self._loops[loop]
 
     def _loop_ident(self, loop: int) -> int | None:

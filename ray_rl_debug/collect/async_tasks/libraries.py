@@ -1,0 +1,162 @@
+"""What coroutines of asyncio's subprocesses, of anyio and of the pools of HTTP clients wait for, by their frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ray_rl_debug.collect.async_tasks.chains import Chains, Link
+from ray_rl_debug.collect.async_tasks.memory import BadRead
+from ray_rl_debug.snapshot import Awaited
+
+INNER = 7
+"""A chain's innermost frames that are asked."""
+_ANYIO = "anyio/_backends/_asyncio.py"
+_BY_FRAME = {
+    ("asyncio/subprocess.py", "wait"): "_process",
+    ("asyncio/subprocess.py", "_read_stream"): "_process",
+    ("asyncio/subprocess.py", "_feed_stdin"): "_process",
+    ("asyncio/streams.py", "_wait_for_data"): "_output",
+    ("asyncio/locks.py", "_wait"): "_barrier",
+    ("asyncio/locks.py", "_block"): "_barrier",
+    ("asyncio/tasks.py", "_wait_for_one"): "_first_of",
+    (_ANYIO, "acquire"): "_lock",
+    (_ANYIO, "acquire_on_behalf_of"): "_limiter",
+    (_ANYIO, "__aexit__"): "_group",
+    (_ANYIO, "run_sync_in_worker_thread"): "_thread",
+    ("anyio/streams/memory.py", "receive"): "_stream",
+    ("anyio/streams/memory.py", "send"): "_stream",
+    ("aiohttp/connector.py", "_wait_for_available_connection"): "_aiohttp_pool",
+    ("httpcore/_async/connection_pool.py", "wait_for_connection"): "_httpcore_pool",
+}
+"""File and function of a coroutine that waits: the method here that describes it."""
+
+
+class Libraries:
+    """Describes what tasks finally await in coroutines of libraries that it knows."""
+
+    def __init__(self, chains: Chains, is_task: Callable[[int], bool], limit: int, pid: int, proc: Path) -> None:
+        self._chains, self._objects, self._is_task, self._limit = chains, chains.objects, is_task, limit
+        self._pid, self._proc = pid, proc
+        self._children: dict[int, int] | None = None
+
+    def describe(self, links: list[Link]) -> Awaited | None:
+        """What the innermost known one of these coroutines waits for; None where none is known."""
+        for i in range(len(links) - 1, max(len(links) - INNER, 0) - 1, -1):
+            frame = links[i].frame
+            method = _BY_FRAME.get((frame.file or "", frame.function.rpartition(".")[2]))
+            if method is None:
+                continue
+            try:
+                found: Awaited | None = getattr(self, method)(links, i, self._chains.variable(links[i], "self"))
+            except BadRead:
+                continue
+            if found is not None:
+                return found
+        return None
+
+    # asyncio
+
+    def _process(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+        return self._child(owner, self._whole(owner, "pid"))
+
+    def _output(self, _: list[Link], __: int, reader: int) -> Awaited | None:
+        """A line or the rest of what a child process writes: its pipe's protocol knows the process."""
+        transport = self._objects.attribute(reader, "_transport")
+        protocol = self._objects.attribute(transport, "_protocol") if transport else 0
+        process = self._objects.attribute(protocol, "proc") if protocol else 0
+        return self._child(process, self._whole(process, "_pid")) if process else None
+
+    def _child(self, owner: int, inner: int | None) -> Awaited | None:
+        if inner is None or inner <= 0:
+            return None
+        if self._children is None:
+            self._children = children_of(self._pid, self._proc)
+        return Awaited(kind="subprocess", detail="process", address=owner, pid=self._children.get(inner))
+
+    def _barrier(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+        if self._objects.type_name(owner) != "Barrier":
+            return None
+        return Awaited(kind="condition", detail=f"Barrier {self._whole(owner, '_count')} of {self._whole(owner, '_parties')}", address=owner)
+
+    def _first_of(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+        todo = self._objects.attribute(owner, "_todo")
+        return self._tasks("as_completed", owner, todo) if todo else None
+
+    # anyio
+
+    def _lock(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+        kind = self._objects.type_name(owner)
+        if kind == "Semaphore":
+            value = self._whole(owner, "_value")
+            return Awaited(kind="semaphore", detail=f"{kind} value={value}", address=owner, value=value)
+        holder = self._objects.attribute(owner, "_owner_task") if kind == "Lock" else 0
+        if not holder:
+            return None
+        is_held = self._is_task(holder)
+        return Awaited(kind="lock", detail=f"Lock {'' if is_held else 'un'}locked", address=owner, holders=(holder,) if is_held else ())
+
+    def _limiter(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+        borrowers = self._objects.set_items(self._objects.attribute(owner, "_borrowers"))[0]
+        total = self._objects.number(self._objects.attribute(owner, "_total_tokens"))
+        free = max(0, int(total) - len(borrowers)) if total is not None and total < 1 << 31 else None
+        holders = tuple(b for b in borrowers[: self._limit] if self._is_task(b))
+        return Awaited(kind="semaphore", detail=f"CapacityLimiter value={free}", address=owner, value=free, holders=holders)
+
+    def _group(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+        tasks = self._objects.attribute(owner, "_tasks") if self._objects.type_name(owner) == "TaskGroup" else 0
+        return self._tasks("TaskGroup", owner, tasks) if tasks else None
+
+    def _thread(self, links: list[Link], i: int, _: int) -> Awaited | None:
+        future = self._chains.variable(links[i], "future")
+        return Awaited(kind="executor", detail="thread future running", address=future) if i == len(links) - 1 and future else None
+
+    def _stream(self, links: list[Link], i: int, owner: int) -> Awaited | None:
+        state = self._objects.attribute(owner, "_state")
+        held = self._objects.attribute(state, "buffer") if state else 0
+        items = self._objects.length(held) if held else None
+        name = f"{self._objects.type_name(owner)}.{links[i].frame.function.rpartition('.')[2]}"
+        return Awaited(kind="queue", detail=f"{name} {'empty' if items == 0 else f'{items} items'}", address=state, value=items)
+
+    # connections of HTTP clients
+
+    def _aiohttp_pool(self, _: list[Link], __: int, owner: int) -> Awaited:
+        used = len(self._objects.set_items(self._objects.attribute(owner, "_acquired"))[0])
+        return Awaited(
+            kind="condition", detail=f"a free connection of aiohttp's pool, {used} of {self._whole(owner, '_limit')} in use", address=owner
+        )
+
+    def _httpcore_pool(self, links: list[Link], i: int, _: int) -> Awaited | None:
+        if i == 0:
+            return None
+        pool = self._chains.variable(links[i - 1], "self")
+        used = self._objects.length(self._objects.attribute(pool, "_connections"))
+        limit = self._whole(pool, "_max_connections")
+        return Awaited(kind="condition", detail=f"a free connection of httpx's pool, {used} of {limit} in use", address=pool)
+
+    def _whole(self, owner: int, name: str) -> int | None:
+        at = self._objects.attribute(owner, name)
+        value = self._objects.number(at) if at else None
+        return value if isinstance(value, int) and abs(value) < 1 << 53 else None
+
+    def _tasks(self, name: str, owner: int | None, items: int) -> Awaited:
+        found = self._objects.set_items(items)[0][: self._limit]
+        return Awaited(kind="gather", detail=f"{name} of {len(found)}", address=owner, tasks=tuple(a for a in found if self._is_task(a)))
+
+
+def children_of(pid: int, proc: Path) -> dict[int, int]:
+    """Ids of the live children of a process, as it sees them itself, to those of our PID namespace."""
+    found = {}
+    for tasks in (proc / str(pid) / "task").glob("*/children"):
+        try:
+            children = [int(word) for word in tasks.read_text().split()]
+        except (OSError, ValueError):
+            continue
+        for child in children:
+            try:
+                rows = (proc / str(child) / "status").read_text().splitlines()
+            except OSError:
+                continue
+            inner = next((row.split()[-1] for row in rows if row.startswith("NSpid")), str(child))
+            found[int(inner)] = child
+    return found
