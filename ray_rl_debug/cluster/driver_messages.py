@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -22,6 +22,18 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     skip_pids: tuple[int, ...] = ()
     pyspy: str | None = None
     """Where our copy of py-spy lies there."""
+
+    def options(self, collect: CollectOptions, drivers: Iterable[tuple[str, int]]) -> CollectOptions:
+        """What is asked of this node; `drivers` are addresses and pids of those that it is to look at."""
+        return msgspec.structs.replace(
+            collect,
+            node_id=self.node_id,
+            node_name=self.name,
+            node_ip=self.ip,
+            driver_pids=tuple(pid for ip, pid in drivers if ip == self.ip),
+            skip_pids=(*collect.skip_pids, *self.skip_pids),
+            pyspy=self.pyspy or collect.pyspy,
+        )
 
 
 # --- orders of the command -------------------------------------------------------------------------------------------

@@ -178,15 +178,7 @@ class Gathering:
         # Of several raylets on one host (a test cluster) the first one looks at the drivers.
         drivers = tuple(d for d in self._order.drivers if d[0] == seat.ip and d not in self._has_driver)
         self._has_driver.update(drivers)
-        asked = msgspec.structs.replace(
-            asked,
-            node_id=node_id,
-            node_name=seat.name,
-            node_ip=seat.ip,
-            driver_pids=tuple(pid for _, pid in drivers),
-            skip_pids=(*asked.skip_pids, *seat.skip_pids),
-            pyspy=seat.pyspy or asked.pyspy,
-        )
+        asked = seat.options(asked, drivers)
         self._await(node_id, "collect", self._agents[node_id].collect.remote(self._ticket, msgspec.json.encode(asked)))
 
     def _ping(self, node_id: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.cluster.driver_messages import Seat
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.errors import RayRlDebugError
@@ -47,17 +48,10 @@ class LocalLooks:
         """
         taken: set[str] = set(seated_ips)
         for node in nodes:
-            drivers = () if node.ip in taken else tuple(pid for ip, pid in self._drivers if ip == node.ip)
+            drivers = () if node.ip in taken else self._drivers
             taken.add(node.ip)
-            asked = msgspec.structs.replace(
-                self._collect,
-                raylet_pid=self._raylets.get(node.node_id),
-                node_id=node.node_id,
-                node_name=self._names[node.node_id],
-                node_ip=node.ip,
-                driver_pids=drivers,
-                skip_pids=(*self._collect.skip_pids, *self._skip.get(node.node_id, ())),
-            )
+            seat = Seat(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=self._skip.get(node.node_id, ()))
+            asked = msgspec.structs.replace(seat.options(self._collect, drivers), raylet_pid=self._raylets.get(node.node_id))
             if room_s is not None:
                 samples = min(asked.samples, 1 + int(room_s / 2 / asked.interval_s))
                 asked = msgspec.structs.replace(asked, samples=samples, timeout_s=max(1.0, room_s / 2))

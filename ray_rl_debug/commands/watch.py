@@ -87,11 +87,16 @@ def watch(
     """Stay beside a run, notice that it stands still, look closely before anything is killed, tell people.
 
     Reads a few numbers of each process every two seconds; looks closely only when progress stops. How long calls usually take is learned
-    from the run itself. Ends when the job ends. Started again, it goes on with the same history.
+    from the run itself. Ends when the job ends. When it is killed, or fails, it is started again and goes on with the same history.
     """
     if stall_floor > stall_ceiling:
         raise UsageError("--stall-floor is above --stall-ceiling", hint="a floor of 10 and a ceiling of 1800 seconds are the defaults")
     _check_urls((*webhooks, *slack))
+    from ray_rl_debug.watch.keeper import keep_alive
+
+    code = keep_alive()
+    if code is not None:
+        return code
     from ray_rl_debug.otel.settings import read_settings
     from ray_rl_debug.watch.learn import Limits
     from ray_rl_debug.watch.loop import WatchOptions

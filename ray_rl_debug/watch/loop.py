@@ -31,7 +31,7 @@ from ray_rl_debug.watch.tell import Telling, message, slack_message
 if TYPE_CHECKING:
     from ray_rl_debug.otel.telemetry import Telemetry
 
-ROLL_EVERY_S = 15.0
+ROLL_EVERY_S = 30.0
 """Nodes and jobs are asked for this often: a run that ended, a node that joined."""
 ROLL_SOON_S = 3.0
 """and this often while a process is unknown, a driver has ended or a node is silent."""

@@ -63,16 +63,8 @@ class WatcherDriver(Driver):
         for seat in order.seats:
             # of several raylets on one host the first looks at the drivers
             drivers = tuple(d for d in order.drivers if d[0] == seat.ip and d not in seen)
-            options = msgspec.structs.replace(
-                order.collect,
-                node_id=seat.node_id,
-                node_name=seat.name,
-                node_ip=seat.ip,
-                driver_pids=tuple(pid for _, pid in drivers),
-                skip_pids=(*order.collect.skip_pids, *seat.skip_pids),
-            )
             self._ping(seat.node_id)
-            if self._server.send(seat.node_id, Collect(ticket=self._ticket, options=options)):
+            if self._server.send(seat.node_id, Collect(ticket=self._ticket, options=seat.options(order.collect, drivers))):
                 seen.update(drivers)
                 self._seats[seat.node_id] = seat
                 self._ready.append(Ready(seat.node_id))

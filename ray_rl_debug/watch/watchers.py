@@ -68,11 +68,14 @@ class WatcherCrew:
         self._told: set[str] = set()
         self._known: set[str] = set()
         """Nodes that were heard before."""
+        self._own: set[str] = set()
+        """Nodes of this machine: only there are our pids ours."""
 
     def refresh(self) -> dict[str, str]:
         alive = self._nodes()
         missing = {node: where for node, where in alive.items() if node not in self._server.nodes}
         here = self._here() if missing else {}
+        self._own |= here.keys()
         self._start_here({node: where for node, where in missing.items() if node in here}, here)
         far = {node: where for node, where in missing.items() if node not in here or self._failed.get(node, (0, ""))[0] >= TRIES}
         if far and not self._is_placing() and time.monotonic() - self._placed_at > AGAIN_S:
@@ -92,7 +95,8 @@ class WatcherCrew:
         for number, node in enumerate(sorted(self._server.nodes)):
             everything = order.everything or node not in self._told
             # RAS at one node asks all others
-            asked = msgspec.structs.replace(order, everything=everything, with_ras=order.closely and number == 0)
+            with_ras, skip = order.closely and number == 0, order.skip if node in self._own else ()
+            asked = msgspec.structs.replace(order, everything=everything, with_ras=with_ras, skip=skip)
             if self._server.send(node, Read(order=asked)):
                 waiting.add(node)
                 self._told.add(node)
