@@ -229,7 +229,7 @@ def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = Fals
         return f"{name}{state}: {nobody}"
     if awaited.kind == "socket":
         remote, goal = remote_of(process, awaited.fd), (awaited.detail or "").removeprefix("socket ")
-        if remote is None:
+        if not remote:
             return "a socket"
         return {"write": f"{remote} to read what it is sent", "connect": f"a connection to {remote}"}.get(goal, f"an answer of {remote}")
     if awaited.kind == "objectref":

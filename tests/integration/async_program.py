@@ -15,6 +15,8 @@ import types
 LONG_S = 3600.5
 EXPECTED = {}
 """Name of a task to what it awaits."""
+AWAITED = [("reads", "fd"), ("ends", "pid")]
+"""What tasks themselves have yet to tell."""
 
 
 async def nap():
@@ -145,6 +147,44 @@ async def crosses(loop):
     await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(nap(), loop))
 
 
+async def runs_child(name):
+    child = await asyncio.create_subprocess_exec("sleep", "3600", stdout=asyncio.subprocess.PIPE)
+    EXPECTED[name].update(pid=child.pid)
+    await (child.wait() if name == "ends" else child.stdout.readline())
+    return child
+
+
+async def limits_shielded():
+    await asyncio.wait_for(asyncio.shield(nap()), 7200)
+
+
+async def groups():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(nap())
+        group.create_task(nap())
+
+
+async def has_time():
+    async with asyncio.timeout(7200):
+        await nap()
+
+
+async def meets(barrier):
+    async with barrier:
+        raise AssertionError("one is missing")
+
+
+async def takes_first():
+    for first in asyncio.as_completed([nap(), nap()]):
+        await first
+
+
+async def locks_in_turn(first, second):
+    async with first:
+        async with second:
+            await nap()
+
+
 def chain_of(coroutine):
     """(function, file, line) from the outermost in, as the interpreter tells it."""
     chain = []
@@ -181,7 +221,7 @@ def tell(path, loops):
 
 async def settled(tasks, started):
     """Every task has come as far as it can."""
-    while not started.is_set() or not all(t._fut_waiter for t in tasks) or "fd" not in EXPECTED["reads"]:
+    while not started.is_set() or not all(t._fut_waiter for t in tasks) or not all(place in EXPECTED[name] for name, place in AWAITED):
         await asyncio.sleep(0.01)
     for _ in range(20):  # a task that was just awaited by another may go one step further
         await asyncio.sleep(0)
@@ -232,6 +272,24 @@ async def main(path):
     start("reads", reads(port), kind="socket")
     start("deep", deep(60), kind="future")
     start("crosses", crosses(side), kind="task", detail="task of another loop")
+    start("ends", runs_child("ends"), kind="subprocess")
+    if "uvloop" not in sys.modules:  # whose pipes do not know their process
+        start("writes nothing", runs_child("writes nothing"), kind="subprocess")
+    start("limits shielded", limits_shielded(), kind="task")
+    start("takes first", takes_first(), kind="gather" if sys.version_info >= (3, 13) else "queue")
+    outer, inner = asyncio.Lock(), asyncio.Lock()
+    both = start("holds both", locks_in_turn(outer, inner), kind="sleep")
+    start("wants outer", locks_in_turn(outer, inner), kind="lock", address=id(outer), holders=[id(both)])
+    wanted = start("holds other", locks_in_turn(asyncio.Lock(), inner), kind="lock", address=id(inner), holders=[id(both)])
+    start("behind both", awaits(wanted), kind="task", tasks=[id(wanted)])
+    if sys.version_info >= (3, 11):
+        start("groups", groups(), kind="gather", detail="TaskGroup of 2")
+        start("has time", has_time(), kind="sleep")
+        barrier = asyncio.Barrier(3)
+        start("meets", meets(barrier), kind="condition", address=id(barrier), detail="Barrier 1 of 3")
+    if sys.version_info >= (3, 12):
+        EXPECTED["eager"] = {"kind": "sleep"}
+        keep.append(asyncio.Task(nap(), loop=asyncio.get_running_loop(), name="eager", eager_start=True))
     await settled(keep, started)
     tell(path, [(asyncio.get_running_loop(), threading.get_native_id()), (side, side_tid)])
     await asyncio.get_running_loop().create_future()

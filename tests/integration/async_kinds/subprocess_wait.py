@@ -1,0 +1,23 @@
+"""Child processes that do not end.
+
+RRD502
+2 coroutines wait at verify (
+awaits the end or the output of sleep
+"""
+
+import asyncio
+
+from ready import soon
+
+
+async def verify():
+    child = await asyncio.create_subprocess_exec("sleep", "1000")
+    return await child.wait()
+
+
+async def main():
+    soon()
+    await asyncio.gather(verify(), verify())
+
+
+asyncio.run(main())
