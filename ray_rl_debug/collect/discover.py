@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -40,6 +41,10 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     """Ray's id of this node in hex, where one raylet runs here."""
     node_ip: str | None = None
     """What the raylet was told to be its address."""
+    doubtful: frozenset[int] = frozenset()
+    """Of `found`: programs that may wait to get into Ray; only their stacks tell."""
+    starters: frozenset[int] = frozenset()
+    """Of `found`: programs with Ray loaded that are in no session."""
     hidden: int = 0
     """Python processes that may be drivers and do not let us look, where drivers had to be looked for."""
 
@@ -119,6 +124,8 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
             for pid in table.descendants(driver, but=_RAYLET):
                 if pid not in found and pid not in ours and not _is_daemon(table, pid):
                     found[pid] = "child"
+    waiting = frozenset(_waiting(table, options, found, ours))
+    found.update(dict.fromkeys(waiting, "driver"))
     for pid in list(table.stats):
         if pid not in found and (_comm(table, pid) == "gcs_server") and _same_cluster(table, pid, options, raylets):
             found[pid] = "gcs"
@@ -131,8 +138,32 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
         session_dir=_session(table, first) if first is not None else None,
         node_id=_argument(table, first, "--node_id=") if first is not None and single else None,
         node_ip=_argument(table, first, "--node_ip_address=") if first is not None else None,
+        doubtful=waiting,
+        starters=waiting,
         hidden=hidden,
     )
+
+
+def _waiting(table: _Table, options: CollectOptions, found: Mapping[int, str], ours: set[int]) -> list[int]:
+    """Programs with Ray loaded that are in no session: while a GCS does not answer they are in no table, and log nowhere.
+
+    An agent looks for none of them: where it was started, Ray answers.
+    """
+    if options.raylet_pid is not None or options.job_id is not None:
+        return []
+    kept = {pid for pid in table.stats if pid in found or pid in ours or _is_daemon(table, pid) or "ray.scripts" in _title(table, pid)}
+    kept |= {table.stats[pid].ppid for pid in table.stats if _comm(table, pid) in ("raylet", "gcs_server")}
+    starters = find_starters(table.stats, kept, table.proc)
+    clusters = {_gcs_of(table, pid) for pid in table.stats if _comm(table, pid) == "raylet"}
+    if options.gcs_address is None or len(clusters) < 2:
+        return starters
+    return [pid for pid in starters if _names(table, pid, options.gcs_address)]
+
+
+def _names(table: _Table, pid: int, address: str) -> bool:
+    """Does a program name a cluster, in its arguments or by RAY_ADDRESS?"""
+    environment = dict(read_environment(pid, table.proc) or ())
+    return address == environment.get("RAY_ADDRESS") or any(address in a for a in table.arguments(pid))
 
 
 def _starting(table: _Table, ours: set[int]) -> Discovery | None:
@@ -143,7 +174,7 @@ def _starting(table: _Table, ours: set[int]) -> Discovery | None:
         return None
     found = dict.fromkeys(starters, "driver") | {pid: "gcs" for pid in table.stats if _comm(table, pid) == "gcs_server"}
     session = newest_session(starters, {pid: table.arguments(pid) for pid in starters}, table.proc)
-    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session)
+    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session, starters=frozenset(starters))
 
 
 def _with_descendants(table: _Table, pids: set[int]) -> set[int]:
@@ -188,7 +219,7 @@ def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
                 found.setdefault(child, "child")
     starters = find_starters({p: table.stats[p] for p in pids}, (), table.proc)
     session = newest_session(starters, {p: table.arguments(p) for p in starters}, table.proc) if starters else None
-    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session)
+    return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session, starters=frozenset(starters))
 
 
 def _raylets(table: _Table, options: CollectOptions) -> list[int]:

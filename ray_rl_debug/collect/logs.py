@@ -114,6 +114,11 @@ def _session_files(folder: Path, pids: set[int], proc: Path) -> list[tuple[int |
     return [(pid, path) for _, _, pid, path in sorted(found, key=lambda f: f[:2])]
 
 
+def read_tail(path: Path, *, max_bytes: int = TAIL_BYTES) -> tuple[LogLine, ...]:
+    """Matching lines at the end of one file. Raises OSError."""
+    return _tail(path, Matcher(), max_bytes)
+
+
 def _tail(path: Path, matcher: Matcher, max_bytes: int) -> tuple[LogLine, ...]:
     # Not blocking: somebody may have put a FIFO where a log is expected.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:

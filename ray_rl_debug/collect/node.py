@@ -33,6 +33,7 @@ from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
+from ray_rl_debug.collect.starting import is_getting_in, read_printed
 from ray_rl_debug.snapshot import Doors, Gap, LogLine, Node, Process
 
 DUMP_DEADLINE_S = 4.0
@@ -86,6 +87,7 @@ def collect_node(
     log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
     processes, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
+    processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
@@ -211,10 +213,12 @@ def _last_tasks(
 
 
 def _read_logs(discovery: Discovery, options: CollectOptions) -> Logs:
-    if not options.logs or discovery.session_dir is None:
+    if not options.logs:
         return {}, ()
+    printed = read_printed(discovery.starters)
     wanted = [Process(pid=f.pid, title="") for f in discovery.found if f.kind in SAMPLED]
-    return collect_log_lines(wanted, Path(discovery.session_dir))
+    lines, missing = collect_log_lines(wanted, Path(discovery.session_dir) if discovery.session_dir else None)
+    return {**lines, **{pid: (*lines.get(pid, ()), *more) for pid, more in printed.items()}}, missing
 
 
 def _result(future: Future[T], otherwise: T) -> T:

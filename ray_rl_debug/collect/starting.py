@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
+from ray_rl_debug.collect.logs import read_tail
 from ray_rl_debug.collect.procfs import PROC, Stat, read_environment, read_stat, read_text
+from ray_rl_debug.snapshot import Frame, LogLine, Process
 
 _COMMS = ("python", "pt_main", "ray")
 _DEFAULT = "/tmp/ray"
@@ -16,8 +21,8 @@ def find_starters(stats: Mapping[int, Stat], is_daemon: Iterable[int], proc: Pat
     """Processes with Ray's library loaded that are none of its daemons: ``ray start``, or a driver in ``ray.init``."""
     daemons = set(is_daemon)
     found = []
-    for pid, stat in stats.items():
-        if pid not in daemons and stat.comm.startswith(_COMMS) and stat.state not in ("Z", "X"):
+    for pid, facts in stats.items():
+        if pid not in daemons and facts.comm.startswith(_COMMS) and facts.state not in ("Z", "X"):
             maps = read_text(proc / str(pid) / "maps", 8 << 20)
             if maps is not None and "/_raylet" in maps:
                 found.append(pid)
@@ -44,9 +49,53 @@ def newest_session(starters: Sequence[int], arguments: Mapping[int, Sequence[str
     return max(sessions, default=(0.0, None))[1]
 
 
+def read_printed(pids: Iterable[int], proc: Path = PROC) -> dict[int, tuple[LogLine, ...]]:
+    """Known errors at the end of what these programs printed, where that goes to files: a program that is not in Ray has no log of Ray's.
+
+    Also the files that a rendered job script keeps in its LOG_DIR; there the output itself goes into a pipe.
+    """
+    found = {}
+    for pid in pids:
+        lines: list[LogLine] = []
+        for path, name in _printed_files(pid, proc):
+            try:
+                lines += (msgspec.structs.replace(line, file=name) for line in read_tail(path))
+            except OSError:
+                continue
+        if lines:
+            found[pid] = tuple(dict.fromkeys(lines))
+    return found
+
+
+def _printed_files(pid: int, proc: Path) -> list[tuple[Path, str]]:
+    files = []
+    for number in (1, 2):
+        path = proc / str(pid) / "fd" / str(number)
+        try:
+            if stat.S_ISREG(path.stat().st_mode):
+                files.append((path, os.readlink(path)))
+        except OSError:
+            continue
+    environment = dict(read_environment(pid, proc) or ())
+    if not files and "SLURM_JOB_ID" in environment and environment.get("LOG_DIR", "").startswith("/"):
+        kept = (Path(environment["LOG_DIR"], f"{name}.log") for name in ("driver", f"start-{environment.get('SLURMD_NODENAME', '')}"))
+        files = [(path, str(path)) for path in kept if path.is_file()]
+    return list({name: (path, name) for path, name in files}.values())
+
+
+def is_getting_in(process: Process, frames: Sequence[Frame], stacks: Sequence[Sequence[int]]) -> bool:
+    """Does a thread of it stand in ``ray.init``, or where Ray is started?"""
+    seen = (frames[i] for sample in process.samples for thread in sample.threads for i in stacks[thread.stack])
+    return any(
+        frame.file.endswith(("ray/_private/node.py", "ray/_private/services.py"))
+        or (frame.file.endswith("ray/_private/worker.py") and frame.function.rpartition(".")[2] in ("init", "connect"))
+        for frame in seen
+    )
+
+
 def _start_time_s(pid: int, proc: Path) -> float | None:
-    stat = read_stat(proc / str(pid))
+    facts = read_stat(proc / str(pid))
     boot = next((line for line in (read_text(proc / "stat") or "").splitlines() if line.startswith("btime ")), None)
-    if stat is None or boot is None:
+    if facts is None or boot is None:
         return None
-    return int(boot.split()[1]) + stat.start_ticks / os.sysconf("SC_CLK_TCK")
+    return int(boot.split()[1]) + facts.start_ticks / os.sysconf("SC_CLK_TCK")

@@ -61,17 +61,17 @@ def _finding(one: Seen) -> Finding:
     silent = _unanswered(one)
     is_at_gcs = one.place is not None and one.place.op != "connect"
     workers = [p for p in one.node.processes if p.kind == "ray-worker" and any(name in p.title for name in _STARTING)]
-    halted = _halted(one.node, is_at_gcs)
-    if halted is not None:
-        return _of_halted(one, halted, lines)
     why = next((text for ids, text in _WHY if any(line.signature in ids for line in lines)), None)
+    halted = _halted(one.node, is_at_gcs)
+    if halted is not None and (halted.state != "Z" or why is None):
+        return _of_halted(one, halted, lines)
     if why is None and silent:
         why = f"nobody answers at {silent[0]}"
     if why is None and is_at_gcs:
         why = "the GCS does not answer" if _has_gcs(one.node) else "no GCS answers, and none runs on this node"
     crowd = _crowd(one.node, len(workers), lines)
     raylet = next((p for p in one.node.processes if p.kind == "raylet"), None)
-    where = [Who(label="raylet", node=one.node.name, pid=raylet.pid)] if raylet is not None else []
+    where = [Who(label="raylet", node=one.node.name, pid=raylet.pid)] if raylet is not None and not is_at_gcs else []
     return make_finding(
         ID,
         NAME,

@@ -43,9 +43,7 @@ def read_allocation(job_id: str, *, run: Run = run_bounded, which: Callable[[str
         UsageError: there is no such job, or it does not run.
     """
     if which("squeue") is None or which("srun") is None:
-        raise MissingToolError(
-            "Slurm's commands are not here", hint="run it where you run sbatch, or on each node: rayrl-debug doctor --here -o DIR"
-        )
+        raise MissingToolError("Slurm's commands are not here", hint="run it where you run sbatch, or on each node: rayrl-debug doctor --here -o DIR")
     asked = run(["squeue", "--noheader", f"--jobs={job_id}", "--format=%T|%N|%Z"], ASK_S, env=clean(os.environ))
     state, _, rest = asked.out.decode("utf-8", "replace").strip().partition("|")
     if asked.code != 0 or not state:

@@ -52,7 +52,10 @@ def raylet_below(pid: int) -> psutil.Process | None:
 
 
 def finding(done: Any) -> dict[str, Any]:
-    report = json.loads(done.stdout)
+    return first_of(json.loads(done.stdout))
+
+
+def first_of(report: dict[str, Any]) -> dict[str, Any]:
     assert report["verdict"]["state"] == "hang", report["verdict"]
     found: dict[str, Any] = report["findings"][0]
     assert (found["id"], found["cause"]) == ("RRD406", "raylet-start")
@@ -115,3 +118,58 @@ kill $!
     found = finding(done)
     assert "a port of Ray is taken" in found["summary"]
     assert any("gcs_server.err" in e["where"] for e in found["evidence"])
+
+
+KNOCK = """
+knock() {{ # name, words in its output that tell that it waits, variables
+  local name=$1 words=$2
+  shift 2
+  env "$@" {python} -c "import ray; ray.init(address='$address')" >{folder}/$name.log 2>&1 &
+  local driver=$!
+  for i in $(seq 900); do grep -qs "$words" {folder}/$name.log && break; sleep 0.1; done
+  for i in $(seq 10); do
+    {python} -m ray_rl_debug snapshot --here --json --samples 2 --interval 0.5 >{folder}/$name.json 2>{folder}/$name.err
+    grep -q RRD406 {folder}/$name.json && break
+  done
+  echo $driver >{folder}/$name.pid
+  kill -KILL $driver
+}}
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={folder}/token
+size="--num-cpus=1 --include-dashboard=false --object-store-memory=80000000"
+{ray} start --head --port={port} $size --temp-dir={folder}/ray >{folder}/start.log 2>&1
+address=$(grep -o "[0-9.]*:{port}" {folder}/start.log | head -n 1)
+knock token InvalidAuthToken RAY_AUTH_TOKEN_PATH={folder}/other
+gcs=$(pgrep -x gcs_server)
+kill -STOP $gcs
+knock stopped "Connecting to existing Ray cluster" A=1
+kill -KILL $gcs
+knock killed "Connecting to existing Ray cluster" A=1
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a process table of its own needs root")
+def test_a_refused_token_a_stopped_and_a_dead_gcs_are_told_apart():
+    """The raylet still runs; the driver is in no table and in no session, and Ray cannot be asked."""
+    folder = Path(tempfile.mkdtemp(prefix="rrd", dir="/tmp"))
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+    for name, letter in (("token", "a"), ("other", "b")):
+        (folder / name).write_text(letter * 40)
+    script = KNOCK.format(folder=folder, python=sys.executable, ray=RAY, port=port)
+    try:
+        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script]
+        done = subprocess.run(apart, capture_output=True, text=True, timeout=280, check=False, env=environment())
+        if "unshare" in done.stderr:
+            pytest.skip(f"namespaces are not allowed here: {done.stderr.strip()}")
+        reports = {name: json.loads((folder / f"{name}.json").read_text()) for name in ("token", "stopped", "killed")}
+        drivers = {name: int((folder / f"{name}.pid").read_text()) for name in reports}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    token, stopped, killed = (first_of(reports[name]) for name in ("token", "stopped", "killed"))
+    assert "the token is refused" in token["summary"]
+    assert token["who"][0]["pid"] == drivers["token"]
+    assert any(e["kind"] == "log" and "InvalidAuthToken" in e["text"] for e in token["evidence"])
+    assert "is stopped (state T)" in stopped["summary"]
+    assert (stopped["who"][0]["label"], stopped["certainty"]) == ("GCS", "proven")
+    assert "no GCS answers, and none runs on this node" in killed["summary"]
+    assert killed["who"][0]["pid"] == drivers["killed"]

@@ -169,6 +169,7 @@ def test_verl_is_what_runs_when_nothing_is_said_and_its_exit_code_is_the_jobs(sl
 def test_after_scancel_nothing_is_left_and_logs_are_saved(slurm: SlurmCluster) -> None:
     job = submit(slurm, sys.executable, DRIVER, "stay", user=USER, doctor="off")
     wait_for_output(slurm, job, r"stays \d+")
+    assert_its_owner_can_ask_the_doctor(slurm, job)
     began = time.monotonic()
     slurm.run(["scancel", job])
     fields = slurm.wait(job, timeout_s=KILL_WAIT_S + 60)
@@ -178,6 +179,22 @@ def test_after_scancel_nothing_is_left_and_logs_are_saved(slurm: SlurmCluster) -
     folder = logs(slurm, job)
     assert all((folder / f"ray-{n}" / "raylet.out").stat().st_size for n in slurm.names)
     assert not (folder / ".ray_token").exists()
+
+
+def assert_its_owner_can_ask_the_doctor(slurm: SlurmCluster, job: str) -> None:
+    done = slurm.run([sys.executable, "-m", "ray_rl_debug", "doctor", "--jobid", job, "--json"], user=USER)
+    found = json.loads(done.stdout)
+    assert (found.get("nodes"), done.returncode) == (["n1", "n2"], 0), done.stdout + done.stderr
+    by_check: dict[str, list[dict[str, str]]] = {}
+    for result in found["results"]:
+        by_check.setdefault(result["check"], []).append(result)
+    good = ("node.seen", "cpu.allowed", "cpu.step", "ray.all", "ray.other", "net.head", "auth.same", "gpu.count", "dbg.env", "ver.same", "log.scan")
+    assert {check: {r["status"] for r in by_check[check]} for check in good} == {check: {"ok"} for check in good}, done.stdout
+    assert len(by_check["net.head"]) == 4, "each node reaches the GCS, and the other node"
+    assert all("may use" in r["measured"] for r in by_check["cpu.allowed"])
+    assert "this check failed" not in done.stdout
+    token = Path(logs(slurm, job) / ".ray_token").read_text()
+    assert token not in done.stdout
 
 
 def test_a_node_that_cannot_join_is_named_with_its_own_log(slurm: SlurmCluster) -> None:

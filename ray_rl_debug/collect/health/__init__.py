@@ -19,9 +19,10 @@ from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
 from ray_rl_debug.collect.health.job_process import find_job_process
+from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.snapshot import Gap, LogLine
 
 DEADLINE_S = 100.0
 """Beyond the slowest collector: two imports of Ray from a slow file system."""
@@ -81,6 +82,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
         auth=guard.call("authentication", lambda: software.read_auth(variables), None),
         versions=guard.call("versions", software.read_versions, {}),
         env=ray_processes.kept_environment(variables.items()),
+        log_lines=guard.call("Ray's logs", lambda: _session_lines(plan, ray), None) if plan.slurm_job else None,
     )
     found = {key: _result(future, key, guard) for key, future in pending.items()}
     side.shutdown(wait=False, cancel_futures=True)
@@ -103,6 +105,15 @@ def _temp_of(ray: tuple[RayProcess, ...] | None, plan: Plan) -> str | None:
     if plan.is_preflight:
         return None
     return next((p.temp_dir for p in ray or () if p.temp_dir and plan.address in (None, p.address) and plan.slurm_job in (None, p.slurm_job)), None)
+
+
+def _session_lines(plan: Plan, ray: tuple[RayProcess, ...] | None) -> tuple[LogLine, ...] | None:
+    """Known errors of the raylet, the GCS and ended workers of the job's session here; None where Ray does not run."""
+    folder = _temp_of(ray, plan)
+    if folder is None or plan.address is None:
+        return None
+    lines, _ = collect_log_lines((), Path(folder, "session_latest").resolve())
+    return lines.get(None, ())
 
 
 def _logs(plan: Plan, proc: Path) -> Folder | None:
