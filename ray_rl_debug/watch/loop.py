@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ROLL_EVERY_S = 30.0
 """Nodes and jobs are asked for this often: a run that ended, a node that joined."""
 ROLL_SOON_S = 3.0
-"""and this often while a process is unknown, a driver has ended or a node is silent."""
+"""and this often while there is no job, a process is unknown, a driver has ended or a node is silent."""
 NO_JOB_S = 20.0
 """Without any job for so long, after one was there, the watch is over."""
 FIRST_S = 40.0
@@ -276,7 +276,7 @@ class Companion:
     def _needs_roll(self) -> bool:
         watched = {w.job.driver_pid for w in self._jobs.values()}
         seen = {s.known.pid for s in self._census.seen.values() if s.known.kind == "driver"}
-        return bool(watched - seen - {None}) or self._census.unknown() or bool(self._silent)
+        return not self._jobs or bool(watched - seen - {None}) or self._census.unknown() or bool(self._silent)
 
     def _note_silence(self, lost: Mapping[str, str]) -> None:
         for node, why in lost.items():

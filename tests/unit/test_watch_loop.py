@@ -1,0 +1,118 @@
+"""The companion's loop beside a crew and a cluster that only exist here."""
+
+from __future__ import annotations
+
+import io
+import threading
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.ray_state.roll_call import RollCall
+from ray_rl_debug.snapshot import RayActor, RayJob, RayNode, Snapshot
+from ray_rl_debug.watch.live import Live
+from ray_rl_debug.watch.loop import ROLL_EVERY_S, ROLL_SOON_S, Companion, WatchOptions
+from ray_rl_debug.watch.node_watch import WatchOrder
+from ray_rl_debug.watch.signals import Known, NodeReading, Sign
+
+NODE = "node1"
+
+
+class World:
+    """Time, a cluster of one node, and a crew that reads one rank; nothing waits."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.jobs: tuple[RayJob, ...] = ()
+        self.rolls: list[float] = []
+        self.orders: list[tuple[float, WatchOrder]] = []
+        self.gathered: list[float] = []
+        self.is_stuck = False
+        self._number = 0
+
+    def clock(self) -> float:
+        return self.now
+
+    def roll(self, with_actors: bool) -> RollCall:
+        self.rolls.append(self.now)
+        node = RayNode(node_id="n1", ip="10.0.0.1", host="node1", alive=True)
+        rank = RayActor(actor_id="a1", job_id="01000000", class_name="Trainer", state="ALIVE", pid=10, node_id="n1")
+        return RollCall(nodes=(node,), jobs=self.jobs, actors=(rank,) if with_actors else None)
+
+    def refresh(self) -> dict[str, str]:
+        return {}
+
+    def read(self, order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
+        self.orders.append((self.now, order))
+        self._number += not self.is_stuck
+        driver = Known(pid=9, born=1, kind="driver", ppid=1, title="python", job_id=None)
+        rank = Known(pid=10, born=1, kind="ray-worker", ppid=1, title="ray::Trainer.update_actor", job_id="01000000")
+        titles = ("ray::Trainer.update_actor", "ray::Trainer.compute_reward")
+        signs = (Sign(9, "S", 0.0, 0.0), Sign(10, "S", 0.0, 0.0, titles[self._number % 2]))
+        return {NODE: NodeReading(span_s=2.0, signs=signs, known=(driver, rank) if self.jobs else ())}, {}
+
+    def gather(self, job_id: str | None) -> Snapshot:
+        self.gathered.append(self.now)
+        return Snapshot(taken_time_s=self.now)
+
+    def end_process(self, ip: str | None, pid: int) -> str | None:
+        return None
+
+    def stop(self) -> None:
+        return None
+
+
+class Stop(threading.Event):
+    """Waits without time, until the world has run long enough."""
+
+    def __init__(self, world: World, until: float) -> None:
+        super().__init__()
+        self._world, self._until = world, until
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._world.now += max(timeout or 0.0, 0.01)
+        if self._world.now >= self._until:
+            self.set()
+        return self.is_set()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> tuple[World, Companion]:
+    one = World()
+    options = WatchOptions(output=tmp_path)
+    return one, Companion(options, one, one.roll, Live(io.StringIO(), is_terminal=False), clock=one.clock, wall=one.clock)
+
+
+JOB = RayJob(job_id="01000000", driver_pid=9, driver_ip="10.0.0.1", alive=True)
+
+
+def test_job_that_starts_after_the_companion_is_seen_within_seconds(world: tuple[World, Companion]) -> None:
+    one, companion = world
+    companion.run(Stop(one, one.now + 60.0))
+    assert max(b - a for a, b in zip(one.rolls, one.rolls[1:], strict=False)) <= ROLL_SOON_S + 3.0
+
+
+def test_healthy_run_is_read_rarely_and_ray_asked_rarely(world: tuple[World, Companion]) -> None:
+    one, companion = world
+    one.jobs = (JOB,)
+    companion.run(Stop(one, one.now + 600.0))
+    assert not any(order.closely for _, order in one.orders)
+    assert len(one.orders) <= 210
+    assert len(one.rolls) <= 5 + 600 / ROLL_EVERY_S
+    assert one.gathered == []
+
+
+def test_run_that_stops_is_read_closely_and_looked_at_in_time(world: tuple[World, Companion]) -> None:
+    one, companion = world
+    one.jobs = (JOB,)
+    at = one.now + 100.0
+    read = one.read
+
+    def stuck(order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
+        one.is_stuck = one.now >= at
+        return read(order)
+
+    one.read = stuck  # type: ignore[method-assign]
+    companion.run(Stop(one, at + 20.0))
+    assert 4.0 <= one.gathered[0] - at <= 12.5
+    assert sum(order.closely for when, order in one.orders if when < one.gathered[0]) >= 3
