@@ -84,13 +84,13 @@ class Image:
 
     def __init__(self, pid, monkeypatch):
         words = set()
-        for name in ("word", "read", "now"):
+        for name in ("word", "read", "is_still"):
             original = getattr(memory.Memory, name)
 
-            def noted(self, first, second=None, name=name, original=original):
-                address, size = (second, first) if name == "now" else (first, second or 8)
+            def noted(self, address, second=8, name=name, original=original):
+                size = len(second) if name == "is_still" else second
                 words.update(range(address & -8, address + min(size, 4096), 8))
-                return original(self, first) if second is None else original(self, first, second)
+                return original(self, address) if name == "word" else original(self, address, second)
 
             monkeypatch.setattr(memory.Memory, name, noted)
         self.source = Recorder(pid)

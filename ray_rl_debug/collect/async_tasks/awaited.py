@@ -50,6 +50,7 @@ class Ends:
         self._clock = clock
         self._chains, self._memory, self._objects, self._layout = chains, chains.memory, chains.objects, chains.layout
         self._kinds, self._descriptors, self._libraries = kinds, descriptors, libraries
+        self._seen: dict[tuple[int, str], Awaited] = {}
         self._by_module: dict[str, Callable[[str, Link], Awaited | None]] = {
             "asyncio/locks.py": self._lock,
             "asyncio/queues.py": self._queue,
@@ -72,6 +73,10 @@ class Ends:
         if name in ("", "NoneType"):
             return Awaited(kind="unknown")
         return Awaited(kind="future" if "Future" in name else "unknown", detail=name, address=end)
+
+    def forget(self) -> None:
+        """See what is awaited as it is now at the next read."""
+        self._seen.clear()
 
     def _of_library(self, links: list[Link], _: int) -> Awaited | None:
         return self._libraries.describe(links)
@@ -115,6 +120,16 @@ class Ends:
         return None
 
     def _lock(self, name: str, link: Link) -> Awaited | None:
+        """Often thousands of tasks wait for one lock."""
+        key = self._chains.variable(link, "self"), name
+        found = self._seen.get(key)
+        if found is None:
+            found = self._describe_lock(name, link)
+            if found is not None:
+                self._seen[key] = found
+        return found
+
+    def _describe_lock(self, name: str, link: Link) -> Awaited | None:
         address, kind, number = self._owner(link)
         if kind is None:
             return None

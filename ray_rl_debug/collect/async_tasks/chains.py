@@ -42,10 +42,11 @@ class Link:
 class Code:
     """A code object."""
 
-    __slots__ = ("file", "first_line", "lines", "local_names", "name", "start")
+    __slots__ = ("file", "first_line", "lines", "local_names", "local_places", "name", "start")
 
     def __init__(self, name: str, file: str, first_line: int, lines: bytes, start: int, local_names: tuple[int, ...]) -> None:
         self.name, self.file, self.first_line, self.lines, self.start, self.local_names = name, file, first_line, lines, start, local_names
+        self.local_places: dict[str, int] | None = None
 
 
 class Place:
@@ -191,12 +192,15 @@ class Chains:
         """Address of a local variable of a frame of Python's own library; 0 when there is none of that name."""
         if link.place is None or not link.locals_at:
             return 0
-        for i, name_at in enumerate(link.place.code.local_names):
-            if self.objects.string(name_at) == name:
-                value = self.memory.word(link.locals_at + 8 * i) & UNTAGGED
-                kind = self.objects.type_of(value)
-                return self.memory.word(value + 16) if kind is not None and kind.name == "cell" else value
-        return 0
+        code = link.place.code
+        if code.local_places is None:
+            code.local_places = {self.objects.string(name_at): i for i, name_at in enumerate(code.local_names)}
+        place = code.local_places.get(name)
+        if place is None:
+            return 0
+        value = self.memory.word(link.locals_at + 8 * place) & UNTAGGED
+        kind = self.objects.type_of(value)
+        return self.memory.word(value + 16) if kind is not None and kind.name == "cell" else value
 
     def stack(self, link: Link) -> tuple[int, ...]:
         """The value stack of a suspended frame below what it awaits: what ``async with`` and ``for`` keep while their bodies run."""

@@ -90,6 +90,7 @@ class Memory:
         self.reads = 0
         self._whole: dict[int, bytes] = {}
         self._partial: dict[int, tuple[int, bytes]] = {}
+        self._fresh: dict[int, bytes] = {}
         self.mappings: Sequence[Mapping] = source.mappings()
         self._starts = [m.start for m in self.mappings]
 
@@ -108,12 +109,19 @@ class Memory:
         i = bisect.bisect_right(self._starts, address) - 1
         return self.mappings[i] if i >= 0 and address < self.mappings[i].end else None
 
-    def now(self, size: int, address: int) -> bytes:
-        """Exactly `size` bytes as they are now, past the cache."""
-        data = self._fetch(size, address)
-        if len(data) != size:
-            raise BadRead(hex(address))
-        return data
+    def look_again(self) -> None:
+        """From now on `is_still` compares with what stands there from this moment on."""
+        self._fresh.clear()
+
+    def is_still(self, address: int, raw: bytes) -> bool:
+        """Do these bytes still stand there? Past the cache of what was read before."""
+        offset = address & (PAGE - 1)
+        page = self._fresh.get(address >> 12)
+        if page is None:
+            page = self._fresh[address >> 12] = self._fetch(PAGE, address - offset)
+        if offset + len(raw) <= PAGE:
+            return page.startswith(raw, offset)
+        return self._fetch(len(raw), address) == raw
 
     def read(self, address: int, size: int) -> bytes:
         """Exactly `size` bytes."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import struct
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +21,8 @@ from ray_rl_debug.snapshot import AsyncTask, Awaited, Gap
 
 ATTEMPTS = 3
 """A task that moves while it is read is read again; after so many times only its outermost coroutine is told."""
+BATCH = 64
+"""Tasks that are read, then looked at again together."""
 NONSENSE = (BadRead, struct.error, ValueError, LookupError, OverflowError)
 """What decoding memory that changes under us, or was never what it seemed, can raise."""
 _HELD_KINDS = frozenset({"lock", "semaphore", "condition"})
@@ -41,12 +45,25 @@ def read_async_tasks(
         return None, _gap(pid, gaps.MEMORY_REFUSED, problem.strerror or "refused")
     try:
         before = _identity(pid, proc)
-        found, gap = _read(source, pid, deadline_s, max_tasks, proc)
+        with _no_collections():
+            found, gap = _read(source, pid, deadline_s, max_tasks, proc)
         if before is None or _identity(pid, proc) != before:
             return None, _gap(pid, gaps.PROCESS_GONE, "it ended or executed another program while it was read")
         return found, gap
     finally:
         source.close()
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """What we read holds no cycles; looking for them again and again would take a fifth of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _read(source: Source, pid: int, deadline_s: float, max_tasks: int, proc: Path) -> tuple[tuple[AsyncTask, ...] | None, Gap | None]:
@@ -148,26 +165,30 @@ class _Reading:
 
     def _read_round(self, interpreter: Interpreter, addresses: list[int], current: frozenset[int], reads: list[Read], *, is_last: bool) -> list[int]:
         """Read these tasks; gives those that moved meanwhile, except in the last round, where they are told without their inner frames."""
-        moved = []
-        for number, address in enumerate(addresses):
-            if not number & 63:
-                self._runtime.memory.check()
-            try:
-                found = interpreter.read(address, current)
-            except NONSENSE:
-                moved.append(address)
-                self._unread += is_last
-                continue
-            if found is None:
-                continue
-            if interpreter.is_unmoved(found):
-                reads.append(found)
-                continue
-            moved.append(address)
-            if is_last and found.links:
-                reads.append(_outermost(found))
-            elif is_last:  # not even its coroutine was seen
-                self._unread += 1
+        moved: list[int] = []
+        memory = self._runtime.memory
+        for start in range(0, len(addresses), BATCH):
+            memory.check()
+            batch: list[Read] = []
+            for address in addresses[start : start + BATCH]:
+                try:
+                    found = interpreter.read(address, current)
+                except NONSENSE:
+                    moved.append(address)
+                    self._unread += is_last
+                    continue
+                if found is not None:
+                    batch.append(found)
+            memory.look_again()
+            for found in batch:
+                if interpreter.is_unmoved(found):
+                    reads.append(found)
+                    continue
+                moved.append(found.task.address)
+                if is_last and found.links:
+                    reads.append(_outermost(found))
+                elif is_last:  # not even its coroutine was seen
+                    self._unread += 1
         return [] if is_last else moved
 
     def result(self, deadline_s: float) -> tuple[tuple[AsyncTask, ...] | None, Gap | None]:

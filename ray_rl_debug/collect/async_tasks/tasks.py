@@ -21,6 +21,7 @@ READY = Awaited(kind="ready")
 RUNNING = Awaited(kind="running")
 _NO_COROUTINE = (AwaitFrame(function="?"),)
 _PENDING = 0
+_NO_REFERENCES = bytes(4)
 
 
 class Read(msgspec.Struct):
@@ -75,6 +76,7 @@ class Interpreter:
         self._memory.forget()
         self._objects.forget()
         self.chains.forget()
+        self._ends.forget()
 
     def registered(self, limit: int) -> tuple[list[int], bool]:
         """Addresses of tasks, finished ones among them, and whether that is all."""
@@ -176,9 +178,9 @@ class Interpreter:
 
     def is_unmoved(self, found: Read) -> bool:
         """Does all that a task's description rests on stand there still? A freed task keeps its type, and has no references."""
-        now = self._memory.now
+        is_still = self._memory.is_still
         try:
-            return any(now(4, found.task.address)) and all(now(len(raw), address) == raw for address, raw in found.marks)
+            return not is_still(found.task.address, _NO_REFERENCES) and all(is_still(address, raw) for address, raw in found.marks)
         except BadRead:
             return False
 
@@ -218,6 +220,8 @@ class Interpreter:
         """Objects whose ``async with`` body the chain is in: their ``__aexit__`` waits on the value stack until the body ends."""
         held: list[int] = []
         for i, link in enumerate(links):
+            if link.stack_size < 2:
+                continue
             try:
                 owners = self._owners(self.chains.stack(link))
                 inner = links[i + 1] if owners and i + 1 < len(links) else None
