@@ -106,6 +106,8 @@ class Progress:
         """Looks in a row that found progress where the cheap signs show none."""
         self._rest_until = self._slow_until = 0.0
         self._calls: tuple[tuple[str, str], ...] = ()
+        self._lasting: frozenset[tuple[str, str]] = frozenset()
+        """Roles and calls that a closer look has shown to last, and that have not moved since."""
 
     def feed(self, beat: Beat) -> Decision:
         """Take the next beat."""
@@ -143,7 +145,9 @@ class Progress:
         """
         if self._began is None:
             return Decision()
-        stalls, patient = self._stalls(now, is_same_call)
+        if is_same_call:
+            self._lasting = frozenset(self._calls)
+        stalls, patient = self._stalls(now)
         if patient:
             self._patient_s = now
         self._looked = {s.name: self._looked[s.name] for s in stalls if s.name in self._looked and s.age_s >= self._looked[s.name].age_s}
@@ -184,7 +188,7 @@ class Progress:
         """A closer look saw progress that the cheap signs do not show: the next one comes after `rest_s`, and ever later while they show none."""
         rest_s = min(max(rest_s, MAX_REST_S), rest_s * 2**self._found_healthy)
         self._found_healthy += 1
-        stood = [s.name for s in self._stalls(now, False)[0] if s.age_s >= s.look_s / 2]
+        stood = [s.name for s in self._stalls(now)[0] if s.age_s >= s.look_s / 2]
         self._mark_s = self._work_s = self._patient_s = now
         self.roles = dict.fromkeys(self.roles, now)
         self._looked = {name: _Looked(0.0, 0, now + rest_s) for name in stood}
@@ -193,7 +197,7 @@ class Progress:
         """A closer look was taken: none for `rest_s`, and the next at the same stall when that is much older, or soon if it could not tell."""
         before = self._looked
         self._looked = {}
-        for stall in self._stalls(now, False)[0]:
+        for stall in self._stalls(now)[0]:
             old = before.get(stall.name, _Looked(0.0, 0, 0.0))
             times = 0 if could_tell else old.times + 1
             self._looked[stall.name] = _Looked(stall.age_s, times, old.until)
@@ -207,8 +211,9 @@ class Progress:
                 slow = slow or self._slow(f"{role}.{call}", gap, now, self.learned.calls.get(f"{role}.{call}"))
                 if not self.is_hung:
                     self.learned.calls.setdefault(f"{role}.{call}", Gaps()).add(gap)
-        for role in (*(r for r, _ in beat.moved), *beat.counted):
-            self.roles[role] = now
+        moved = {*(role for role, _ in beat.moved), *beat.counted}
+        self._lasting = frozenset(pair for pair in self._lasting if pair[0] not in moved)
+        self.roles.update(dict.fromkeys(moved, now))
         stepped = beat.step is not None and (self.learned.step is None or beat.step > self.learned.step)
         if stepped:
             if self._step_s is not None:
@@ -239,10 +244,10 @@ class Progress:
         self._slow_until = now + SLOW_REST_S
         return f"{name} took {gap:.0f} s; {usual_text(known)}"
 
-    def _stalls(self, now: float, is_same_call: bool) -> tuple[list[_Stall], bool]:
+    def _stalls(self, now: float) -> tuple[list[_Stall], bool]:
         """What stands still, the whole job first; and whether a call is in progress that may well take its time."""
         age, quiet = now - self._mark_s, now - self._work_s
-        calls, patient = self._role_stalls(now, is_same_call)
+        calls, patient = self._role_stalls(now)
         in_call = any(self.learned.knows(role) for role, _ in self._calls)
         carried = any(self._carries(role, now) for role in self._carried)
         alone = not in_call and self._step_s is None and not carried and age >= patience_s(self.learned.job, self.limits)
@@ -270,13 +275,13 @@ class Progress:
         step = self._step_stall(now, in_call)
         return [*stalls, *calls, *([step] if step is not None else [])], patient
 
-    def _role_stalls(self, now: float, is_same_call: bool) -> tuple[list[_Stall], bool]:
+    def _role_stalls(self, now: float) -> tuple[list[_Stall], bool]:
         found, patient = [], False
         for role, call in self._calls:
             if not self.learned.knows(role):
                 continue
             name, age = f"{role}.{call}", now - self.roles[role]
-            gaps = self.learned.of_call(name, self.limits) if is_same_call else self.learned.calls.get(name)
+            gaps = self.learned.of_call(name, self.limits) if (role, call) in self._lasting else self.learned.calls.get(name)
             limit = patience_s(gaps, self.limits)
             carries = self._carries(role, now) and age < self.limits.ceiling_s
             text = f"{name} without progress for {age:.0f} s{', but it moves bytes' if carries else ''}; {usual_text(gaps)}"

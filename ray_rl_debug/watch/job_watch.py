@@ -16,7 +16,7 @@ from ray_rl_debug.watch.signals import GpuSign
 
 REST_S = 8.0
 """After a look that found nothing."""
-SUSPECT_S = 4.0
+SUSPECT_S = 2.0
 """After a look that found what may still be usual."""
 STAND_S = 6.0
 """Of standing still, beside a hang that people were told of."""

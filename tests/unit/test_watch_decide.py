@@ -121,6 +121,18 @@ def test_time_in_which_nobody_looked_does_not_count() -> None:
     assert len(run.looks) <= 1
 
 
+def test_call_that_was_seen_to_last_is_compared_with_what_ray_knows_until_it_moves() -> None:
+    progress = Progress(Limits())
+    for at in range(9):
+        feed(progress, float(at), call="update_actor")
+    progress.teach([TaskHistory(name="Trainer.update_actor", count=30, longest_s=0.2)])
+    assert not progress.decide(9.0, is_same_call=True).declared  # the floor
+    assert feed(progress, 10.5, call="update_actor").declared
+    moved = feed(progress, 12.0, call="update_actor", moved=(("Trainer", "update_actor"),))
+    assert not moved.declared
+    assert not any(feed(progress, 12.0 + at, call="update_actor").declared for at in range(30))
+
+
 def feed(progress: Progress, at_s: float, *, role: str = "Trainer", call: str = "save_checkpoint", **more: object) -> Decision:
     return progress.feed(Beat(at_s=at_s, calls=((role, call),), processes=2, **more))  # type: ignore[arg-type]
 
