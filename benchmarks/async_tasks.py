@@ -1,26 +1,34 @@
 """Reading asyncio tasks from outside, beside what the process itself needs for the same walk; and whether its loop notices.
 
-Run: ``python benchmarks/async_tasks.py [--python PATH] [--repeats 9] [--ray]``. The aims are 0.15 s for 1,000 tasks, 1 s for 10,000 and 0.1 s for an
-actor with torch, on one core that is free: on a busy machine read the processor's seconds. ``--ray`` starts a Ray of its own with one such actor.
+Run: ``python benchmarks/async_tasks.py [--python PATH] [--repeats 9] [--rounds 12] [--ray]``. The aims are 0.15 s for 1,000 tasks, 1 s for 10,000
+and 0.1 s for an actor with torch, on one core that is free: on a busy machine read the processor's seconds. ``--ray`` starts a Ray of its own with one
+such actor.
+
+Whether the loop notices: a task of the target sleeps a millisecond again and again and keeps how long that took. Each round has four spells: alone,
+read without a pause and beside a neighbour that only spins (in turns), alone. What reading adds is the difference to the neighbour of the same round,
+since both take a core; the two spells alone tell how much two equal spells differ. Both are told as the median of the rounds with its 95 % interval
+(by order, of any distribution): reading is noticed when the interval lies above 0. With two cores or more the target has one for itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ray_rl_debug.collect.async_tasks import read_async_tasks
 
 AIMS_S = {1000: 0.15, 10_000: 1.0}
 ACTOR_AIM_S = 0.1
-GAPS_S = 8.0
-"""For each half of the comparison of the target's loop with itself."""
+SPELL_S = 0.8
+METRICS = ("median", "99 %", "worst")
 
 PROGRAM = """
 import asyncio, statistics, sys, time
@@ -144,22 +152,66 @@ def compare(python: str, repeats: int) -> None:
             target.end()
 
 
-def notice(python: str) -> None:
-    """Gaps of the target's loop, alone and while it is read without a pause, in milliseconds."""
-    target = Target(python, 1000)
+def notice(python: str, rounds: int) -> None:
+    """Gaps of the target's loop while it is read, in milliseconds, beside those of other spells of the same round."""
+    cores = sorted(os.sched_getaffinity(0))
+    target, reads = Target(python, 1000), 0
+    if len(cores) > 1:
+        os.sched_setaffinity(target.pid, cores[:1])  # threads started later inherit it; the loop is the first
+        os.sched_setaffinity(0, cores[1:])
+
+    def read_once() -> None:
+        nonlocal reads
+        read_async_tasks(target.pid)
+        reads += 1
+
+    spells: dict[str, list[list[float]]] = {"alone": [], "neighbour": [], "read": [], "alone again": []}
+    work: dict[str, Callable[[], object]] = {"neighbour": lambda: sum(range(10_000)), "read": read_once}
     try:
-        for what in ("alone", "read all the while", "alone again"):
-            target.ask("gaps")
-            end, reads = time.monotonic() + GAPS_S, 0
-            while time.monotonic() < end:
-                if what.startswith("read"):
-                    read_async_tasks(target.pid)
-                    reads += 1
-                else:
-                    time.sleep(0.1)
-            print(f"loop {what:<20} gaps in ms: median, 99 %, worst {target.ask('gaps')}" + (f"  ({reads} reads)" if reads else ""))
+        for number in range(rounds):
+            middle = ["neighbour", "read"] if number % 2 else ["read", "neighbour"]
+            for name in ("alone", *middle, "alone again"):
+                spells[name].append(_spell(target, work.get(name)))
     finally:
         target.end()
+        os.sched_setaffinity(0, cores)
+    print(f"loop: {rounds} rounds of 4 x {SPELL_S:g} s, {reads} reads of 1,002 tasks; gaps in ms: {', '.join(METRICS)}; medians of the rounds")
+    for name, rows in spells.items():
+        print(f"  {name:<12}", *(f"{statistics.median(row[i] for row in rows):8.2f}" for i in range(len(METRICS))))
+    for text, one, other in (
+        ("read - neighbour", "read", "neighbour"),
+        ("read - alone", "read", "alone"),
+        ("noise: alone again - alone", "alone again", "alone"),
+    ):
+        told = [_told([a[i] - b[i] for a, b in zip(spells[one], spells[other], strict=True)]) for i in range(len(METRICS))]
+        print(f"  {text:<27}", "   ".join(f"{name} {found}" for name, found in zip(METRICS, told, strict=True)))
+
+
+def _spell(target: Target, work: Callable[[], object] | None) -> list[float]:
+    target.ask("gaps")
+    end = time.monotonic() + SPELL_S
+    while time.monotonic() < end:
+        if work is None:
+            time.sleep(0.05)
+        else:
+            work()
+    return [float(word) for word in target.ask("gaps").split()]
+
+
+def _told(differences: list[float]) -> str:
+    low, high = median_interval(differences)
+    return f"{statistics.median(differences):+.2f} [{low:+.2f}, {high:+.2f}]{' noticed' if low > 0 else ''}"
+
+
+def median_interval(values: list[float]) -> tuple[float, float]:
+    """A 95 % interval of the median, by order; the whole range for fewer than six values."""
+    ordered, n, tail, outside = sorted(values), len(values), 0.0, 0
+    for k in range(n // 2):
+        tail += math.comb(n, k) / 2**n
+        if tail > 0.025:
+            break
+        outside = k
+    return ordered[outside], ordered[n - 1 - outside]
 
 
 def actor(repeats: int) -> None:
@@ -184,11 +236,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--ray", action="store_true")
     arguments = parser.parse_args()
     print(f"cores {len(os.sched_getaffinity(0))}, load {os.getloadavg()[0]:.1f}, target {arguments.python}")
     compare(arguments.python, arguments.repeats)
-    notice(arguments.python)
+    notice(arguments.python, arguments.rounds)
     if arguments.ray:
         actor(arguments.repeats)
 
