@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.doctor.answers import ok, unknown, warn
+from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
 from ray_rl_debug.health import Health, Interface, NodeHealth, Result
 
 ID = "RRD817"
@@ -41,8 +41,23 @@ def examine(health: Health) -> Iterator[Result]:
             yield ok(node.name, f"{text} (one node)") if alone else warn(node.name, text, "not loopback", consequence, remedy)
         elif ":" in found[0]:
             yield warn(node.name, f"{node.network.host} is {found[0]} first", "IPv4 first", "programs that expect IPv4 fail", remedy)
+        elif own and found[0] not in own:
+            yield warn(node.name, f"{node.network.host} is {found[0]}", f"an address of this node ({', '.join(own[:3])})", consequence, remedy)
         else:
             yield ok(node.name, f"{node.network.host} is {found[0]}")
+    yield from _shared(health)
+
+
+def _shared(health: Health) -> Iterator[Result]:
+    """One address for the names of several machines."""
+    holders: dict[str, set[str]] = {}
+    for node in health.nodes:
+        if node.network is not None and node.network.resolved and not node.network.resolved[0].startswith("127."):
+            holders.setdefault(node.network.resolved[0], set()).add(node.network.host)
+    for address, hosts in holders.items():
+        if len(hosts) > 1:
+            text = f"{', '.join(sorted(hosts)[:4])} are all {address}"
+            yield fail(None, text, "an address each", "ranks meet themselves instead of each other", "getent ahosts NAME on each node; /etc/hosts")
 
 
 def reachable(node: NodeHealth) -> tuple[str, ...]:

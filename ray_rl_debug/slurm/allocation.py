@@ -32,6 +32,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: str
     nodes: tuple[str, ...]
+    user: str | None = None
     work_dir: str | None = None
 
 
@@ -44,24 +45,27 @@ def read_allocation(job_id: str, *, run: Run = run_bounded, which: Callable[[str
     """
     if which("squeue") is None or which("srun") is None:
         raise MissingToolError("Slurm's commands are not here", hint="run it where you run sbatch, or on each node: rayrl-debug doctor --here -o DIR")
-    asked = run(["squeue", "--noheader", f"--jobs={job_id}", "--format=%T|%N|%Z"], ASK_S, env=clean(os.environ))
-    state, _, rest = asked.out.decode("utf-8", "replace").strip().partition("|")
+    asked = run(["squeue", "--noheader", f"--jobs={job_id}", "--format=%T|%u|%N|%Z"], ASK_S, env=clean(os.environ))
+    state, user, nodes, work_dir = (asked.out.decode("utf-8", "replace").strip() + "|||").split("|", 3)
     if asked.code != 0 or not state:
         raise UsageError(f"Slurm knows no job {job_id}{_because(asked)}", hint="squeue --me lists yours")
     if state != "RUNNING":
         raise UsageError(f"job {job_id} is {state}, not RUNNING", hint="after it ended: rayrl-debug doctor --logs LOG_DIR")
-    nodes, _, work_dir = rest.partition("|")
     named = run(["scontrol", "show", "hostnames", nodes], ASK_S, env=clean(os.environ))
     names = tuple(named.out.decode("utf-8", "replace").split())
     if named.code != 0 or not names:
         raise UsageError(f"the nodes of job {job_id} are not known{_because(named)}")
-    return Allocation(job_id=job_id, nodes=names, work_dir=work_dir or None)
+    return Allocation(job_id=job_id, nodes=names, user=user or None, work_dir=work_dir.removesuffix("|||") or None)
 
 
 def ask_nodes(
     allocation: Allocation, arguments: Sequence[str], *, timeout_s: float, run: Run = run_bounded
 ) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Run ``rayrl-debug ARGUMENTS`` on every node: what each one said in the lines of `node_lines`, and why others said nothing."""
+    """Run ``rayrl-debug ARGUMENTS`` on every node: what each one said in the lines of `node_lines`, and why others said nothing.
+
+    Raises:
+        UsageError: the job is of another user.
+    """
     count = len(allocation.nodes)
     # without --cpus-per-task the step may use what the job may use, and takes nothing from it
     step = f"--jobid={allocation.job_id} --overlap --mem=0 --cpu-bind=none --nodes={count} --ntasks={count} --ntasks-per-node=1".split()
@@ -70,6 +74,10 @@ def ask_nodes(
     answers = read_lines(done.out.decode("utf-8", "replace"))
     reason = f"no answer in {timeout_s:g} s" if done.timed_out else f"srun ended with {done.code}"
     said = done.err.decode("utf-8", "replace").splitlines()
+    if not answers and any("permission denied" in line.lower() for line in said):
+        whose = allocation.user or "its owner"
+        hint = f"as {whose}: rayrl-debug doctor --jobid {allocation.job_id}"
+        raise UsageError(f"Slurm lets only {whose} into job {allocation.job_id}{_because(done)}", hint=hint)
     silent = {node: _of_node(node, said) or f"{reason}{_because(done)}" for node in allocation.nodes if node not in answers}
     return answers, silent
 

@@ -38,6 +38,17 @@ def slurm() -> Iterator[SlurmCluster]:
         cluster.stop()
 
 
+@pytest.fixture(autouse=True)
+def nothing_stays(slurm: SlurmCluster) -> Iterator[None]:
+    """A job that a failed test left would hold the nodes against the next one."""
+    yield
+    for user in ("root", USER):
+        slurm.run(["scancel", f"--user={user}"])
+    deadline = time.monotonic() + KILL_WAIT_S + 60
+    while slurm.run(["squeue", "--noheader"]).stdout.strip() and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
 def submit(
     slurm: SlurmCluster, *arguments: str, options: tuple[str, ...] = (), user: str | None = None, env: tuple[str, ...] = (), **more: object
 ) -> str:
@@ -182,7 +193,7 @@ def test_after_scancel_nothing_is_left_and_logs_are_saved(slurm: SlurmCluster) -
 
 
 def assert_its_owner_can_ask_the_doctor(slurm: SlurmCluster, job: str) -> None:
-    done = slurm.run([sys.executable, "-m", "ray_rl_debug", "doctor", "--jobid", job, "--json"], user=USER)
+    done = slurm.on_node("n2", ["runuser", "-u", USER, "--", sys.executable, "-m", "ray_rl_debug", "doctor", "--jobid", job, "--json"])
     found = json.loads(done.stdout)
     assert (found.get("nodes"), done.returncode) == (["n1", "n2"], 0), done.stdout + done.stderr
     by_check: dict[str, list[dict[str, str]]] = {}

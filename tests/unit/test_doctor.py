@@ -142,6 +142,7 @@ TROUBLES = [
     ),
     ("net.name", but(network__resolved=("127.0.1.1",)), "warn", "cannot reach"),
     ("net.name", but(network__resolved=("fe80::1", "10.0.0.1")), "warn", "IPv4"),
+    ("net.name", but(network__resolved=("203.0.113.7",)), "warn", "cannot reach"),
     ("net.proxy", but(network__proxies=("http_proxy",), network__no_proxy=("localhost",)), "warn", "calls between nodes go to the proxy"),
     ("net.nccl", but(env={**GOOD.env, "NCCL_SOCKET_IFNAME": "ib0"}), "fail", "no socket interface"),
     ("net.nccl", but(env={**GOOD.env, "GLOO_SOCKET_IFNAME": "eth"}), "fail", "Gloo"),
@@ -193,6 +194,7 @@ def test_what_only_several_nodes_show():
     assert bad(GOOD, but(name="n2", auth=Auth(mode="token", digest="xyz")))["auth.same"].measured == "n1: abc, n2: xyz"
     assert bad(GOOD, but(name="n2", auth=Auth(mode="disabled")))["auth.same"].status is Status.FAIL
     assert bad(but(auth=Auth(digest="abc")), but(name="n2", auth=Auth(digest="abc")))["auth.same"].status is Status.WARN
+    assert bad(GOOD, but(name="n2", network__host="n2"))["net.name"].measured == "n1, n2 are all 10.0.0.1"
     assert bad(GOOD, but(name="n2", logs__mark="b"))["fs.logdir"].status is Status.FAIL
     assert bad(GOOD, but(name="n2", network__infiniband=()))["net.nccl"].status is Status.WARN
     assert bad(GOOD, but(name="n2", gpus__devices=(), gpus__slurm=None, plan__num_gpus=0, env=DEBUG))["gpu.count"].status is Status.FAIL

@@ -198,3 +198,11 @@ def test_a_collector_that_fails_is_a_gap(monkeypatch):
     assert found.network is None
     assert [(g.what, g.reason) for g in found.gaps] == [("network", "OSError: no network")]
     assert found.cpus.allowed
+
+
+def test_versions_beside_a_raylet_of_another_image(tmp_path):
+    packages = tmp_path / "7/root/opt/env/lib/python3.12/site-packages"
+    write(packages / "ray-2.49.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: ray\nVersion: 2.49.1\n")
+    (tmp_path / "7/exe").symlink_to("/opt/env/lib/python3.12/site-packages/ray/core/src/ray/raylet/raylet")
+    assert software.read_versions(7, tmp_path) == {"executable": "/opt/env/lib/python3.12/site-packages", "ray": "2.49.1"}
+    assert software.read_versions(8, tmp_path)["python"] == software.read_versions()["python"]

@@ -40,8 +40,8 @@ def slurm(squeue: Finished, hosts: bytes = b"n1\nn2\n"):
 
 
 def test_the_nodes_of_a_job_that_runs():
-    run = slurm(Finished(code=0, out=b"RUNNING|n[1-2]|/home/me|x\n", err=b""))
-    assert read_allocation("7", run=run, which=str) == Allocation(job_id="7", nodes=("n1", "n2"), work_dir="/home/me|x")
+    run = slurm(Finished(code=0, out=b"RUNNING|me|n[1-2]|/home/me|x\n", err=b""))
+    assert read_allocation("7", run=run, which=str) == Allocation(job_id="7", nodes=("n1", "n2"), user="me", work_dir="/home/me|x")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_the_nodes_of_a_job_that_runs():
     [
         (Finished(code=1, out=b"", err=b"slurm_load_jobs error: Invalid job id specified\n"), "knows no job 7: slurm_load_jobs error"),
         (Finished(code=0, out=b"", err=b""), "knows no job 7"),
-        (Finished(code=0, out=b"PENDING||/home/me\n", err=b""), "job 7 is PENDING"),
+        (Finished(code=0, out=b"PENDING|me||/home/me\n", err=b""), "job 7 is PENDING"),
     ],
 )
 def test_a_job_that_does_not_run_is_refused(squeue, words):
@@ -80,6 +80,12 @@ def test_a_node_that_says_nothing_is_silent_with_its_own_words():
         Allocation(job_id="7", nodes=("n1",)), [], timeout_s=30, run=lambda *a, **k: Finished(code=None, out=b"", err=b"", timed_out=True)
     )
     assert silent == {"n1": "no answer in 30 s"}
+
+
+def test_a_job_of_another_user_is_refused_by_slurm():
+    err = b"srun: error: Unable to create step for job 7: Access/permission denied\n"
+    with pytest.raises(UsageError, match="only bob into job 7"):
+        ask_nodes(Allocation(job_id="7", nodes=("n1",), user="bob"), [], timeout_s=30, run=lambda *a, **k: Finished(code=1, out=b"", err=err))
 
 
 def test_the_shells_own_job_does_not_leak_into_the_step():

@@ -61,6 +61,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
     }
     if plan.is_preflight:
         pending["start"] = side.submit(guard.call, "the start of Ray", lambda: software.read_start(variables), None)
+    raylet = next((p for p in ray or () if plan.slurm_job and p.slurm_job == plan.slurm_job and p.kind == "raylet"), None)
     no_groups: dict[str, str] = {}
     no_sessions: tuple[str, ...] = ()
     groups = guard.call("control groups", lambda: cpu.read_groups(proc, pid), no_groups)
@@ -80,7 +81,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
         ports=guard.call("ports", lambda: network.try_ports(plan.port_base), None) if plan.is_preflight else None,
         network=network_,
         auth=guard.call("authentication", lambda: software.read_auth(variables), None),
-        versions=guard.call("versions", software.read_versions, {}),
+        versions=guard.call("versions", lambda: software.read_versions(raylet.pid if raylet else None, proc), {}),
         env=ray_processes.kept_environment(variables.items()),
         log_lines=guard.call("Ray's logs", lambda: _session_lines(plan, ray), None) if plan.slurm_job else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import os
 import platform
 import sys
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from ray_rl_debug.cluster.auth import find_token
 from ray_rl_debug.collect.bounded import Finished, run_bounded
+from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.health import Auth, Start
 
 IMPORT_DEADLINE_S = 45.0
@@ -65,15 +67,29 @@ def _whole(value: float | None) -> int | None:
     return int(value) if value is not None else None
 
 
-def read_versions() -> dict[str, str]:
-    """Python, its path, and the packages that all nodes must share."""
+def read_versions(raylet: int | None = None, proc: Path = PROC) -> dict[str, str]:
+    """Python, its path, and the packages that all nodes must share: ours, or those beside the Ray of a raylet, also inside its image."""
+    packages = _packages_of(raylet, proc) if raylet is not None else None
     found = {"python": platform.python_version(), "executable": sys.executable}
+    search: list[str] = sys.path
+    if packages is not None:
+        found = {"executable": packages}
+        search = [f"{proc}/{raylet}/root{packages}"]
     for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+        for distribution in importlib.metadata.distributions(name=package, path=search):
+            found[package] = distribution.version
+            break
     return found
+
+
+def _packages_of(raylet: int, proc: Path) -> str | None:
+    """The folder of packages that a raylet's program lies in, as its process sees it; None where that may not be read."""
+    try:
+        program = os.readlink(proc / str(raylet) / "exe")
+    except OSError:
+        return None
+    before, sign, _ = program.partition("/ray/core/src/ray/raylet/raylet")
+    return before if sign and (proc / str(raylet) / "root" / before.lstrip("/")).is_dir() else None
 
 
 def read_auth(env: Mapping[str, str], home: Path | None = None) -> Auth:
