@@ -1,8 +1,8 @@
 """Reading asyncio tasks from outside, beside what the process itself needs for the same walk; and whether its loop notices.
 
-Run: ``python benchmarks/async_tasks.py [--python PATH] [--repeats 9] [--rounds 12] [--ray]``. The aims are 0.15 s for 1,000 tasks, 1 s for 10,000
-and 0.1 s for an actor with torch, on one core that is free: on a busy machine read the processor's seconds. ``--ray`` starts a Ray of its own with one
-such actor.
+Run: ``python benchmarks/async_tasks.py [--python PATH] [--repeats 9] [--rounds 12] [--ray]``. The aims are 0.15 s for 1,000 tasks, 1 s for
+10,000 and 0.1 s for an actor with torch, on one core that is free: on a busy machine read the processor's seconds. ``--ray`` starts a Ray of its own
+with one such actor.
 
 Whether the loop notices: a task of the target sleeps a millisecond again and again and keeps how long that took. Each round has four spells: alone,
 read without a pause and beside a neighbour that only spins (in turns), alone. What reading adds is the difference to the neighbour of the same round,

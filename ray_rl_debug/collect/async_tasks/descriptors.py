@@ -23,6 +23,7 @@ _TRANSPORT = ("_transport", "transport")
 _PROTOCOL = ("_protocol",)
 _WRITERS = frozenset({"_drain_helper", "drain", "send", "sock_sendall", "sock_sendto"})
 _SOCKET_FD = 16
+_UV_TRANSPORTS = frozenset({"TCPTransport", "UnixTransport", "ReadUnixTransport", "WriteUnixTransport"})
 _UV_HANDLE, _UV_STREAM_FD = 24, 184
 """uvloop: its ``uv_stream_t`` pointer in a transport, and libuv's descriptor in that; used only where the descriptor is a socket."""
 
@@ -64,7 +65,7 @@ class Descriptors:
             if number:
                 value = self._objects.number(number)
                 return self._checked(value if isinstance(value, int) else None)
-            if self._objects.type_name(transport) in ("TCPTransport", "UnixTransport"):
+            if self._objects.type_name(transport) in _UV_TRANSPORTS:
                 return self._checked(self._of_uv(transport))
             protocol = self._objects.attribute(transport, "_ssl_protocol")
             transport = self._objects.attribute(protocol, *_TRANSPORT) if protocol else 0
