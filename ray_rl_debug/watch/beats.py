@@ -13,6 +13,8 @@ WORKS = 0.08
 """Share of a core from which a process counts as working. An idle Ray worker uses 0.004, a polling one 0.02."""
 RESTS = 0.03
 """and below which one that worked counts as resting again."""
+WORK_SPAN_S = 1.5
+"""In less time than this a process that has to wait for a core looks like one that rests."""
 GPU_WORKS = 0.05
 CARRIES_PER_S = 1 << 20
 """Bytes per second from which a process counts as moving bytes. What Ray and its worker say to each other is a hundredth of that."""
@@ -30,7 +32,10 @@ class Seen(msgspec.Struct):
     """Class of an actor; ``driver``; ``child`` for anything else."""
     method: str | None = None
     """The Ray call in progress."""
-    cpu: float | None = None
+    used_s: float = 0.0
+    """Of processor time since it was last decided whether the process works,"""
+    span_s: float = 0.0
+    """and how long ago that was."""
     works: bool = False
     step: int | None = None
     collectives: int | None = None
@@ -83,7 +88,7 @@ class Census:
             for sign in reading.signs:
                 seen = self.seen.get((node, sign.pid))
                 if seen is not None:
-                    self._take(seen, sign, found.get(self.job_of(seen) or ""))
+                    self._take(seen, sign, reading.span_s, found.get(self.job_of(seen) or ""))
             for pid in born:
                 self._count(found, self.seen[node, pid], "appeared")
             for gpu in reading.gpus or ():
@@ -151,12 +156,14 @@ class Census:
         if counts is not None and seen.known.kind == "ray-worker":
             setattr(counts, what, getattr(counts, what) + 1)
 
-    def _take(self, seen: Seen, sign: Sign, counts: _Counts | None) -> None:
-        seen.cpu = sign.cpu
+    def _take(self, seen: Seen, sign: Sign, span_s: float, counts: _Counts | None) -> None:
         worked = seen.works
         if sign.cpu is not None:
-            spins = sign.cpu > 0.8 and (sign.faults_per_s or 0) < 1 and not sign.logged_bytes
-            seen.works = not spins and sign.cpu > (RESTS if worked else WORKS)
+            seen.used_s, seen.span_s = seen.used_s + sign.cpu * span_s, seen.span_s + span_s
+        if seen.span_s >= WORK_SPAN_S:
+            cpu, seen.used_s, seen.span_s = seen.used_s / seen.span_s, 0.0, 0.0
+            spins = cpu > 0.8 and (sign.faults_per_s or 0) < 1 and not sign.logged_bytes
+            seen.works = not spins and cpu > (RESTS if worked else WORKS)
         if counts is not None and worked != seen.works:
             counts.rhythm.add(seen.role)
         if sign.title is not None and sign.title != seen.title:

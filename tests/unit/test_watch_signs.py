@@ -164,6 +164,17 @@ def test_spinning_is_no_work_and_flicker_is_no_rhythm() -> None:
     assert (less.working, less.rhythm) == (1, ())
 
 
+def test_process_that_waits_for_a_core_now_and_then_has_no_rhythm() -> None:
+    census = Census()
+    census.beats({"n": reading(known_now=(known(1),))}, 0.0, ["01000000"])
+    rhythm = []
+    for number in range(20):
+        signs = (Sign(1, "R", 0.4 if number % 2 else 0.0, 20.0),)
+        beat = census.beats({"n": NodeReading(span_s=1.0, signs=signs)}, 1.0 + number, ["01000000"])["01000000"]
+        rhythm += beat.rhythm
+    assert rhythm == ["Trainer"]  # it has begun to work
+
+
 def test_gpu_that_only_waits_does_not_work() -> None:
     census = Census()
 
