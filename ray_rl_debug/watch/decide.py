@@ -18,25 +18,17 @@ import msgspec
 from ray_rl_debug.snapshot import TaskHistory
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.learn import ENOUGH, Gaps, Learned, Limits, patience_s, usual_text
+from ray_rl_debug.watch.stalls import AHEAD_S, Looks, Stall
 
 BLIND_TIMES = 1.5
 """Intervals between two beats, beyond the first, from which on something kept us from looking."""
 SLOW_FACTOR = 3.0
 SLOW_REST_S = 60.0
 """One slow-down shows in several roles."""
-AHEAD_S = 6.0
-"""So long before a look falls due the signs are read closely: they may make it needless."""
 CALM, CLOSE = 1.5, 0.5
 """Intervals between two readings while a run that is known goes on, and while something stands still."""
 CARRIES_S = 4.0
 """For so long a role counts as moving bytes after it was seen to."""
-RELOOK_S = 8.0
-"""After a look that could not tell yet,"""
-RELOOK_UNTIL_S = 60.0
-"""of a stall younger than this."""
-RELOOKS = 2
-MAX_REST_S = 40.0
-"""Between looks at a run that shows nothing of itself and was found healthy each time."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,29 +46,6 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     slow: str | None = None
     """A slow-down that is over: progress came, much later than usual."""
-
-
-class _Stall(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that has stood still for a while."""
-
-    name: str
-    age_s: float
-    look_s: float
-    reason: str
-    role: str | None = None
-    overdue: bool = False
-    usual_s: float = 0.0
-    """The longest that was healthy."""
-
-
-class _Looked(msgspec.Struct, frozen=True):
-    """The last look at a stall."""
-
-    age_s: float
-    times: int
-    """How many could not tell what they saw."""
-    until: float
-    """No other look at it before."""
 
 
 class Progress:
@@ -98,13 +67,10 @@ class Progress:
         self._mark_s = self._work_s = self._fed_s = 0.0
         self._step_s: float | None = None
         self._patient_s = 0.0
-        self._looked: dict[str, _Looked] = {}
-        """The last look, by stall."""
+        self._looks = Looks(limits)
         self._carried: dict[str, float] = {}
         """When each role was last seen to move bytes."""
-        self._found_healthy = 0
-        """Looks in a row that found progress where the cheap signs show none."""
-        self._rest_until = self._slow_until = 0.0
+        self._slow_until = 0.0
         self._calls: tuple[tuple[str, str], ...] = ()
         self._lasting: frozenset[tuple[str, str]] = frozenset()
         """Roles and calls that a closer look has shown to last, and that have not moved since."""
@@ -150,28 +116,14 @@ class Progress:
         stalls, patient = self._stalls(now)
         if patient:
             self._patient_s = now
-        self._looked = {s.name: self._looked[s.name] for s in stalls if s.name in self._looked and s.age_s >= self._looked[s.name].age_s}
-        due = [s for s in stalls if s.age_s >= self._due_s(s) and now >= self._rest_s(s)]
+        self._looks.keep(stalls)
+        due = [s for s in stalls if self._looks.is_due(s, now)]
         overdue = [s for s in stalls if s.overdue]
-        soon = not self.is_hung and any(
-            s.age_s >= max(self._due_s(s) - AHEAD_S, 1.1 * s.usual_s) and now >= self._rest_s(s) - AHEAD_S for s in stalls
-        )
+        soon = not self.is_hung and any(self._looks.is_due_soon(s, now) for s in stalls)
         shown = max(overdue or due or stalls[:1], key=lambda s: (s.overdue, s.role is not None, s.age_s))
         declared = bool(overdue) and (not patient or shown.age_s >= self.limits.ceiling_s)
         self.wait_s = self._interval_s * (CLOSE if soon else CALM if self.learned.job.count >= ENOUGH else 1.0)
         return Decision(look=bool(due), soon=soon, declared=declared, age_s=shown.age_s, role=shown.role, reason=shown.reason, slow=slow)
-
-    def _due_s(self, stall: _Stall) -> float:
-        """The age at which a look at it falls due."""
-        looked = self._looked.get(stall.name)
-        if looked is None:
-            return stall.look_s
-        again = self.limits.look_again * looked.age_s
-        return max(stall.look_s, min(again, looked.age_s + RELOOK_S) if 0 < looked.times <= RELOOKS and looked.age_s < RELOOK_UNTIL_S else again)
-
-    def _rest_s(self, stall: _Stall) -> float:
-        looked = self._looked.get(stall.name)
-        return max(self._rest_until, looked.until if looked is not None else 0.0)
 
     def teach(self, history: Iterable[TaskHistory]) -> None:
         self.learned.teach(history)
@@ -185,23 +137,14 @@ class Progress:
         return frozenset(role for role, _ in self._calls if now - self.roles[role] >= seconds)
 
     def moved(self, now: float, *, rest_s: float) -> None:
-        """A closer look saw progress that the cheap signs do not show: the next one comes after `rest_s`, and ever later while they show none."""
-        rest_s = min(max(rest_s, MAX_REST_S), rest_s * 2**self._found_healthy)
-        self._found_healthy += 1
-        stood = [s.name for s in self._stalls(now)[0] if s.age_s >= s.look_s / 2]
+        """A closer look saw progress that the cheap signs do not show."""
+        self._looks.found_healthy(self._stalls(now)[0], now, rest_s=rest_s)
         self._mark_s = self._work_s = self._patient_s = now
         self.roles = dict.fromkeys(self.roles, now)
-        self._looked = {name: _Looked(0.0, 0, now + rest_s) for name in stood}
 
     def looked(self, now: float, *, rest_s: float, could_tell: bool = True) -> None:
-        """A closer look was taken: none for `rest_s`, and the next at the same stall when that is much older, or soon if it could not tell."""
-        before = self._looked
-        self._looked = {}
-        for stall in self._stalls(now)[0]:
-            old = before.get(stall.name, _Looked(0.0, 0, 0.0))
-            times = 0 if could_tell else old.times + 1
-            self._looked[stall.name] = _Looked(stall.age_s, times, old.until)
-        self._rest_until = max(self._rest_until, now + rest_s)
+        """A closer look was taken; `could_tell`: it was long enough to know what it saw."""
+        self._looks.taken(self._stalls(now)[0], now, rest_s=rest_s, could_tell=could_tell)
 
     def _mark(self, beat: Beat) -> str | None:
         now, slow = beat.at_s, None
@@ -228,7 +171,7 @@ class Progress:
         # a run within one endless call that logs nothing shows itself by its rhythm only
         if stepped or beat.moved or beat.appeared or beat.counted or (beat.rhythm and not shows_calls and self.learned.steps.count < ENOUGH):
             self._mark_s = now
-            self._found_healthy = 0
+            self._looks.saw_progress()
         return slow
 
     def _slow(self, name: str, gap: float, now: float, known: Gaps | None) -> str | None:
@@ -244,7 +187,7 @@ class Progress:
         self._slow_until = now + SLOW_REST_S
         return f"{name} took {gap:.0f} s; {usual_text(known)}"
 
-    def _stalls(self, now: float) -> tuple[list[_Stall], bool]:
+    def _stalls(self, now: float) -> tuple[list[Stall], bool]:
         """What stands still, the whole job first; and whether a call is in progress that may well take its time."""
         age, quiet = now - self._mark_s, now - self._work_s
         calls, patient = self._role_stalls(now)
@@ -256,14 +199,14 @@ class Progress:
         known = max((g.look_s(self.limits) for n in names if (g := self.learned.of_call(n, self.limits))), default=0.0)
         job_look = self.limits.look_s + self._interval_s if self.learned.job.count < ENOUGH else self.learned.job.look_s(self.limits)
         stalls = [
-            _Stall(
+            Stall(
                 name="quiet",
                 age_s=quiet,
                 look_s=max(known, self.learned.quiet.look_s(self.limits)),
                 usual_s=self.learned.quiet.longest_s,
                 reason=f"nobody has worked for {quiet:.0f} s, the last progress was {age:.0f} s ago",
             ),
-            _Stall(
+            Stall(
                 name="job",
                 age_s=age,
                 look_s=max(seen, job_look),
@@ -275,7 +218,7 @@ class Progress:
         step = self._step_stall(now, in_call)
         return [*stalls, *calls, *([step] if step is not None else [])], patient
 
-    def _role_stalls(self, now: float) -> tuple[list[_Stall], bool]:
+    def _role_stalls(self, now: float) -> tuple[list[Stall], bool]:
         found, patient = [], False
         for role, call in self._calls:
             if not self.learned.knows(role):
@@ -287,16 +230,14 @@ class Progress:
             text = f"{name} without progress for {age:.0f} s{', but it moves bytes' if carries else ''}; {usual_text(gaps)}"
             if age >= limit - AHEAD_S:
                 usual_s = gaps.longest_s if gaps is not None else 0.0
-                found.append(
-                    _Stall(name=name, age_s=age, look_s=limit, reason=text, role=role, overdue=age >= limit and not carries, usual_s=usual_s)
-                )
+                found.append(Stall(name=name, age_s=age, look_s=limit, reason=text, role=role, overdue=age >= limit and not carries, usual_s=usual_s))
             if age >= limit:
                 patient |= carries
             elif age >= self.limits.floor_s or gaps is None or gaps.count < ENOUGH:
                 patient = True
         return found, patient
 
-    def _step_stall(self, now: float, in_call: bool) -> _Stall | None:
+    def _step_stall(self, now: float, in_call: bool) -> Stall | None:
         """No new step for long, not counting the time in which a call was in progress that may take its time."""
         if self._step_s is None or self.learned.steps.count < ENOUGH:
             return None
@@ -306,7 +247,7 @@ class Progress:
         text = f"no new step for {now - self._step_s:.0f} s; {usual_text(self.learned.steps)}"
         if age < limit - AHEAD_S:
             return None
-        return _Stall(name="steps", age_s=age, look_s=limit, reason=text, overdue=age >= limit, usual_s=self.learned.steps.longest_s)
+        return Stall(name="steps", age_s=age, look_s=limit, reason=text, overdue=age >= limit, usual_s=self.learned.steps.longest_s)
 
     def _carries(self, role: str, now: float) -> bool:
         return now - self._carried.get(role, -math.inf) <= CARRIES_S
