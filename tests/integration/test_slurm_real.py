@@ -91,6 +91,13 @@ def wait_for_output(slurm: SlurmCluster, job: str, pattern: str, seconds: float 
         time.sleep(0.2)
 
 
+def wait_for_text(file: Path, words: str, seconds: float = PATIENCE_S) -> None:
+    deadline = time.monotonic() + seconds
+    while words not in (file.read_text(errors="replace") if file.exists() else ""):
+        assert time.monotonic() < deadline, f"{words!r} never stood in {file}"
+        time.sleep(0.2)
+
+
 def assert_nothing_left(slurm: SlurmCluster, job: str, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
     while any(left := [slurm.processes(name) for name in slurm.names]):
@@ -178,9 +185,10 @@ def test_verl_is_what_runs_when_nothing_is_said_and_its_exit_code_is_the_jobs(sl
 
 
 def test_after_scancel_nothing_is_left_and_logs_are_saved(slurm: SlurmCluster) -> None:
-    job = submit(slurm, sys.executable, DRIVER, "stay", user=USER, doctor="off")
+    job = submit(slurm, sys.executable, DRIVER, "stay", user=USER, doctor="off", watch=True)
     wait_for_output(slurm, job, r"stays \d+")
     assert_its_owner_can_ask_the_doctor(slurm, job)
+    wait_for_text(logs(slurm, job) / "watch.log", "watching job")
     began = time.monotonic()
     slurm.run(["scancel", job])
     fields = slurm.wait(job, timeout_s=KILL_WAIT_S + 60)
