@@ -102,6 +102,20 @@ def test_other_namespaces(start, tmp_path):
     assert len({t.tid for t in tasks}) == 2
 
 
+def test_a_python_that_lies_where_we_cannot_see_it(start, tmp_path):
+    """In a container the interpreter's path is another file outside, or none."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "--mount", "true"], check=False).returncode:
+        pytest.skip("no right to make a mount namespace")
+    path, hidden = tmp_path / "truth", tmp_path / "only there"
+    hidden.mkdir()
+    script = 'mount --bind "$1" "$2" && exec "$2/bin/python3" "$3" "$4"'
+    child = start("unshare", "--mount", "sh", "-c", script, "sh", sys.base_prefix, hidden, PROGRAM, path, ready=path)
+    assert os.readlink(f"/proc/{child.pid}/exe").startswith(str(hidden)) and not (hidden / "bin").exists()
+    tasks, gap = read_async_tasks(child.pid)
+    assert gap is None
+    check(json.loads(path.read_text()), tasks)
+
+
 def test_two_reads_tell_what_stands_still(start, tmp_path):
     path = tmp_path / "ready"
     text = """
