@@ -1,6 +1,8 @@
 
 # ---- the driver; its exit code is the job's -----------------------------------------------------------------------
-is_alone() { grep -qsm 1 "Started a local Ray instance" "$LOG_DIR/driver.log"; }
+is_alone() { # only the beginning is read: the output of a long run is large
+  grep -qm 1 "Started a local Ray instance" <(head -c 2000000 "$LOG_DIR/driver.log" 2>/dev/null)
+}
 say "runs: ${CMD[*]}"
 node_step "$HEAD" --quiet bash -c "$FUNCTIONS; run_driver" > >(tee "$LOG_DIR/driver.log") 2>&1 &
 DRIVER=$!

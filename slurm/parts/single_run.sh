@@ -1,5 +1,6 @@
 
 # ---- one node: the program starts Ray itself ----------------------------------------------------------------------
+((${#TEMP_DIR} <= 40)) || die 2 "TEMP_DIR=$TEMP_DIR has ${#TEMP_DIR} bytes: with /ray behind it Ray's sockets allow 40"
 run_single() {
   prepare_step
   trap 'leave 143' TERM INT

@@ -101,14 +101,14 @@ run_worker() { # address of the head, seconds to join
     may_try_again "$code" $((SECONDS - began)) || leave "$code"
   done
 }
-# Counts alive nodes without becoming a Ray job: ray.init would create one and start workers.
+# Counts alive nodes until the cluster is complete, without becoming a Ray job: ray.init would create one and start workers.
 COUNT='
-import sys, time
+import os, sys, time
 from ray._private.state import GlobalState
 from ray._raylet import GcsClientOptions
 state = GlobalState()
 state._initialize_global_state(GcsClientOptions.create(sys.argv[1], None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=False))
-while True:
+while not os.path.exists(sys.argv[2]):
     alive = sorted({n["NodeManagerHostname"].split(".")[0] for n in state.node_table() if n["Alive"]})
     print(*alive, flush=True)
     time.sleep(1)
@@ -116,7 +116,8 @@ while True:
 count_alive() {
   local tries=5
   while ((tries-- > 0)); do
-    "${IN[@]}" python3 -c "$COUNT" "$1" >>"$LOG_DIR/alive" 2>>"$LOG_DIR/alive.err" || sleep 1
+    "${IN[@]}" python3 -c "$COUNT" "$1" "$LOG_DIR/complete" >>"$LOG_DIR/alive" 2>>"$LOG_DIR/alive.err" && return
+    sleep 1
   done
   touch "$LOG_DIR/alive.failed"
 }

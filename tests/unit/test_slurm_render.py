@@ -213,3 +213,22 @@ def test_programs_in_an_image_get_their_variables_and_folders():
 def test_logs_are_kept_unless_told():
     assert "COLLECT_LOGS=1 " in render(job())
     assert "COLLECT_LOGS=0 " in render(job(collect_logs=False))
+
+
+def test_a_driver_with_a_ray_of_its_own_is_noticed_in_a_long_output(tmp_path):
+    text = render(job(command=("python", "t.py")))
+    function = text[text.index("is_alone() {") :]
+    script = f"set -uo pipefail; LOG_DIR={tmp_path}\n{function[: function.index(chr(10) + '}') + 2]}\nis_alone && echo alone || echo joined"
+    noise = "a step of a long run\n" * 300_000
+    for said, expected in (("INFO worker.py:2038 -- Started a local Ray instance.\n", "alone"), ("Connected to Ray cluster.\n", "joined")):
+        (tmp_path / "driver.log").write_text(said + noise)
+        assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.strip() == expected
+    (tmp_path / "driver.log").unlink()
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.strip() == "joined"
+
+
+def test_sizes_of_ray_may_not_be_given_twice():
+    for name in ("num_cpus", "num_gpus"):
+        part = (find_folder() / "parts" / "command_verl.sh").read_text()
+        script = f'die() {{ exit "$1"; }}; CMD=(python3 +ray_kwargs.ray_init.{name}=4); NODES=(a); GPUS=1; set --\n{part}'
+        assert subprocess.run(["bash", "-uc", script], check=False).returncode == 2
