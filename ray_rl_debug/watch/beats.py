@@ -13,6 +13,8 @@ WORKS = 0.08
 """Share of a core from which a process counts as working. An idle Ray worker uses 0.004, a polling one 0.02."""
 RESTS = 0.03
 """and below which one that worked counts as resting again."""
+SPINS = 0.8
+"""Share of a core from which a process that touches no new memory only waits."""
 WORK_SPAN_S = 1.5
 """In less time than this a process that has to wait for a core looks like one that rests."""
 GPU_WORKS = 0.05
@@ -36,9 +38,16 @@ class Seen(msgspec.Struct):
     """Of processor time since it was last decided whether the process works,"""
     span_s: float = 0.0
     """and how long ago that was."""
-    works: bool = False
+    is_busy: bool = False
+    """Uses the processor."""
+    spins: bool | None = None
+    """Does so without touching memory that is new to it; not known of one that does not have a core for itself."""
     step: int | None = None
     collectives: int | None = None
+
+    @property
+    def works(self) -> bool:
+        return self.is_busy and not self.spins
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +58,7 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     moved: tuple[tuple[str, str | None], ...] = ()
     """Roles in which a Ray call ended or began, with the call that was in progress until now."""
     rhythm: tuple[str, ...] = ()
-    """Roles in which a process began or ceased to work."""
+    """Roles in which a process began or ceased to use the processor."""
     calls: tuple[tuple[str, str], ...] = ()
     """Roles and Ray calls in progress."""
     working: int = 0
@@ -157,14 +166,7 @@ class Census:
             setattr(counts, what, getattr(counts, what) + 1)
 
     def _take(self, seen: Seen, sign: Sign, span_s: float, counts: _Counts | None) -> None:
-        worked = seen.works
-        if sign.cpu is not None:
-            seen.used_s, seen.span_s = seen.used_s + sign.cpu * span_s, seen.span_s + span_s
-        if seen.span_s >= WORK_SPAN_S:
-            cpu, seen.used_s, seen.span_s = seen.used_s / seen.span_s, 0.0, 0.0
-            spins = cpu > 0.8 and (sign.faults_per_s or 0) < 1 and not sign.logged_bytes
-            seen.works = not spins and cpu > (RESTS if worked else WORKS)
-        if counts is not None and worked != seen.works:
+        if self._decide_work(seen, sign, span_s) and counts is not None:
             counts.rhythm.add(seen.role)
         if sign.title is not None and sign.title != seen.title:
             before = seen.method
@@ -182,6 +184,18 @@ class Census:
             if counts is not None and seen.collectives is not None and sign.collectives > seen.collectives:
                 counts.counted.add(self._owner(seen).role)
             seen.collectives = sign.collectives
+
+    def _decide_work(self, seen: Seen, sign: Sign, span_s: float) -> bool:
+        """Has a process begun or ceased to work? A loop without end that has to share its core has not."""
+        if sign.cpu is not None:
+            seen.used_s, seen.span_s = seen.used_s + sign.cpu * span_s, seen.span_s + span_s
+        if seen.span_s < WORK_SPAN_S:
+            return False
+        was_busy, span = seen.is_busy, seen.spins
+        cpu, seen.used_s, seen.span_s = seen.used_s / seen.span_s, 0.0, 0.0
+        seen.is_busy = cpu > (RESTS if was_busy else WORKS)
+        seen.spins = (sign.faults_per_s or 0) < 1 and not sign.logged_bytes if cpu > SPINS else None
+        return was_busy != seen.is_busy or (None not in (span, seen.spins) and span != seen.spins)
 
     def _gpu(self, node: str, gpu: GpuSign) -> bool:
         self.gpus[node, gpu.index] = gpu

@@ -157,9 +157,9 @@ def test_spinning_is_no_work_and_flicker_is_no_rhythm() -> None:
     census = Census()
     census.beats({"n": reading(known_now=(known(1),))}, 0.0, ["01000000"])
     spins = census.beats({"n": reading(Sign(1, "R", 1.0, 0.0))}, 2.0, ["01000000"])["01000000"]
-    assert spins.working == 0
+    assert (spins.working, spins.rhythm) == (0, ("Trainer",))
     works = census.beats({"n": reading(Sign(1, "R", 0.5, 20.0))}, 4.0, ["01000000"])["01000000"]
-    assert (works.working, works.rhythm) == (1, ("Trainer",))
+    assert (works.working, works.rhythm) == (1, ())
     less = census.beats({"n": reading(Sign(1, "R", 0.05, 20.0))}, 6.0, ["01000000"])["01000000"]
     assert (less.working, less.rhythm) == (1, ())
 
@@ -173,6 +173,16 @@ def test_process_that_waits_for_a_core_now_and_then_has_no_rhythm() -> None:
         beat = census.beats({"n": NodeReading(span_s=1.0, signs=signs)}, 1.0 + number, ["01000000"])["01000000"]
         rhythm += beat.rhythm
     assert rhythm == ["Trainer"]  # it has begun to work
+
+
+def test_endless_loop_that_shares_its_core_has_no_rhythm() -> None:
+    census = Census()
+    census.beats({"n": reading(known_now=(known(1),))}, 0.0, ["01000000"])
+    rhythm = []
+    for number in range(20):
+        signs = (Sign(1, "R", 0.95 if number % 2 else 0.5, 0.0),)
+        rhythm += census.beats({"n": reading(*signs)}, 2.0 + 2 * number, ["01000000"])["01000000"].rhythm
+    assert rhythm == ["Trainer"]
 
 
 def test_gpu_that_only_waits_does_not_work() -> None:
