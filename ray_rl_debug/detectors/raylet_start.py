@@ -67,6 +67,8 @@ def _finding(one: Seen) -> Finding:
         return _of_halted(one, halted, lines)
     if why is None and silent:
         why = f"nobody answers at {silent[0]}"
+    if why is None and _looks_for_a_raylet(one):
+        why = "the GCS answers and knows no living raylet of this node"
     if why is None and is_at_gcs:
         why = "the GCS does not answer" if _has_gcs(one.node) else "no GCS answers, and none runs on this node"
     crowd = _crowd(one.node, len(workers), lines)
@@ -85,7 +87,7 @@ def _finding(one: Seen) -> Finding:
             *(Evidence(kind="socket", where=one.where(), text=f"waits for an answer of {address} (SYN_SENT)") for address in silent[:2]),
             *(Evidence(kind="log", where=f"{line.file}:{line.line_number}", text=line.text) for line in lines[:4]),
         ],
-        remedy=[*_remedies(lines, silent, is_at_gcs), _DOCTOR],
+        remedy=[*_remedies(lines, silent, is_at_gcs, _looks_for_a_raylet(one)), _DOCTOR],
         phase="init",
     )
 
@@ -134,6 +136,12 @@ def _unanswered(one: Seen) -> list[str]:
     return [s.remote for s in one.process.sockets or () if s.state == "SYN_SENT" and s.remote]
 
 
+def _looks_for_a_raylet(one: Seen) -> bool:
+    """Has it found the GCS, which it asks for the raylet of this node?"""
+    frames = one.telling.frames if one.telling is not None else ()
+    return any(f.function.endswith("get_node_to_connect_for_driver") for f in frames)
+
+
 def _has_gcs(node: Node) -> bool:
     return any(p.kind == "gcs" and p.state != "Z" for p in node.processes)
 
@@ -148,11 +156,13 @@ def _crowd(node: Node, starting: int, lines: list[LogLine]) -> str | None:
     return f"{count} on {cores} core{'s' if cores != 1 else ''}" if cores else count
 
 
-def _remedies(lines: Iterable[LogLine], silent: list[str], is_at_gcs: bool) -> list[str]:
+def _remedies(lines: Iterable[LogLine], silent: list[str], is_at_gcs: bool, looks_for_a_raylet: bool) -> list[str]:
     found = (signatures.find(i) for i in dict.fromkeys(line.signature for line in lines))
     told = [" ".join(s.remedy.split()) for s in found if s is not None][:2]
     if silent:
         return [*told, f"is {silent[0]} the head's address, of an interface that this node reaches? ip route get {silent[0].rpartition(':')[0]}"]
+    if looks_for_a_raylet:
+        return told or ["read the last lines of raylet.out and raylet.err in the session's logs, and dmesg; then ray start on this node again"]
     if is_at_gcs:
         return told or ["read gcs_server.err in the session's logs; is its port taken? ss -ltnp"]
     return [*told, _CPUS]

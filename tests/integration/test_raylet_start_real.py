@@ -142,14 +142,17 @@ knock token InvalidAuthToken RAY_AUTH_TOKEN_PATH={folder}/other
 gcs=$(pgrep -x gcs_server)
 kill -STOP $gcs
 knock stopped "Connecting to existing Ray cluster" A=1
+kill -CONT $gcs
+kill -KILL $(pgrep -x raylet)
+knock gone "Connecting to existing Ray cluster" A=1
 kill -KILL $gcs
 knock killed "Connecting to existing Ray cluster" A=1
 """
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process table of its own needs root")
-def test_a_refused_token_a_stopped_and_a_dead_gcs_are_told_apart():
-    """The raylet still runs; the driver is in no table and in no session, and Ray cannot be asked."""
+def test_a_refused_token_a_stopped_and_a_dead_gcs_and_a_dead_raylet_are_told_apart():
+    """The driver is in no table and in no session, and Ray cannot be asked."""
     folder = Path(tempfile.mkdtemp(prefix="rrd", dir="/tmp"))
     with socket.create_server(("", 0)) as server:
         port = server.getsockname()[1]
@@ -161,15 +164,16 @@ def test_a_refused_token_a_stopped_and_a_dead_gcs_are_told_apart():
         done = subprocess.run(apart, capture_output=True, text=True, timeout=280, check=False, env=environment())
         if "unshare" in done.stderr:
             pytest.skip(f"namespaces are not allowed here: {done.stderr.strip()}")
-        reports = {name: json.loads((folder / f"{name}.json").read_text()) for name in ("token", "stopped", "killed")}
+        reports = {name: json.loads((folder / f"{name}.json").read_text()) for name in ("token", "stopped", "gone", "killed")}
         drivers = {name: int((folder / f"{name}.pid").read_text()) for name in reports}
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    token, stopped, killed = (first_of(reports[name]) for name in ("token", "stopped", "killed"))
+    token, stopped, gone, killed = (first_of(reports[name]) for name in ("token", "stopped", "gone", "killed"))
     assert "the token is refused" in token["summary"]
     assert token["who"][0]["pid"] == drivers["token"]
     assert any(e["kind"] == "log" and "InvalidAuthToken" in e["text"] for e in token["evidence"])
     assert "is stopped (state T)" in stopped["summary"]
     assert (stopped["who"][0]["label"], stopped["certainty"]) == ("GCS", "proven")
+    assert "the GCS answers and knows no living raylet of this node" in gone["summary"]
     assert "no GCS answers, and none runs on this node" in killed["summary"]
     assert killed["who"][0]["pid"] == drivers["killed"]

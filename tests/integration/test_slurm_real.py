@@ -140,6 +140,26 @@ exec env -i "${kept[@]}" "$@"
 """
 
 
+SRUN_WITH_PYXIS = r"""#!/bin/bash
+# Stands for srun with Pyxis: the options of images are noted and taken off.
+kept=()
+for word in "$@"; do
+  case $word in --container-* | --no-container-*) echo "$word" >>"${0%/*}/noted" ;; *) kept+=("$word") ;; esac
+done
+exec /usr/bin/srun "${kept[@]}"
+"""
+
+
+def stand_in(slurm: SlurmCluster, program: str, text: str) -> Path:
+    """A folder with a program for PATH."""
+    folder = slurm.shared / f"{program}_bin"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / program).write_text(text)
+    (folder / program).chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("framework", "sizes"),
     [
@@ -148,15 +168,14 @@ exec env -i "${kept[@]}" "$@"
     ],
 )
 def test_a_trainer_trains_on_both_nodes_with_the_sizes_it_gets(slurm: SlurmCluster, framework: str, sizes: tuple[str, ...]) -> None:
-    """Ranks on both nodes train one model over gloo, in the place of the framework's own program; AReaL's inside an image."""
-    more: dict[str, object] = {}
+    """Ranks on both nodes train one model over gloo, in the place of the framework's own program, with each way into an image."""
     if framework == "areal-ray":
-        folder = slurm.shared / "image_bin"
-        folder.mkdir(exist_ok=True)
-        (folder / "apptainer").write_text(IMAGE_RUNTIME)
-        (folder / "apptainer").chmod(0o755)
-        path = (f"PATH={folder}:{BIN}:$PATH",)
-        more = {"container": "apptainer", "image": "areal.sif", "container_args": ("--cleanenv",), "collect_logs": False, "env": path}
+        folder = stand_in(slurm, "apptainer", IMAGE_RUNTIME)
+        more: dict[str, object] = {"container": "apptainer", "image": "areal.sif", "container_args": ("--cleanenv",), "collect_logs": False}
+    else:
+        folder = stand_in(slurm, "srun", SRUN_WITH_PYXIS)
+        more = {"container": "pyxis", "image": "nvcr.io#verl:1"}
+    more["env"] = (f"PATH={folder}:{BIN}:$PATH",)
     program = (sys.executable, TRAINER)
     job = submit(slurm, "data.train_files=x.parquet", framework=framework, command=program, gpus_per_node="1", doctor="off", **more)
     fields = slurm.wait(job, timeout_s=PATIENCE_S)
@@ -166,6 +185,9 @@ def test_a_trainer_trains_on_both_nodes_with_the_sizes_it_gets(slurm: SlurmClust
     assert "with 2 ranks on n1 n2" in told
     assert all(word in told for word in (*sizes, "data.train_files=x.parquet"))
     assert any(logs(slurm, job).glob("ray-n*")) == (framework == "verl")
+    if framework == "verl":
+        noted = (folder / "noted").read_text().splitlines()
+        assert noted.count("--container-image=nvcr.io#verl:1") == noted.count(f"--container-name=rr{job}") == 3, "two nodes and the driver"
     assert_nothing_left(slurm, job)
 
 

@@ -87,6 +87,13 @@ def test_an_address_that_nobody_answers():
     assert any("ip route get 172.17.0.1" in r for r in found.remedy)
 
 
+def test_a_raylet_that_is_gone_while_the_gcs_answers():
+    stack = "get_node_to_connect_for_driver@ray/_private/services.py:550 Node.__init__@ray/_private/node.py:234 " + SEARCH.split(" ", 2)[2]
+    found = only(taken(stack, more=(Process(pid=9, title="gcs_server", kind="gcs"),)))
+    assert "the GCS answers and knows no living raylet of this node" in found.summary
+    assert "raylet.err" in found.remedy[0]
+
+
 def test_a_gcs_that_is_not_there():
     assert "no GCS answers, and none runs on this node" in only(taken(SEARCH)).summary
     assert "the GCS does not answer" in only(taken(SEARCH, more=(Process(pid=9, title="gcs_server", kind="gcs"),))).summary
