@@ -53,7 +53,14 @@ Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage, 130 interrupt
     metavar="DIR",
     help="History, snapshots and reports; a shared folder outlives the node.",
 )
-@click.option("--interval", "interval_s", type=click.FloatRange(0.5, 60), default=2.0, show_default=True, help="Seconds between two readings.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.5, 60),
+    default=2.0,
+    show_default=True,
+    help="Seconds between two readings; half as much while something stands still, half more while a known run goes on.",
+)
 @click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="Seconds: no stall is called a hang earlier.")
 @click.option("--stall-ceiling", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds: no stall is tolerated longer.")
 @click.option("--stall-first", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds for a call that never ended before.")
