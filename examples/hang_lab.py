@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 import psutil
 from kit import SCENARIOS, Scenario, Stage
 
-FAMILIES = ("collectives", "io_and_locks", "not_hangs", "ray_level", "rollout")
+FAMILIES = ("async_works", "collectives", "io_and_locks", "not_hangs", "ray_level", "rollout")
 READY_DEADLINE_S = 120.0
 
 

@@ -75,7 +75,11 @@ COLLECTIVES = frozenset(
     " all_reduce_coalesced wait_tensor".split()
 )
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
+WORK_WAIT = "work.wait"
+"""Operation of a place that waits for a torch operation begun earlier, which one is not known."""
 GROUP_WAIT = "placement_group.wait"
+_TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
+"""Where a member of a process group that sleeps below a frame of torch waits for the others (DDP: in the backward pass)."""
 _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
 _RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
@@ -148,7 +152,13 @@ _STDLIB_FILES = frozenset(
 
 
 def place_of(
-    frames: Sequence[Frame], sample: ThreadSample | None = None, thread: Thread | None = None, *, runs_loop: bool = False, in_task: bool = False
+    frames: Sequence[Frame],
+    sample: ThreadSample | None = None,
+    thread: Thread | None = None,
+    *,
+    runs_loop: bool = False,
+    in_task: bool = False,
+    in_group: bool = False,
 ) -> Place:
     """The place of one stack (innermost first); the kernel's view of the thread settles what C calls hide.
 
@@ -158,6 +168,7 @@ def place_of(
         thread: The thread as the kernel sees it.
         runs_loop: The thread is known to run an event loop (uvloop leaves no frame of its own).
         in_task: That loop is known to execute a task at this moment.
+        in_group: The process is a member of a torch process group.
     """
     names = [short_name(f.function) for f in frames]
     program_text = len(frames) == 1 and frames[0].file == "<string>"  # python -c; elsewhere it starts a library's helper process
@@ -182,6 +193,8 @@ def place_of(
             kind = _CALL_KIND.get(call or "", Kind.CODE)
             if sample is not None and sample.active and kind is Kind.LOCK:
                 kind = Kind.CODE
+            elif kind is Kind.LOCK:
+                kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
             timed = kind is Kind.SLEEP
     return Place(
         kind=kind,
@@ -202,6 +215,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
         if found:
             return kind, names[found[-1]]
     for i in reversed(torch_dist):
+        if names[i] == "_wait_batch_p2p":
+            return Kind.P2P, "batch_isend_irecv"
         if names[i] in P2P:
             return Kind.P2P, names[i]
         if names[i] in COLLECTIVES or names[i] in _TORCH_WAIT:
@@ -226,6 +241,23 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             if n == "main_loop":
                 return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
     return _stdlib_place(frames, names, inner, thread)
+
+
+def _frameless_wait(frames: Sequence[Frame], names: Sequence[str], own: int, in_group: bool) -> tuple[Kind, str] | None:
+    """A thread that sleeps in C: for other ranks, where the source line or torch's own frame says so; None where it may be a lock."""
+    if own > 0:
+        is_torch = in_group and frames[0].file.startswith(_TORCH_SLEEPS)
+        return (Kind.COLLECTIVE, names[0].removeprefix("_engine_").removeprefix("run_")) if is_torch else None
+    calls = frames[0].calls or ()
+    if "wait" not in calls:
+        return None
+    p2p = [n for n in calls if n in P2P]
+    together = [n for n in calls if n in COLLECTIVES]
+    if p2p and not together:
+        return Kind.P2P, next((n for n in p2p if "recv" in n), p2p[0])
+    if together or in_group:
+        return Kind.COLLECTIVE, together[0] if len(together) == 1 and not p2p else WORK_WAIT
+    return None
 
 
 def _stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind, Place, place_of, short_name
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, kernel_call, place_of, short_name
 from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
@@ -18,6 +18,9 @@ LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
 
 ENGINE_THREAD = "EngineWorker"
 """AReaL's local servers run engine calls in a thread of this name."""
+
+_GROUP_THREADS = ("pt_gloo", "pt_nccl")
+"""Names of the threads that torch keeps in members of a process group (2.4 and later name them)."""
 
 _EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
@@ -51,6 +54,7 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
     kernel = {t.tid: t for t in process.threads}
     loops = {t.tid for t in process.async_tasks or () if t.tid is not None}
     in_task = {t.tid for t in process.async_tasks or () if t.awaited is not None and t.awaited.kind == "running"}
+    in_group = any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
     seen = []
     for thread in sample.threads:
         frames = stack_frames(node, thread.stack)
@@ -58,7 +62,7 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
             continue
         of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
         runs_loop = thread.tid in loops or (thread.name or "").startswith(LOOP_THREADS)
-        place = place_of(frames, thread, of_kernel, runs_loop=runs_loop, in_task=thread.tid in in_task)
+        place = place_of(frames, thread, of_kernel, runs_loop=runs_loop, in_task=thread.tid in in_task, in_group=in_group)
         seen.append(
             SeenThread(
                 name=thread.name,
@@ -70,7 +74,20 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
                 score=_score(process, thread, frames, place, of_kernel),
             )
         )
-    return tuple(sorted(seen, key=lambda t: (-t.score, t.tid or 0)))
+    seen.sort(key=lambda t: (-t.score, t.tid or 0))
+    return tuple(sorted(seen, key=lambda t: t is not _polled(seen)))
+
+
+def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:
+    """The thread that tells: the first, unless it only sleeps between two looks at what another one does for it."""
+    if not seen or seen[0].place.kind is not Kind.SLEEP:
+        return seen[0] if seen else None
+    works = (t for t in seen[1:] if t.score > 0 and t.place.path)
+    return next((t for t in works if t.place.kind in WAITS_FOR_RANKS or kernel_call(t.kernel) in _BLOCKS), seen[0])
+
+
+_BLOCKS = frozenset({"open", "fsync", "flock"})
+"""System calls that no helper thread rests in, unlike reads and accepts."""
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

@@ -115,14 +115,21 @@ def _across(sites: Sequence[Sequence[Seen]]) -> Iterator[tuple[Seen, Seen]]:
 def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence[Seen]) -> Iterator[Edge]:
     place = one.place
     op = place.op if place else "recv"
-    if place is not None and place.peer is not None:
-        peer = next((m for m in world.members if world.ranks.get(m.key) == place.peer), None)
-        if peer is not None:
-            sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
-            yield Edge(source=one.key, target=peer.key, why=op, evidence=f"{op} names rank {place.peer}: {peer.at()}", certainty=sure)
+    named = place.peer if place is not None else None
+    peer = next((m for m in world.members if named is not None and world.ranks.get(m.key) == named), None)
+    if peer is not None:
+        sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
+        yield Edge(source=one.key, target=peer.key, why=op, evidence=f"{op} names rank {named}: {peer.at()}", certainty=sure)
         return
-    for other in absent or [p for p in in_p2p if p is not one]:
-        yield Edge(source=one.key, target=other.key, why=op, evidence=f"its peer is not known; {other.at()}", certainty=Certainty.POSSIBLE)
+    if named in world.missing:
+        return
+    said = f"it names rank {named}, and whose rank that is is not known" if named is not None else "its peer is not known"
+    candidates = absent or [p for p in in_p2p if p is not one]
+    # one that has returned may have done its part: whose message is missing, nobody can tell
+    only = len(candidates) == 1 and not candidates[0].is_idle
+    sure = Certainty.LIKELY if only or len(in_p2p) == len(world.members) else Certainty.POSSIBLE
+    for other in candidates:
+        yield Edge(source=one.key, target=other.key, why=op, evidence=f"{said}; {other.at()}", certainty=sure)
 
 
 def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:

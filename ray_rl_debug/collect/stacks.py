@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack
+from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack, source_lines
 from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
 from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
@@ -71,8 +72,18 @@ class StackTable:
         stack = tuple([self._frames.setdefault(place, len(self._frames)) for place in places])
         return self._stacks.setdefault(stack, len(self._stacks))
 
-    def frames(self) -> tuple[Frame, ...]:
-        return tuple(Frame(function=function, file=short_file(file)[0], line=line or None) for function, file, line in self._frames)
+    def frames(self, calls: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> tuple[Frame, ...]:
+        """All frames, with what the lines of some of them call."""
+        return tuple(
+            Frame(function=function, file=short_file(file)[0], line=line or None, calls=calls.get(number))
+            for number, (function, file, line) in enumerate(self._frames)
+        )
+
+    def innermost(self) -> dict[int, tuple[str, int]]:
+        """File and line of the frames where stacks end, the standard library's left out."""
+        places = list(self._frames)
+        ends = {stack[0] for stack in self._stacks if stack}
+        return {number: places[number][1:] for number in sorted(ends) if not short_file(places[number][1])[1]}
 
     def stacks(self) -> tuple[tuple[int, ...], ...]:
         return tuple(self._stacks)
@@ -126,13 +137,19 @@ class StackSampler:
             if pyspy.release(pid, self._proc, patience_s=0):
                 self._continued.add(pid)
         return Stacks(
-            frames=self._table.frames(),
+            frames=self._table.frames(self._calls()),
             stacks=self._table.stacks(),
             samples={pid: tuple(samples) for pid, samples in self._samples.items()},
             object_refs={pid: waits for pid, waits in self._refs.items() if waits},
             python=dict(self._python),
             gaps=tuple(self._gaps()),
         )
+
+    def _calls(self) -> dict[int, tuple[str, ...]]:
+        stacks = self._table.stacks()
+        runs = {stacks[t.stack][0]: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if stacks[t.stack]}
+        ends = self._table.innermost()
+        return source_lines.read_calls({number: (runs[number], *ends[number]) for number in ends if number in runs}, proc=self._proc)
 
     def _is_wanted(self, target: Target) -> bool:
         return target.state not in ("Z", "X") and target.pid not in self._not_python

@@ -48,7 +48,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and one.motion is not Motion.MOVING:
-            yield Found(finding=_skipped(one, waiters), explains=frozenset(root.nodes))
+            yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
 
 
 _DIFFER = {"type": "in the kind of collective", "size": "in the number of elements", "dtype": "in the data type"}
@@ -108,12 +108,13 @@ def _progress(members: list[Seen]) -> tuple[int, ...]:
     return tuple(line or 0 for _, _, line in reversed(place.path)) if place else ()
 
 
-def _skipped(one: Seen, waiters: list[Seen]) -> Finding:
+def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
+    edges = [e for e in scene.graph.into([one.key]) if e.source in {w.key for w in waiters}]
     return make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.LIKELY,
+        Certainty.POSSIBLE if all(e.certainty is Certainty.POSSIBLE for e in edges) else Certainty.LIKELY,
         f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it left out a collective or was never called",
         who=[one.who()],
         evidence=[stack_evidence(one), *waiter_evidence(waiters)],

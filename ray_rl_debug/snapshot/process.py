@@ -13,6 +13,8 @@ class Frame(Fact, frozen=True, kw_only=True):
     file: str
     """Path below site-packages where there is one, else the full path."""
     line: int | None = None
+    calls: tuple[str, ...] | None = None
+    """Names that this line calls or whose result it waits on, as its source tells; of innermost frames of own code. None: not read."""
 
 
 class Local(Fact, frozen=True, kw_only=True):

@@ -28,6 +28,10 @@ TABLE = tuple(
     mismatch_skipped_all_reduce        hang    trainer_2                                                   collective-mismatch
     mismatch_early_return              hang    trainer_3                                                   collective-mismatch
     pipeline_receive_ring              hang    trainer_0|trainer_1|trainer_2                               p2p-mismatch
+    mismatch_of_overlapped_works       hang    trainer_2                                                   collective-mismatch
+    pipeline_irecv_from_wrong_rank     hang    trainer_0|trainer_1|trainer_2|trainer_3                     p2p-mismatch
+    backward_waits_for_a_reader        hang    trainer_1                                                   blocked-io
+    trains_in_a_thread_and_polls       hang    trainer_1                                                   blocked-io
     init_one_rank_waits_outside        hang|unknown    trainer_2                                                   init-deadlock
     init_rank_never_started            hang    label:3                                                     init-deadlock
     rank_killed_while_loading          hang    trainer_1|label:policy_trainer_1|label:/1                   rank-died
@@ -67,7 +71,7 @@ TABLE = tuple(
 
 EVERY_RUN = frozenset(
     """
-    straggler_endless_normaliser mismatch_skipped_all_reduce pipeline_receive_ring rank_killed_while_loading prompts_on_hung_mount
+    straggler_endless_normaliser mismatch_of_overlapped_works pipeline_receive_ring rank_killed_while_loading prompts_on_hung_mount
     locks_in_opposite_order ray_get_ring_of_three placement_group_wants_three_nodes producer_dead_trainer_polls semaphore_slots_lost
     tool_server_never_answers staleness_capacity_used_up trains_briskly idle_notebook
     """.split()
