@@ -27,8 +27,8 @@ SLOW_REST_S = 60.0
 """One slow-down shows in several roles."""
 CALM, CLOSE = 1.5, 0.5
 """Intervals between two readings while a run that is known goes on, and while something stands still."""
-CARRIES_S = 4.0
-"""For so long a role counts as moving bytes after it was seen to."""
+CARRIES_S = 8.0
+"""For so long a role counts as moving bytes after it was seen to: a closer look, during which nothing is read, is shorter."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ class Progress:
         self._looks.keep(stalls)
         due = [s for s in stalls if self._looks.is_due(s, now)]
         overdue = [s for s in stalls if s.overdue]
-        soon = not self.is_hung and any(self._looks.is_due_soon(s, now) for s in stalls)
+        soon = not self.is_hung and any(s.overdue or self._looks.is_due_soon(s, now) for s in stalls)
         shown = max(overdue or due or stalls[:1], key=lambda s: (s.overdue, s.role is not None, s.age_s))
         declared = bool(overdue) and (not patient or shown.age_s >= self.limits.ceiling_s)
         self.wait_s = self._interval_s * (CLOSE if soon else CALM if self.learned.job.count >= ENOUGH else 1.0)

@@ -150,6 +150,20 @@ def test_call_that_only_moves_bytes_or_completes_collectives_has_not_stopped(sig
     assert declared == [] if sign != "none" else declared[0] == 26
 
 
+def test_bytes_are_read_as_long_as_a_stall_may_be_declared() -> None:
+    progress = known_to_last(10.0)
+    at, looked = 0.0, False
+    for _ in range(200):
+        decision = feed(progress, at, carries=("Trainer",) if progress.wait_s <= 1.0 else ())  # as the watch does: only when read closely
+        assert not decision.declared
+        if decision.look and not looked:
+            looked = True
+            at += 3.0
+            progress.looked(at, rest_s=SUSPECT_S)
+            assert not progress.decide(at, is_same_call=True).declared
+        at += progress.wait_s
+
+
 def test_bytes_do_not_excuse_for_ever() -> None:
     progress = known_to_last(10.0, ceiling_s=300.0)
     declared = [at for at in range(0, 600, 2) if feed(progress, float(at), carries=("Trainer",)).declared]
