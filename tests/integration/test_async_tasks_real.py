@@ -48,6 +48,7 @@ def check(truth, tasks):
         assert chain == [[function, short_file(file)[0], line] for function, file, line in expected["chain"]], task.name
         assert task.loop == expected["loop"], task.name
         assert task.stable is not False, task.name
+        assert task.address not in task.awaited.tasks, task.name
         for field, value in (expected["awaited"] or {}).items():
             found = getattr(task.awaited, field)
             if field == "pid":

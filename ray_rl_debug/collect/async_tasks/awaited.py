@@ -229,8 +229,11 @@ class Ends:
         return tuple(a for a in addresses if self._kinds.is_task(self._objects.type_of(a)))
 
     def _chained(self, future: int) -> Awaited | None:
-        """The future of a thread, an executor or Ray, or the task, whose end is passed on to this one: both stand in its first callback."""
-        for inner in self._closure(self._memory.word(future + self._layout.future_callback0)):
+        """The future of a thread, an executor or Ray, or the task, whose end is passed on to this one: both stand in its first callback.
+
+        A closure has its variables by name: in shield's of 3.14 ``inner`` comes behind ``cur_task``, which is the one that waits.
+        """
+        for inner in reversed(self._closure(self._memory.word(future + self._layout.future_callback0))):
             kind = self._objects.type_of(inner)
             if kind is None or inner == future:
                 continue
