@@ -290,7 +290,7 @@ def attach(slurm: SlurmCluster, job: str) -> tuple[subprocess.CompletedProcess[s
 
 
 def test_one_core_of_a_node_that_claims_many(slurm: SlurmCluster) -> None:
-    """Plain ray.init hangs; the doctor predicts it, attach says why, the template starts."""
+    """Plain ray.init hangs; the doctor predicts it and sees it, attach says why, the template starts."""
     env = many_cpus(slurm)
     exports = "\n".join(f"export {pair}" for pair in (*env, "RAY_worker_register_timeout_seconds=2", f"PATH={BIN}:$PATH"))
     script = slurm.shared / "plain.sbatch"
@@ -314,6 +314,10 @@ wait
         assert "Ray would take 24 CPUs (Ray's own guess), Slurm allows 1" in predicted
         assert "24 workers would start at once on 1 core and ray.init() would hang" in re.sub(r"\s+", " ", predicted)
         assert "doctor ended with 1" in predicted
+        asked = slurm.run([sys.executable, "-m", "ray_rl_debug", "doctor", "--jobid", job, "--json"])
+        told = {r["check"]: r["measured"] for r in json.loads(asked.stdout)["results"] if r["status"] == "fail"}
+        assert "offers 24 CPUs and may use 1" in told["cpu.allowed"], asked.stdout + asked.stderr
+        assert "not registered within the timeout" in told["log.scan"]
         _, report = attach(slurm, job)
         first = report["findings"][0]  # type: ignore[index]
         assert (first["id"], first["cause"]) == ("RRD406", "raylet-start")
