@@ -62,7 +62,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[tuple[str, str, int | None], ...]
     """Function, file and line of every frame of own code, innermost first."""
     peer: int | None = None
-    """The rank a recv or send waits for, from torch's own locals."""
+    """The rank that a recv, send or rooted collective names, from torch's own locals."""
     timed: bool = False
     """A system call with a clock: it comes back by itself."""
     on_loop: bool = False
@@ -77,6 +77,10 @@ COLLECTIVES = frozenset(
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
+_STORE = frozenset({"wait", "get"})
+"""Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
+ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatter_object_list gather_object".split())
+"""Collectives in which the ranks name one rank as source or destination."""
 GROUP_WAIT = "placement_group.wait"
 _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
 """Where a member of a process group that sleeps below a frame of torch waits for the others (DDP: in the backward pass)."""
@@ -195,13 +199,15 @@ def place_of(
                 kind = Kind.CODE
             elif kind is Kind.LOCK:
                 kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
+            elif in_group and call == "poll" and own == 0 and _STORE & set(frames[0].calls or ()):
+                kind, op = Kind.RENDEZVOUS, "a wait for a key of torch's store"
             timed = kind is Kind.SLEEP
     return Place(
         kind=kind,
         op=op,
         own=own,
         path=path,
-        peer=_peer(sample, names) if kind is Kind.P2P else None,
+        peer=_peer(sample, names) if kind is Kind.P2P or op in ROOTED else None,
         timed=timed,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )

@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_system import system_edges
-from ray_rl_debug.analyze.waits_unseen import unseen_edges
+from ray_rl_debug.analyze.waits_unseen import sibling_edges, unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
 
 
@@ -37,6 +37,7 @@ def find_waits(view: View) -> Waits:
         *awaited_child_edges(view),
         *unseen_edges(view),
     ]
+    edges += sibling_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
     return Waits(graph=solve(edges), worlds=worlds, joined=joined)

@@ -148,7 +148,9 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
     if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":
         named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
         children = named or children
-    working = [c for c in children if not _waits_for_work(c)]
+    working = [c for c in children if not waits_for_work(c)]
+    if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
+        return  # no child has the work that is waited for: a worker died with it
     why = {Kind.CHILD: "waitpid", Kind.DATALOADER: "DataLoader"}.get(thread.place.kind if thread else Kind.CHILD, "queue of a child")
     for child in working or children:
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
@@ -156,7 +158,8 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
 
 
-def _waits_for_work(child: Seen) -> bool:
+def waits_for_work(child: Seen) -> bool:
+    """Is a child at its queue, with nothing to do?"""
     place = child.place
     if place is None:
         return False

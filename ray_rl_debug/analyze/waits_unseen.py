@@ -1,4 +1,4 @@
-"""Edges between actors whose stacks may not be read: from their titles, states, CPU times and Ray's actor table alone.
+"""Edges between actors whose stacks may not be read, or tell no wait: from titles, states, CPU times and Ray's actor table alone.
 
 Actors of one class that run the same method are taken for ranks of one group. When few of them run or sit in the kernel while the others
 sleep, the others wait for those; when all sleep and one of their class died, they wait for the dead one. Where cards are at work CPU time
@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.analyze.worlds import dead_twins
 from ray_rl_debug.report import Certainty
@@ -34,11 +36,34 @@ def unseen_edges(view: View) -> Iterator[Edge]:
             yield from _to_the_dead(view, asleep)
 
 
-def _groups(view: View) -> Iterator[list[Seen]]:
+def sibling_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
+    """Edges among actors of one class and method with stacks: most stand still at one line that tells no wait, a few elsewhere.
+
+    What the line waits for is not known; that its fellows at the same line are no culprits is.
+    """
+    told = {e.source for e in edges}
+    for group in _groups(view, with_stacks=True):
+        places: dict[tuple[tuple[str, str, int | None], ...], list[Seen]] = defaultdict(list)
+        for one in group:
+            if one.key not in told and one.kind is Kind.CODE and one.motion is Motion.FROZEN and one.place is not None:
+                places[one.place.path].append(one)
+        alike = max(places.values(), key=len, default=[])
+        others = [one for one in group if one not in alike and not one.is_idle and one.motion is not Motion.MOVING]
+        if len(alike) > 1 and len(alike) > len(others):
+            for waiter in alike:
+                yield from (_sibling_edge(waiter, one, len(alike)) for one in others)
+
+
+def _sibling_edge(waiter: Seen, one: Seen, count: int) -> Edge:
+    evidence = f"{count} that run {one.identity.method} stand at the same line, {one.identity.label} {one.at()}"
+    return Edge(source=waiter.key, target=one.key, why="same call", evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _groups(view: View, *, with_stacks: bool = False) -> Iterator[list[Seen]]:
     found: dict[tuple[str | None, str, str], list[Seen]] = defaultdict(list)
     for one in view:
         i = one.identity
-        if one.process.kind == "ray-worker" and not one.threads and not one.is_stopped and i.class_name and i.method:
+        if one.process.kind == "ray-worker" and bool(one.threads) is with_stacks and not one.is_stopped and i.class_name and i.method:
             found[(i.job_id, i.class_name, i.method)].append(one)
     yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 1)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.places import P2P, Kind
+from ray_rl_debug.analyze.places import P2P, ROOTED, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_flight import name_group
@@ -39,7 +39,11 @@ _REMEDY_TOGETHER = "make the decision together (all_reduce the flag), or run the
 def detect(scene: Scene) -> Iterator[Found]:
     """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
     yield from _by_dumps(scene)
+    rooted = list(_by_named_rank(scene))
+    yield from rooted
     for root, members, edges in scene.cycles():
+        if any(f.explains & set(root.nodes) for f in rooted):
+            continue
         ranks = [m for m in members if is_waiting(m) and m.kind is not Kind.P2P]
         sites = split_by_site(ranks)
         if len(sites) < 2 or any(e.why in P2P for e in edges):
@@ -49,6 +53,34 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and one.motion is not Motion.MOVING:
             yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
+
+
+def _by_named_rank(scene: Scene) -> Iterator[Found]:
+    """Ranks in one broadcast, reduce, gather or scatter that do not name the same rank; the fewer are named, in a tie all."""
+    for world in scene.worlds:
+        sites: dict[str, dict[int, list[Seen]]] = {}
+        for one in world.members:
+            if one.place is not None and one.place.op in ROOTED and one.place.peer is not None and is_waiting(one) and one.motion is Motion.FROZEN:
+                sites.setdefault(one.place.op, {}).setdefault(one.place.peer, []).append(one)
+        for op, named in sites.items():
+            if len(named) < 2:
+                continue
+            least = min(map(len, named.values()))
+            odd = [one for ranks in named.values() if len(ranks) == least for one in ranks]
+            waiting = [one for one in world.members if is_waiting(one)]
+            sides = " against ".join(f"rank {peer} ({', '.join(o.where() for o in ranks[:3])})" for peer, ranks in sorted(named.items()))
+            finding = make_finding(
+                ID,
+                NAME,
+                CAUSE,
+                Certainty.LIKELY,
+                f"the ranks of one {op} do not name the same rank: {sides}",
+                who=[one.who() for one in odd],
+                evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one not in odd])],
+                remedy=["give every rank the same source or destination: one that each computes for itself differs at the edges of groups"],
+                phase=odd[0].phase,
+            )
+            yield Found(finding=finding, explains=frozenset(one.key for one in waiting))
 
 
 _DIFFER = {"type": "in the kind of collective", "size": "in the number of elements", "dtype": "in the data type"}

@@ -2,7 +2,7 @@
 
 Story
     Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread
-    that nobody serves.
+    that nobody serves; or processes wait for each other in a ring of file locks, pipes and children.
 
 Evidence
     All working threads of the process wait at locks, queues or joins, in every sample.
@@ -22,6 +22,8 @@ from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.view import Seen, describe_place
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.analyze.waits_system import waits_for_work
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
@@ -35,9 +37,13 @@ _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots whose threads wait for each other, or for a lock, queue or thread that nobody serves."""
+    yield from _rings(scene)
     for root, one in scene.process_roots():
         thread = one.telling
-        if thread is None or one.is_stopped or thread.place.kind not in _LOCKS or not thread.place.path or one.motion is not Motion.FROZEN:
+        if thread is None or one.is_stopped or not thread.place.path or one.motion is not Motion.FROZEN:
+            continue
+        lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
+        if thread.place.kind not in _LOCKS and not lost:
             continue
         if thread.place.kind is Kind.LOCK and not _asleep(thread):
             continue
@@ -51,16 +57,50 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why == "waitpid" and e.source in scene.view.seen]
         yield Found(
-            finding=_finding(one, others, parents, verdict.certainty, verdict.reason), explains=frozenset([*root.nodes, *(p.key for p in parents)])
+            finding=_finding(one, others, parents, verdict.certainty, verdict.reason, lost=lost),
+            explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
+
+
+def _rings(scene: Scene) -> Iterator[Found]:
+    """Processes that wait for each other by other means than Ray calls and collectives: locks on files, pipes, children, sockets."""
+    for root, members, edges in scene.cycles():
+        if len(members) < 2 or len(members) < len(root.nodes) or any(is_waiting(m) or m.motion is Motion.MOVING for m in members):
+            continue
+        if any(e.certainty is Certainty.POSSIBLE or e.why.startswith(("ray.", "await")) for e in edges):
+            continue
+        ring = " → ".join([*(m.name for m in members), members[0].name])
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY,
+            f"processes wait for each other in a ring: {ring}",
+            who=[m.who() for m in members],
+            evidence=[
+                *(stack_evidence(m) for m in members[:4]),
+                *(Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in edges[:4]),
+            ],
+            remedy=["take the locks in one order everywhere", "close the ends of pipes that a process does not use, and give waits a time limit"],
+            phase=members[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _no_child_works(scene: Scene, one: Seen) -> bool:
+    """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
+    children = scene.view.children(one)
+    return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
 
 
 def _asleep(thread: SeenThread) -> bool:
     return thread.kernel is None or thread.kernel.state == "S"
 
 
-def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, reason: str) -> Finding:
-    if others:
+def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, reason: str, *, lost: bool) -> Finding:
+    if lost:
+        said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
+    elif others:
         said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
         said = "; no other thread lives in it that could release it (a lock taken over a fork has no owner)"

@@ -126,17 +126,6 @@ def test_pystack_reads_what_py_spy_reads(start):
     assert functions(stacks, child.pid) == ["nap", "<module>"]
 
 
-def test_a_missing_pystack_is_a_gap_and_py_spy_goes_on(start, monkeypatch):
-    child = start(SLEEPING)
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    sampler = StackSampler(options(pystack=True), find_pyspy())
-    sampler.sample([Target(pid=child.pid, state="S")], 0.0)
-    stacks = sampler.finish()
-    assert [(gap.id, gap.remedy) for gap in stacks.gaps] == [(gaps.PYSTACK_FAILED, "pip install pystack")]
-    assert functions(stacks, child.pid) == ["nap", "<module>"]
-
-
 def test_threads_by_name_and_the_thread_that_is_joined(start):
     child = start(JOINING)
     sampler = StackSampler(options(), find_pyspy())

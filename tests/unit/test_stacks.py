@@ -166,7 +166,7 @@ def test_missing_pystack_is_a_gap(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     sampler = StackSampler(options(pystack=True), None)
     (gap,) = sampler.finish().gaps
-    assert (gap.id, gap.remedy) == (gaps.STACKS_FAILED, "pip install pystack")
+    assert (gap.id, gap.remedy) == (gaps.PYSTACK_FAILED, "pip install pystack")
 
 
 def test_a_stop_left_behind_is_taken_back():
