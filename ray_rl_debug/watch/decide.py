@@ -119,7 +119,7 @@ class Progress:
         self._looks.keep(stalls)
         due = [s for s in stalls if self._looks.is_due(s, now)]
         overdue = [s for s in stalls if s.overdue]
-        soon = not self.is_hung and any(s.overdue or self._looks.is_due_soon(s, now) for s in stalls)
+        soon = not self.is_hung and any(s.overdue or s.excused or self._looks.is_due_soon(s, now) for s in stalls)
         shown = max(overdue or due or stalls[:1], key=lambda s: (s.overdue, s.role is not None, s.age_s))
         declared = bool(overdue) and (not patient or shown.age_s >= self.limits.ceiling_s)
         self.wait_s = self._interval_s * (CLOSE if soon else CALM if self.learned.job.count >= ENOUGH else 1.0)
@@ -193,7 +193,7 @@ class Progress:
         calls, patient = self._role_stalls(now)
         in_call = any(self.learned.knows(role) for role, _ in self._calls)
         carried = any(self._carries(role, now) for role in self._carried)
-        alone = not in_call and self._step_s is None and not carried and age >= patience_s(self.learned.job, self.limits)
+        alone = not in_call and self._step_s is None and age >= patience_s(self.learned.job, self.limits)
         names = [f"{role}.{call}" for role, call in self._calls]
         seen = max((g.look_s(self.limits) for n in names if (g := self.learned.calls.get(n))), default=0.0)
         known = max((g.look_s(self.limits) for n in names if (g := self.learned.of_call(n, self.limits))), default=0.0)
@@ -212,7 +212,8 @@ class Progress:
                 look_s=max(seen, job_look),
                 usual_s=self.learned.job.longest_s,
                 reason=f"no Ray call has begun or ended for {age:.0f} s",
-                overdue=alone,
+                overdue=alone and not carried,
+                excused=alone and carried,
             ),
         ]
         step = self._step_stall(now, in_call)
@@ -230,7 +231,18 @@ class Progress:
             text = f"{name} without progress for {age:.0f} s{', but it moves bytes' if carries else ''}; {usual_text(gaps)}"
             if age >= limit - AHEAD_S:
                 usual_s = gaps.longest_s if gaps is not None else 0.0
-                found.append(Stall(name=name, age_s=age, look_s=limit, reason=text, role=role, overdue=age >= limit and not carries, usual_s=usual_s))
+                found.append(
+                    Stall(
+                        name=name,
+                        age_s=age,
+                        look_s=limit,
+                        reason=text,
+                        role=role,
+                        overdue=age >= limit and not carries,
+                        excused=age >= limit and carries,
+                        usual_s=usual_s,
+                    )
+                )
             if age >= limit:
                 patient |= carries
             elif age >= self.limits.floor_s or gaps is None or gaps.count < ENOUGH:

@@ -29,6 +29,9 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     role: str | None = None
     overdue: bool = False
+    """Out of the ordinary,"""
+    excused: bool = False
+    """or would be, if no bytes were moved."""
     usual_s: float = 0.0
     """The longest that was healthy."""
 
