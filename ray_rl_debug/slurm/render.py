@@ -85,7 +85,7 @@ def _settings(job: Job) -> Iterator[str]:
     yield _setting("COLLECT_LOGS", int(job.collect_logs), "1: keep Ray's session logs of every node below LOG_ROOT; 0: not")
     yield _setting("TEMP_DIR", job.temp_dir, "local disk, at most 44 bytes; empty: /tmp/rrJOBID")
     if job.has_cluster:
-        yield _setting("MIN_NODES", job.min_nodes, "empty: all of them")
+        yield _setting("MIN_NODES", job.min_nodes, "empty: all of them; with fewer, the others are waited for until READY_TIMEOUT_S")
         yield _setting("READY_TIMEOUT_S", job.ready_timeout_s, "for all nodes to be alive")
         yield _setting("PORT_BASE", job.port_base or "auto", "a block of 100 ports; auto: from the job's number")
         yield _setting("HEAD_IFACE", job.iface, "network interface of the head; empty: by address")

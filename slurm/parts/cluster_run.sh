@@ -3,8 +3,9 @@
 is_alone() { # only the beginning is read: the output of a long run is large
   grep -qm 1 "Started a local Ray instance" <(head -c 2000000 "$LOG_DIR/driver.log" 2>/dev/null)
 }
+add_sizes "${#ALIVE[@]}"
 say "runs: ${CMD[*]}"
-node_step "$HEAD" --quiet bash -c "$FUNCTIONS; run_driver" > >(tee "$LOG_DIR/driver.log") 2>&1 &
+node_step "$HEAD" --quiet bash -c "$FUNCTIONS; $(declare -p CMD); run_driver" > >(tee "$LOG_DIR/driver.log") 2>&1 &
 DRIVER=$!
 while kill -0 "$DRIVER" 2>/dev/null; do
   if find_ended; then

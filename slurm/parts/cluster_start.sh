@@ -4,7 +4,7 @@ MIN_NODES=${MIN_NODES:-${#NODES[@]}}
 RAY_START_ARGS=()
 [[ -z $OBJECT_STORE_MB ]] || RAY_START_ARGS+=(--object-store-memory=$((OBJECT_STORE_MB << 20)))
 FUNCTIONS=$(
-  declare -p IN CPUS GPUS PORT_BASE HEAD_CIDR HEAD_IFACE RAY_START_ARGS COUNT CMD
+  declare -p IN CPUS GPUS PORT_BASE HEAD_CIDR HEAD_IFACE RAY_START_ARGS COUNT
   declare -f prepare_step leave to_number is_in own_address address_towards is_open free_base ray_start may_try_again run_head run_worker count_alive run_driver
 )
 start_node() { # node, what runs there
@@ -38,7 +38,7 @@ for node in "${NODES[@]:1}"; do start_node "$node" "run_worker $ADDRESS $((READY
 
 while :; do
   read -r -a ALIVE <<<"$(tail -n 1 "$LOG_DIR/alive" 2>/dev/null)"
-  ((${#ALIVE[@]} < MIN_NODES)) || break
+  ((${#ALIVE[@]} < MIN_NODES || ${#ALIVE[@]} < ${#STEP[@]})) || break
   if find_ended; then
     show_log "$ENDED"
     [[ $ENDED != "$HEAD" ]] || die 3 "the head on $HEAD ended"
@@ -47,6 +47,7 @@ while :; do
   fi
   [[ ! -e $LOG_DIR/alive.failed ]] || { tail -n 5 "$LOG_DIR/alive.err" && die 9 "the nodes could not be counted"; }
   if ((SECONDS > READY_TIMEOUT_S)); then
+    ((${#ALIVE[@]} < MIN_NODES)) || break # not all, but as many as must be
     MISSING=()
     for node in "${NODES[@]}"; do
       [[ " ${ALIVE[*]} " == *" ${node%%.*} "* ]] || { MISSING+=("$node") && show_log "$node"; }

@@ -232,3 +232,12 @@ def test_sizes_of_ray_may_not_be_given_twice():
         part = (find_folder() / "parts" / "command_verl.sh").read_text()
         script = f'die() {{ exit "$1"; }}; CMD=(python3 +ray_kwargs.ray_init.{name}=4); NODES=(a); GPUS=1; set --\n{part}'
         assert subprocess.run(["bash", "-uc", script], check=False).returncode == 2
+
+
+@pytest.mark.parametrize(("framework", "expected"), [("verl", "trainer.nnodes=3 trainer.n_gpus_per_node=8"), ("areal-ray", "cluster.n_nodes=3")])
+def test_sizes_are_those_of_the_nodes_that_are_alive(framework, expected):
+    text = render(job(framework, nodes=4, min_nodes=3))
+    part = (find_folder() / "parts" / f"command_{framework.replace('-', '_')}.sh").read_text()
+    script = f'CMD=(python3 t.py); NODES=(a b c d); GPUS=8; set --\n{part}\nadd_sizes 3\necho "${{CMD[*]}}"'
+    assert expected in subprocess.run(["bash", "-uc", script], capture_output=True, text=True, check=True).stdout
+    assert text.index("nodes are alive after") < text.index('add_sizes "${#ALIVE[@]}"') < text.index('say "runs:')
