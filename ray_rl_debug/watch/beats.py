@@ -174,6 +174,8 @@ class Census:
             seen.role, seen.method = _role(seen.known.kind, sign.title)
             if counts is not None:
                 counts.moved.add((seen.role, before))
+        elif sign.turned and counts is not None:
+            counts.moved.add((seen.role, seen.method))
         if sign.step is not None and (seen.step is None or sign.step > seen.step):
             seen.step = sign.step
         if counts is not None and seen.step is not None:

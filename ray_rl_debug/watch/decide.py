@@ -18,7 +18,7 @@ import msgspec
 from ray_rl_debug.snapshot import TaskHistory
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.learn import ENOUGH, Gaps, Learned, Limits, patience_s, usual_text
-from ray_rl_debug.watch.stalls import AHEAD_S, Looks, Stall
+from ray_rl_debug.watch.stalls import AHEAD_S, CLOSE_S, Looks, Stall
 
 BLIND_TIMES = 1.5
 """Intervals between two beats, beyond the first, from which on something kept us from looking."""
@@ -36,7 +36,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     look: bool = False
     soon: bool = False
-    """A look will fall due within seconds if nothing moves."""
+    """A look will fall due within seconds if nothing moves,"""
+    closely: bool = False
+    """so soon that even dear signs are cheaper."""
     declared: bool = False
     """The stall is out of the ordinary for this run."""
     age_s: float = 0.0
@@ -119,11 +121,22 @@ class Progress:
         self._looks.keep(stalls)
         due = [s for s in stalls if self._looks.is_due(s, now)]
         overdue = [s for s in stalls if s.overdue]
-        soon = not self.is_hung and any(s.overdue or s.excused or self._looks.is_due_soon(s, now) for s in stalls)
+        pressing = not self.is_hung and any(s.overdue or s.excused for s in stalls)
+        soon = pressing or (not self.is_hung and any(self._looks.is_due_in(AHEAD_S, s, now) for s in stalls))
+        closely = pressing or (soon and any(self._looks.is_due_in(CLOSE_S, s, now) for s in stalls))
         shown = max(overdue or due or stalls[:1], key=lambda s: (s.overdue, s.role is not None, s.age_s))
         declared = bool(overdue) and (not patient or shown.age_s >= self.limits.ceiling_s)
         self.wait_s = self._interval_s * (CLOSE if soon else CALM if self.learned.job.count >= ENOUGH else 1.0)
-        return Decision(look=bool(due), soon=soon, declared=declared, age_s=shown.age_s, role=shown.role, reason=shown.reason, slow=slow)
+        return Decision(
+            look=bool(due),
+            soon=soon,
+            closely=closely,
+            declared=declared,
+            age_s=shown.age_s,
+            role=shown.role,
+            reason=shown.reason,
+            slow=slow,
+        )
 
     def teach(self, history: Iterable[TaskHistory]) -> None:
         self.learned.teach(history)

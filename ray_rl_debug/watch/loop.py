@@ -127,8 +127,7 @@ class Companion:
         if now - self._rolled_at >= (ROLL_SOON_S if self._needs_roll() else ROLL_EVERY_S):
             self._call_roll()
         try:
-            closely = any(w.decision.soon for w in self._jobs.values())
-            readings, lost = self._crew.read(WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),), closely=closely))
+            readings, lost = self._crew.read(self._order())
         except RayRlDebugError as e:
             readings, lost = {}, {"cluster": str(e)}
         self._note_silence(lost)
@@ -151,6 +150,11 @@ class Companion:
             if watch.wants_look(now) and not stop.is_set():
                 self._look(watch)
         self._show(now, len(readings))
+
+    def _order(self) -> WatchOrder:
+        decisions = [w.decision for w in self._jobs.values()]
+        often, closely = any(d.soon for d in decisions), any(d.closely for d in decisions)
+        return WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),), often=often, closely=closely)
 
     def _look(self, watch: JobWatch) -> None:
         job, decision = watch.job.job_id, watch.decision

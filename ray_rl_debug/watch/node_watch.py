@@ -17,6 +17,7 @@ from ray_rl_debug.watch.close import Counters, Mover
 from ray_rl_debug.watch.gpu_watch import GpuWatch
 from ray_rl_debug.watch.newcomers import Newcomers
 from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
+from ray_rl_debug.watch.turns import Turns
 
 RESCAN_S = 300.0
 """The whole process table is read this often, and when the raylet has started a process."""
@@ -43,8 +44,10 @@ class WatchOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Pids of companions' own processes."""
     everything: bool = False
     """Tell the whole set of processes again."""
+    often: bool = False
+    """Something seems to stand still: mind calls that end and begin again between two readings."""
     closely: bool = False
-    """Something stands still: tell also what costs more to read."""
+    """It does: tell also what costs more to read."""
     with_ras: bool = False
     """Then ask NCCL RAS as well, which asks all nodes: one watcher does."""
 
@@ -69,6 +72,7 @@ class NodeWatch:
         self._drivers: tuple[int, ...] = ()
         self._children: str | None = None
         self._newcomers = Newcomers(proc)
+        self._turns = Turns(proc)
         self._mover = Mover(proc, clock)
         self._counters = Counters(proc, clock)
         self._scanned_at = self._listed_at = float("-inf")
@@ -89,6 +93,10 @@ class NodeWatch:
         reading = self._reader.read()
         if reading.known is not None:
             self._changed_at = now
+        if order.often:
+            turned = self._turns.watch(self._reader.calls())
+            signs = (msgspec.structs.replace(s, turned=True) if s.pid in turned else s for s in reading.signs)
+            reading = msgspec.structs.replace(reading, signs=tuple(signs))
         if order.closely:
             reading = self._closely(reading, order)
         if now - self._gpu_at >= (GPU_SOON_S if order.closely else GPU_EVERY_S):

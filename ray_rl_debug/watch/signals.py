@@ -51,6 +51,8 @@ class Sign(msgspec.Struct, frozen=True, array_like=True):
     step: int | None = None
     """Largest step number in what was logged since."""
     logged_bytes: int = 0
+    turned: bool = False
+    """Its title was another one since, though it is as before now; seen only while something seems to stand still."""
     moved_bytes_per_s: float | None = None
     """To and from files, disks and other processes; read only while something stands still."""
     collectives: int | None = None
@@ -146,6 +148,10 @@ class SignReader:
         known = tuple(msgspec.structs.replace(o.known, title=o.title) for o in self._open.values()) if self._is_new_set else None
         self._is_new_set = False
         return NodeReading(span_s=span, signs=tuple(signs), known=known)
+
+    def calls(self) -> dict[int, bytes]:
+        """What the titles of processes in a Ray call were at the last reading, as the kernel gave them."""
+        return {pid: o.raw_title for pid, o in self._open.items() if o.raw_title and o.known.kind == "ray-worker" and "." in o.title}
 
     def resend(self) -> None:
         """Let the next reading carry the whole set."""

@@ -9,7 +9,9 @@ import msgspec
 from ray_rl_debug.watch.learn import Limits
 
 AHEAD_S = 6.0
-"""So long before a look falls due the signs are read closely: they may make it needless."""
+"""So long before a look falls due the signs are read more often,"""
+CLOSE_S = 3.5
+"""and so long before it closely: they may make it needless."""
 RELOOK_S = 8.0
 """After a look that could not tell yet,"""
 RELOOK_UNTIL_S = 60.0
@@ -62,8 +64,9 @@ class Looks:
     def is_due(self, stall: Stall, now: float) -> bool:
         return stall.age_s >= self._due_s(stall) and now >= self._rest_s(stall)
 
-    def is_due_soon(self, stall: Stall, now: float) -> bool:
-        return stall.age_s >= max(self._due_s(stall) - AHEAD_S, 1.1 * stall.usual_s) and now >= self._rest_s(stall) - AHEAD_S
+    def is_due_in(self, seconds: float, stall: Stall, now: float) -> bool:
+        """Will a look fall due so soon? Not asked of what is no older than usual."""
+        return stall.age_s >= max(self._due_s(stall) - seconds, 1.1 * stall.usual_s) and now >= self._rest_s(stall) - seconds
 
     def taken(self, stalls: Iterable[Stall], now: float, *, rest_s: float, could_tell: bool) -> None:
         """A look: none for `rest_s`, and the next at the same stall when that is much older, or soon if this one could not tell."""

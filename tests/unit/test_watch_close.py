@@ -19,6 +19,7 @@ from ray_rl_debug.watch.close import Mover, done_of_ras, done_of_record
 from ray_rl_debug.watch.newcomers import Newcomers
 from ray_rl_debug.watch.node_watch import NEWCOMERS_SOON_S, RESCAN_S, NodeWatch, WatchOrder
 from ray_rl_debug.watch.signals import Known, NodeReading, Sign
+from ray_rl_debug.watch.turns import Turns
 
 PROGRAM = """
 import os, socket, subprocess, sys
@@ -156,6 +157,13 @@ def known(pid: int, kind: str = "ray-worker", ppid: int = 1) -> Known:
     return Known(pid=pid, born=1, kind=kind, ppid=ppid, title="ray::Trainer.save_checkpoint" if kind == "ray-worker" else "child", job_id="01000000")
 
 
+def test_call_of_the_same_name_that_has_begun_anew_is_progress() -> None:
+    census = Census()
+    census.beats({"n": NodeReading(span_s=1.0, signs=(Sign(1, "S"),), known=(known(1),))}, 0.0, ["01000000"])
+    beat = census.beats({"n": NodeReading(span_s=1.0, signs=(Sign(1, "S", 0.0, 0.0, turned=True),))}, 1.0, ["01000000"])["01000000"]
+    assert beat.moved == (("Trainer", "save_checkpoint"),)
+
+
 def test_bytes_and_collectives_of_a_child_are_those_of_its_rank() -> None:
     census = Census()
     both = (known(1), known(2, "child", 1))
@@ -187,3 +195,24 @@ def test_cost_of_a_reading_is_bounded() -> None:
         for _ in range(20):
             newcomers.started_by({child.pid})
         assert (time.thread_time() - began) / 20 < 0.01
+
+
+def test_title_that_was_another_one_between_two_readings_is_seen(tmp_path: Path) -> None:
+    generates, scores = b"ray::Trainer.generate_sequences", b"ray::Trainer.compute_reward\0\0\0\0"
+    files = {pid: tmp_path / str(pid) / "cmdline" for pid in (7, 8)}
+    for file in files.values():
+        file.parent.mkdir()
+        file.write_bytes(generates)
+    turns = Turns(tmp_path, every_s=0.01)
+    assert turns.watch({7: generates, 8: b"ray::Other.run"}) == set()
+    files[8].write_bytes(b"ray::Other.run")
+    until = time.monotonic() + 10.0
+    while turns._armed and time.monotonic() < until:
+        files[7].write_bytes(scores)
+        time.sleep(0.02)
+        files[7].write_bytes(generates)
+        if 7 in turns._turned:
+            break
+    assert 7 in turns.watch({7: generates})
+    time.sleep(0.05)
+    assert turns.watch({}) == set()

@@ -96,7 +96,7 @@ def test_healthy_run_is_read_rarely_and_ray_asked_rarely(world: tuple[World, Com
     one, companion = world
     one.jobs = (JOB,)
     companion.run(Stop(one, one.now + 600.0))
-    assert not any(order.closely for _, order in one.orders)
+    assert not any(order.often or order.closely for _, order in one.orders)
     assert len(one.orders) <= 210
     assert len(one.rolls) <= 5 + 600 / ROLL_EVERY_S
     assert one.gathered == []
@@ -115,4 +115,6 @@ def test_run_that_stops_is_read_closely_and_looked_at_in_time(world: tuple[World
     one.read = stuck  # type: ignore[method-assign]
     companion.run(Stop(one, at + 20.0))
     assert 4.0 <= one.gathered[0] - at <= 12.5
-    assert sum(order.closely for when, order in one.orders if when < one.gathered[0]) >= 3
+    before = [order for when, order in one.orders if when < one.gathered[0]]
+    assert sum(order.often for order in before) >= 3
+    assert sum(order.closely for order in before) >= 2
