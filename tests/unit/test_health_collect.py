@@ -206,3 +206,9 @@ def test_versions_beside_a_raylet_of_another_image(tmp_path):
     (tmp_path / "7/exe").symlink_to("/opt/env/lib/python3.12/site-packages/ray/core/src/ray/raylet/raylet")
     assert software.read_versions(7, tmp_path) == {"executable": "/opt/env/lib/python3.12/site-packages", "ray": "2.49.1"}
     assert software.read_versions(8, tmp_path)["python"] == software.read_versions()["python"]
+
+
+def test_a_job_whose_processes_cannot_be_read_is_a_gap_and_not_taken_for_ours(tmp_path):
+    found = collect_health(Plan(slurm_job="123456789"), env={"PATH": os.environ["PATH"]}, name="n1")
+    gap = next(g for g in found.gaps if "processes of the job" in g.what)
+    assert "step of our own" in gap.reason

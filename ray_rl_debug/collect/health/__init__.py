@@ -18,7 +18,7 @@ from ray_rl_debug import __version__, gaps
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
-from ray_rl_debug.collect.health.job_process import find_job_process
+from ray_rl_debug.collect.health.job_process import JobProcess, find_job_process
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
@@ -87,7 +87,14 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
     )
     found = {key: _result(future, key, guard) for key, future in pending.items()}
     side.shutdown(wait=False, cancel_futures=True)
-    return msgspec.structs.replace(facts, **found, gaps=guard.gaps(host))
+    return msgspec.structs.replace(facts, **found, gaps=(*guard.gaps(host), *_stranger(plan, host, meant)))
+
+
+def _stranger(plan: Plan, host: str, meant: JobProcess | None) -> tuple[Gap, ...]:
+    if plan.slurm_job is None or meant is not None:
+        return ()
+    reason = "none runs here that may be read; limits, CPUs and variables are those of a step of our own"
+    return (Gap(id=gaps.PROCESS_GONE, where=host, what="the processes of the job", reason=reason),)
 
 
 def _result(future: Future[object], what: str, guard: Guard) -> object:
