@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves
 from ray_rl_debug.analyze.graph import Edge, Root
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
@@ -55,7 +55,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
             if ends or (running and not _calls_are_at_rest(one)):
                 yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY if ends else _pace(scene, one)), explains=frozenset(root.nodes))
-        elif ends and _waits_for_loop(one):
+        elif ends and _waits_for_loop(one, ends):
             yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY), explains=frozenset(root.nodes))
     tied = {n for e in scene.graph.edges for n in (e.source, e.target)}
     for one in scene.view:
@@ -84,8 +84,13 @@ def _told(one: Seen) -> tuple[End, ...]:
     return tuple(e for e in find_ends(one.process) if e.is_still and rank(e) < SERVES_RANK)
 
 
-def _waits_for_loop(one: Seen) -> bool:
-    """Does the main thread wait for what the coroutines of an idle loop in another thread should deliver (AReaL's executor)?"""
+def _waits_for_loop(one: Seen, ends: tuple[End, ...]) -> bool:
+    """Does the main thread wait for what the coroutines of an idle loop in another thread should deliver (AReaL's executor)?
+
+    Of a thread of a pool it is the other way round: coroutines wait for it.
+    """
+    if one.telling is not None and one.kind is not Kind.FUTURE and any(f.file.endswith("concurrent/futures/thread.py") for f in one.telling.frames):
+        return one.kind in THREAD_WAITS and ends[0].awaited.kind == "executor"
     tids = {t.tid for t in one.process.async_tasks or ()}
     loops = [t for t in one.threads if t.tid in tids and t is not one.telling]
     return one.kind in THREAD_WAITS and bool(loops) and all(t.place.kind in IDLE_KINDS for t in loops)

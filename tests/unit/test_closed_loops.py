@@ -1,0 +1,107 @@
+"""How sure one may be that coroutines are stuck: who is left that could wake them? And whom they wait for outside of their process."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from test_coroutines import LOOP, NO_PERMIT, lock, of, task
+
+from ray_rl_debug.analyze.coroutines import describe_awaited, find_ends
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import Certainty, Report
+from ray_rl_debug.snapshot import AsyncTask, Awaited, Process, Socket
+from tests.unit.scenes import Stacks, process, snapshot
+
+EVENT = Awaited(kind="event", detail="Event unset", address=5)
+PAIR = tuple(Socket(family="unix", state="ESTABLISHED", local="", remote="", inode=a, peer_inode=b, fd=a) for a, b in ((3, 4), (4, 3)))
+"""Through which an event loop wakes itself."""
+PEER = Socket(family="tcp", state="ESTABLISHED", local="10.0.0.1:5000", remote="10.0.0.2:8000", fd=9, inode=9)
+LISTENS = Socket(family="tcp", state="LISTEN", local="0.0.0.0:80", inode=8)
+WORKS = "score@/job/reward.py:7 run@concurrent/futures/thread.py:58 _worker@concurrent/futures/thread.py:83 run@threading.py:982"
+
+
+def report(*tasks: AsyncTask, sockets: tuple[Socket, ...] | None = PAIR, children: tuple[str, ...] = (), **more: object) -> Report:
+    stacks = Stacks()
+    one = process(stacks, 200, "python agent.py", LOOP, kind="named", async_tasks=tasks, sockets=sockets or (), **more)  # type: ignore[arg-type]
+    if sockets is None:
+        one = msgspec.structs.replace(one, sockets=None)
+    inside = [process(stacks, 300 + i, title, "wait@/job/tool.py:1", kind="child", ppid=200) for i, title in enumerate(children)]
+    return diagnose(snapshot(stacks.node([one, *inside])))
+
+
+def certainty(*tasks: AsyncTask, **more: object) -> Certainty | None:
+    findings = report(*tasks, **more).findings  # type: ignore[arg-type]
+    return findings[0].certainty if findings else None
+
+
+@pytest.mark.parametrize("kind", ["event", "condition", "queue", "future"])
+def test_nobody_is_left(kind: str) -> None:
+    assert certainty(task(1, Awaited(kind=kind), "episode")) is Certainty.LIKELY
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sockets": (*PAIR, PEER)},
+        {"sockets": None},
+        {"sockets": PAIR[:1]},
+    ],
+    ids=["a peer", "sockets unread", "a pair whose other end is elsewhere"],
+)
+def test_somebody_may_wake_them(more: dict[str, object]) -> None:
+    assert certainty(task(1, EVENT, "episode"), **more) is Certainty.POSSIBLE
+
+
+@pytest.mark.parametrize(("timer_s", "is_sure"), [(30.0, False), (3600.0, True), (-5.0, True), (None, True)])
+def test_a_timer_that_is_soon_due(timer_s: float | None, is_sure: bool) -> None:
+    assert (certainty(msgspec.structs.replace(task(1, EVENT, "episode"), timer_s=timer_s)) is Certainty.LIKELY) == is_sure
+
+
+def test_a_thread_of_a_pool_does_not_wait_for_the_loop() -> None:
+    """It wants a lock; whoever waits for an event beside it is not accused for that."""
+    findings = report(task(1, EVENT, "episode"), extra_threads=[("reward_0", WORKS)]).findings
+    assert [f.summary for f in findings if f.certainty is Certainty.LIKELY and f.id == "RRD201"] == []
+
+
+def test_a_sleeper_may_wake_them() -> None:
+    assert certainty(task(1, EVENT, "episode"), task(2, Awaited(kind="sleep", delay_s=5.0), "refills")) is Certainty.POSSIBLE
+
+
+def test_an_idle_server_and_a_loop_beside_it() -> None:
+    serves = msgspec.structs.replace(task(1, Awaited(kind="future"), "serve"), loop=1)
+    beside = msgspec.structs.replace(task(2, EVENT, "episode"), loop=2)
+    assert certainty(serves, msgspec.structs.replace(beside, loop=1), sockets=(*PAIR, LISTENS)) is None
+    assert certainty(serves, beside, sockets=(*PAIR, LISTENS)) is Certainty.POSSIBLE
+
+
+def test_calls_that_work_come_before_those_that_stand_in_line() -> None:
+    queued = [task(n, Awaited(kind="executor", detail="thread future pending"), "reward") for n in range(10, 30)]
+    first, second = find_ends(of(task(1, Awaited(kind="executor", detail="thread future running"), "reward"), *queued))
+    assert (len(first.tasks), len(second.tasks)) == (1, 20)
+
+
+@pytest.mark.parametrize(
+    ("awaited", "text"),
+    [
+        (Awaited(kind="socket", detail="socket read", fd=9), "an answer of 10.0.0.2:8000"),
+        (Awaited(kind="socket", detail="socket write", fd=9), "10.0.0.2:8000 to read what it is sent"),
+        (Awaited(kind="socket", detail="socket connect", fd=9), "a connection to 10.0.0.2:8000"),
+        (Awaited(kind="socket", detail="Future", fd=9), "an answer of 10.0.0.2:8000"),
+        (Awaited(kind="socket", detail="socket read", fd=3), "a socket"),
+        (Awaited(kind="subprocess", detail="process", pid=300), "the child process 300"),
+        (Awaited(kind="executor", detail="thread future pending"), "a free thread of an executor"),
+        (NO_PERMIT, "Semaphore with 0 permits: no coroutine is inside its async with"),
+        (lock(7), "Lock that is locked: no coroutine is inside its async with"),
+    ],
+)
+def test_what_is_awaited_in_words(awaited: Awaited, text: str) -> None:
+    seen: Process = of(sockets=(*PAIR, PEER))
+    assert describe_awaited(seen, awaited) == text
+
+
+def test_the_output_of_a_child() -> None:
+    waits = tuple(task(n, Awaited(kind="subprocess", detail="process", pid=300), "Tool.run") for n in (1, 2, 3))
+    finding = report(*waits, children=("sandbox",)).findings[0]
+    assert (finding.id, [w.pid for w in finding.who]) == ("RRD502", [200, 300])
+    assert "awaits the end or the output of" in finding.summary
+    assert any("3 coroutines wait at Tool.run (agent.py:10) for child pid 300" in e.text for e in finding.evidence)
