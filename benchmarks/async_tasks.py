@@ -7,7 +7,7 @@ with one such actor.
 Whether the loop notices: a task of the target sleeps a millisecond again and again and keeps how long that took. Each round has four spells: alone,
 read without a pause and beside a neighbour that only spins (in turns), alone. What reading adds is the difference to the neighbour of the same round,
 since both take a core; the two spells alone tell how much two equal spells differ. Both are told as the median of the rounds with its 95 % interval
-(by order, of any distribution): reading is noticed when the interval lies above 0. With two cores or more the target has one for itself.
+(by order, of any distribution): reading is noticed when its interval lies above that of the noise. With two cores or more the target has one for itself.
 """
 
 from __future__ import annotations
@@ -178,12 +178,17 @@ def notice(python: str, rounds: int) -> None:
     print(f"loop: {rounds} rounds of 4 x {SPELL_S:g} s, {reads} reads of 1,002 tasks; gaps in ms: {', '.join(METRICS)}; medians of the rounds")
     for name, rows in spells.items():
         print(f"  {name:<12}", *(f"{statistics.median(row[i] for row in rows):8.2f}" for i in range(len(METRICS))))
+
+    def differences(one: str, other: str, i: int) -> list[float]:
+        return [a[i] - b[i] for a, b in zip(spells[one], spells[other], strict=True)]
+
+    noise = [median_interval(differences("alone again", "alone", i))[1] for i in range(len(METRICS))]
     for text, one, other in (
+        ("noise: alone again - alone", "alone again", "alone"),
         ("read - neighbour", "read", "neighbour"),
         ("read - alone", "read", "alone"),
-        ("noise: alone again - alone", "alone again", "alone"),
     ):
-        told = [_told([a[i] - b[i] for a, b in zip(spells[one], spells[other], strict=True)]) for i in range(len(METRICS))]
+        told = [_told(differences(one, other, i), max(0.0, noise[i])) for i in range(len(METRICS))]
         print(f"  {text:<27}", "   ".join(f"{name} {found}" for name, found in zip(METRICS, told, strict=True)))
 
 
@@ -198,9 +203,9 @@ def _spell(target: Target, work: Callable[[], object] | None) -> list[float]:
     return [float(word) for word in target.ask("gaps").split()]
 
 
-def _told(differences: list[float]) -> str:
+def _told(differences: list[float], noise: float) -> str:
     low, high = median_interval(differences)
-    return f"{statistics.median(differences):+.2f} [{low:+.2f}, {high:+.2f}]{' noticed' if low > 0 else ''}"
+    return f"{statistics.median(differences):+.2f} [{low:+.2f}, {high:+.2f}]{' noticed' if low > noise else ''}"
 
 
 def median_interval(values: list[float]) -> tuple[float, float]:
