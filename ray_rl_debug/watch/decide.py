@@ -126,7 +126,7 @@ class Progress:
         closely = pressing or (soon and any(self._looks.is_due_in(CLOSE_S, s, now) for s in stalls))
         shown = max(overdue or due or stalls[:1], key=lambda s: (s.overdue, s.role is not None, s.age_s))
         declared = bool(overdue) and (not patient or shown.age_s >= self.limits.ceiling_s)
-        self.wait_s = self._interval_s * (CLOSE if soon else CALM if self.learned.job.count >= ENOUGH else 1.0)
+        self.wait_s = self._interval_s * (CLOSE if closely else CALM if not soon and self.learned.job.count >= ENOUGH else 1.0)
         return Decision(
             look=bool(due),
             soon=soon,

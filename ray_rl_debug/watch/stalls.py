@@ -9,9 +9,9 @@ import msgspec
 from ray_rl_debug.watch.learn import Limits
 
 AHEAD_S = 6.0
-"""So long before a look falls due the signs are read more often,"""
-CLOSE_S = 3.5
-"""and so long before it closely: they may make it needless."""
+"""So long before a look falls due calls that begin anew are minded,"""
+CLOSE_S = 3.0
+"""and so long before it all signs are read closely: they may make it needless."""
 RELOOK_S = 8.0
 """After a look that could not tell yet,"""
 RELOOK_UNTIL_S = 60.0

@@ -1,6 +1,6 @@
 """Calls that end and begin again between two readings: a loop whose longest call fills most of a step shows the same title each time it is read.
 
-Only while something seems to stand still, a thread reads the titles of a few processes ten times a second, and rests as soon as they have changed.
+Only while something seems to stand still, a thread reads the titles of a few processes four times a second, and rests as soon as they have changed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ray_rl_debug.collect.procfs import PROC
 
-EVERY_S = 0.1
-ARMED_S = 2.0
+EVERY_S = 0.25
+ARMED_S = 3.0
 """After the last reading that wanted it."""
 MAX_TITLES = 4
 """Different calls, one process of each: the ranks of a role do the same."""

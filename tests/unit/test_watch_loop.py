@@ -115,6 +115,6 @@ def test_run_that_stops_is_read_closely_and_looked_at_in_time(world: tuple[World
     one.read = stuck  # type: ignore[method-assign]
     companion.run(Stop(one, at + 20.0))
     assert 4.0 <= one.gathered[0] - at <= 12.5
-    before = [order for when, order in one.orders if when < one.gathered[0]]
+    before = [order for when, order in one.orders if when <= one.gathered[0]]
     assert sum(order.often for order in before) >= 3
     assert sum(order.closely for order in before) >= 2
