@@ -7,7 +7,8 @@ with one such actor.
 Whether the loop notices: a task of the target sleeps a millisecond again and again and keeps how long that took. Each round has four spells: alone,
 read without a pause and beside a neighbour that only spins (in turns), alone. What reading adds is the difference to the neighbour of the same round,
 since both take a core; the two spells alone tell how much two equal spells differ. Both are told as the median of the rounds with its 95 % interval
-(by order, of any distribution): reading is noticed when its interval lies above that of the noise. With two cores or more the target has one for itself.
+(by order, of any distribution): reading is noticed when its interval lies above that of the noise. With two cores or more the target has one for
+itself.
 """
 
 from __future__ import annotations
