@@ -75,6 +75,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
+    if first.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and process.object_refs_before:
+        return Motion.MOVING, "waits for another object than before"
     flow = _flow(process, first.kind, thread)
     if flow is not None:
         return Motion.MOVING, flow

@@ -8,7 +8,7 @@ from ray_rl_debug.analyze.graph import Edge, Graph, solve
 from ray_rl_debug.analyze.joined import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
-from ray_rl_debug.analyze.waits_poll import poll_edges
+from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_system import system_edges
@@ -38,6 +38,7 @@ def find_waits(view: View) -> Waits:
         *unseen_edges(view),
     ]
     edges += sibling_edges(view, edges)
+    edges += call_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
     return Waits(graph=solve(edges), worlds=worlds, joined=joined)

@@ -39,6 +39,24 @@ def is_poller(one: Seen) -> bool | None:
     return False
 
 
+def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """Edges of actors several of whose calls stand at an event or condition: the next call may set it, and those at work may make that call."""
+    for one in view:
+        at = [t.place.path for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
+        calls = len(one.core.running_task_ids) if one.core else 0
+        if calls < 2 or len(at) < calls:
+            continue
+        waiters = {e.source for e in known if e.target == one.key}
+        for other in view:
+            if (
+                other.process.kind in ("ray-worker", "driver")
+                and other.motion in (Motion.BUSY, Motion.MOVING)
+                and other.key not in waiters | {one.key}
+            ):
+                evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {other.identity.label} {_doing(other)}"
+                yield Edge(source=one.key, target=other.key, why="polls", evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
 def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """Edges from pollers to the producers that owe them something; `known` are the edges found so far."""
     sources = {e.source for e in known}

@@ -14,6 +14,7 @@ import msgspec
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import QUEUED, Edge
 from ray_rl_debug.analyze.places import GROUP_WAIT, Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
@@ -81,8 +82,11 @@ def ray_edges(view: View) -> Iterator[Edge]:
         complete = bool(ids) and all(r.complete for r in one.process.object_refs)
         if found and complete:
             continue
-        guess = Certainty.LIKELY if not one.process.object_refs or not complete else Certainty.POSSIBLE
-        guessed = [e for owned in (one.core.owned if one.core else ()) for e in _edges_of_task(view, index, one, owned.task_id, "ray.get", guess)]
+        owned = one.core.owned if one.core else ()
+        guessed = [e for task in owned for e in _edges_of_task(view, index, one, task.task_id, "ray.get", Certainty.LIKELY)]
+        # while it gets results, nothing says that it waits for whatever else it owns
+        moving = [e for e in guessed if e.target in view.seen and view.seen[e.target].motion is Motion.MOVING]
+        guessed = moving or guessed
         yield from guessed
         if waits and not found and not guessed:
             yield from _edges_to_groups(index, one, "ray.get")

@@ -43,7 +43,7 @@ TASKS_S = 4.0
 SIDE_DEADLINE_S = 6.0
 """For GPUs, logs and asyncio tasks, which are read beside the samples and have shorter deadlines of their own."""
 
-NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, python={}, gaps=())
+NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs_before={}, python={}, gaps=())
 NO_DOORS = Doors()
 
 T = TypeVar("T")

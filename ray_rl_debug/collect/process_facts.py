@@ -133,6 +133,7 @@ class Reader:
             threads=self._guard.call("threads", lambda: finish_threads(pid, dict(one.threads), after, TICK_S, proc), (), pid=pid),
             samples=stacks.samples.get(pid, ()),
             object_refs=stacks.object_refs.get(pid, ()),
+            object_refs_before=stacks.object_refs_before.get(pid, ()),
             log_lines=self._logs.get(pid, ()),
         )
 

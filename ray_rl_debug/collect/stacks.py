@@ -55,6 +55,8 @@ class Stacks(msgspec.Struct, frozen=True, kw_only=True):
     """Indexes into `frames`, innermost first."""
     samples: dict[int, tuple[Sample, ...]]
     object_refs: dict[int, tuple[ObjectRefWait, ...]]
+    object_refs_before: dict[int, tuple[ObjectRefWait, ...]]
+    """Of an earlier sample, where they were others."""
     python: dict[int, str]
     """Version such as ``3.11``, of processes known to be Python."""
     gaps: tuple[Gap, ...]
@@ -98,6 +100,12 @@ def short_file(path: str) -> tuple[str, bool]:
     return path, False
 
 
+def _are_others(earlier: Sequence[ObjectRefWait], now: Sequence[ObjectRefWait]) -> bool:
+    """Do threads wait for nothing of what they waited for before?"""
+    ids = [{object_id for wait in waits for object_id in wait.object_ids} for waits in (earlier, now)]
+    return bool(ids[0]) and ids[0].isdisjoint(ids[1])
+
+
 class StackSampler:
     """Takes samples of the processes of one node with py-spy (and pystack where asked), and keeps account of what it could not see."""
 
@@ -109,6 +117,7 @@ class StackSampler:
         self._table = StackTable()
         self._samples: dict[int, list[Sample]] = {}
         self._refs: dict[int, tuple[ObjectRefWait, ...]] = {}
+        self._refs_before: dict[int, tuple[ObjectRefWait, ...]] = {}
         self._python: dict[int, str] = {}
         self._troubles: dict[int, Outcome] = {}
         self._not_python: set[int] = set()
@@ -141,6 +150,7 @@ class StackSampler:
             stacks=self._table.stacks(),
             samples={pid: tuple(samples) for pid, samples in self._samples.items()},
             object_refs={pid: waits for pid, waits in self._refs.items() if waits},
+            object_refs_before=dict(self._refs_before),
             python=dict(self._python),
             gaps=tuple(self._gaps()),
         )
@@ -189,7 +199,9 @@ class StackSampler:
             source = outcome.source or ("py-spy --nonblocking" if outcome.nonblocking else "py-spy")
             threads = tuple([self._thread(pid, thread) for thread in outcome.threads])
             self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source=source, native=outcome.native))
-            self._refs[pid] = waits
+            if waits and _are_others(earlier := self._refs.get(pid, ()), waits):
+                self._refs_before[pid] = earlier
+            self._refs[pid] = waits or self._refs.get(pid, ())
             if pid not in self._python and (version := _python_version(pid, outcome.threads, self._proc)):
                 self._python[pid] = version
 

@@ -70,9 +70,11 @@ def _calls_are_at_rest(one: Seen) -> bool:
 
 
 def _pace(scene: Scene, one: Seen) -> Certainty:
-    """How sure one may be that calls without an end in sight are stuck: some are only asleep for a moment, at work step by step or polling."""
-    calls = [t.awaited for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
-    ticking = [a for a in calls if a is not None and a.kind in ("sleep", "running", "ready")]
+    """How sure one may be that calls without an end in sight are stuck: some are only asleep for a moment, at work step by step or polling.
+
+    Also those that they gather: a coroutine that sleeps for longer than the window was never seen to get nowhere.
+    """
+    ticking = [t.awaited for t in one.process.async_tasks or () if t.awaited and t.awaited.kind in ("sleep", "running", "ready") and not serves(t)]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE
     overdue = scene.finished_calls(one) >= ENOUGH_CALLS and judge(scene, one).certainty is Certainty.LIKELY

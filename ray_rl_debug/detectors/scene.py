@@ -155,6 +155,16 @@ LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
 
 
+ANSWER_S = 60.0
+"""Language models and sandboxes answer in seconds to a minute."""
+
+ANSWERS_FIT = 2.0
+"""A call that is this many times as old as the quiet of its connection may have had such answers before,"""
+
+OLD_CALL_S = 10.0
+"""and at least this old: starting up takes its time too."""
+
+
 def judge(scene: Scene, one: Seen) -> Judgement:
     """Hung, perhaps hung, or moving.
 
@@ -164,7 +174,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if one.motion is Motion.MOVING:
         return Judgement(certainty=None, reason=one.motion_reason)
     if one.key in scene.joined.advanced:
-        return Judgement(certainty=None, reason="its collectives went on during the window")
+        return Judgement(certainty=None, reason="it went on during the window")
     age, usual = scene.age_s(one), scene.usual_s(one)
     asleep = one.place is not None and one.place.timed
     if age is not None and usual is not None:
@@ -178,10 +188,22 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         if age <= 1.5 * usual:
             return Judgement(certainty=None, reason=f"{text}: not overdue")
         return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}: too early to tell")
+    quiet = _quiet_s(one)
+    if age is not None and quiet is not None and quiet < ANSWER_S and age > max(ANSWERS_FIT * quiet, OLD_CALL_S):
+        text = f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s: such answers may have come before"
+        return Judgement(certainty=Certainty.POSSIBLE, reason=text)
     window_s = one.process.window_s or 0.0
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
+
+
+def _quiet_s(one: Seen) -> float | None:
+    """Since when nothing came in on the connection in which a process is blocked; None when it is in none, or that is not known."""
+    kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.SOCKET else None
+    if kernel is None or kernel.syscall_arg0 is None:
+        return None
+    return next((s.quiet_s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0), None)
 
 
 def weaker(a: Certainty, b: Certainty) -> Certainty:

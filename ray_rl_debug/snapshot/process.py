@@ -233,6 +233,8 @@ class Process(Fact, frozen=True, kw_only=True):
     sockets: tuple[Socket, ...] | None = None
     files: tuple[OpenFile, ...] | None = None
     object_refs: tuple[ObjectRefWait, ...] = ()
+    object_refs_before: tuple[ObjectRefWait, ...] = ()
+    """What it waited for at an earlier sample, where that was something else: it got what it asked for."""
     async_tasks: tuple[AsyncTask, ...] | None = None
     log_lines: tuple[LogLine, ...] = ()
 
