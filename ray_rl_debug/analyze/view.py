@@ -106,6 +106,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 _MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
 
 
+SHELLS = frozenset({"sh", "bash", "dash", "stdbuf"})
+
+
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the rules may look at."""
 
@@ -127,7 +130,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         direct = [s for s in self if s.node is parent.node and s.process.ppid == parent.process.pid]
         found: list[Seen] = []
         for child in direct:
-            shell = not child.threads and (child.process.comm or "") in ("sh", "bash", "dash", "stdbuf")
+            shell = not child.threads and child.process.comm in SHELLS
             found.extend(self.children(child) if shell else (child,))
         return tuple(found)
 

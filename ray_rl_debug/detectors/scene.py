@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.places import Kind, is_library
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.view import SHELLS, Seen, View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
 from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, TaskHistory
@@ -192,6 +192,8 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if age is not None and quiet is not None and quiet < ANSWER_S and age > max(ANSWERS_FIT * quiet, OLD_CALL_S):
         text = f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s: such answers may have come before"
         return Judgement(certainty=Certainty.POSSIBLE, reason=text)
+    if one.kind is Kind.CHILD and _script_goes_on(scene, one):
+        return Judgement(certainty=Certainty.POSSIBLE, reason="the shell that it waits for woke up during the window: its script goes on")
     window_s = one.process.window_s or 0.0
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
@@ -204,6 +206,12 @@ def _quiet_s(one: Seen) -> float | None:
     if kernel is None or kernel.syscall_arg0 is None:
         return None
     return next((s.quiet_s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0), None)
+
+
+def _script_goes_on(scene: Scene, one: Seen) -> bool:
+    """A shell that waits for one program sleeps; one that starts the next wakes up."""
+    children = (s.process for s in scene.view if s.node is one.node and s.process.ppid == one.process.pid and s.process.comm in SHELLS)
+    return any(t.run_slices for child in children for t in child.threads)
 
 
 def weaker(a: Certainty, b: Certainty) -> Certainty:

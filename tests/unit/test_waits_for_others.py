@@ -1,0 +1,171 @@
+"""Who waits for whom where no ObjectRef or collective says it: siblings, calls at a condition, rings of file locks, named ranks, lost tasks."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from scenes import EXECUTOR, MAIN, RAY_GET, RECV, Stacks, actor, core, process, ray_state, snapshot, task_id
+
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.analyze.waits import find_waits
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import Cause, Certainty, State
+from ray_rl_debug.snapshot import FileLock, Local, ObjectRefWait, OwnedTask, Process, Snapshot, Thread
+
+BROADCAST = "broadcast@torch/distributed/distributed_c10d.py:2800 wrapper@torch/distributed/c10d_logger.py:81"
+STEP = f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"
+WAITS = f"Condition.wait@threading.py:355 Gate.wait_version@app/gate.py:12 {EXECUTOR} {MAIN}"
+
+
+def edges(taken: Snapshot) -> set[tuple[str, str, str]]:
+    return {(e.source.rpartition("/")[2], e.target.rpartition("/")[2], e.why) for e in find_waits(build_view(taken)).graph.edges}
+
+
+def accused(taken: Snapshot) -> tuple[State, Cause | None, set[int | None], Certainty | None]:
+    report = diagnose(taken)
+    first = report.findings[0] if report.findings else None
+    return report.verdict.state, first and first.cause, {w.pid for w in first.who} if first else set(), first and first.certainty
+
+
+def test_ranks_that_name_different_sources() -> None:
+    stacks = Stacks()
+
+    def rank(number: int, source: int) -> Process:
+        named = (Local(frame=0, name="src", value=str(source)),)
+        return process(stacks, 100 + number, "ray::Trainer.step", f"{BROADCAST} {STEP}", rank=number, size=4, locals_=named)
+
+    state, cause, who, certainty = accused(snapshot(stacks.node([rank(0, 0), rank(1, 2), rank(2, 0), rank(3, 0)])))
+    assert (state, cause, who, certainty) == (State.HANG, Cause.COLLECTIVE_MISMATCH, {101}, Certainty.LIKELY)
+    state, cause, who, _ = accused(snapshot(stacks.node([rank(0, 0), rank(1, 0), rank(2, 0), rank(3, 0)])))
+    assert cause is not Cause.COLLECTIVE_MISMATCH
+
+
+def test_a_named_rank_that_cannot_be_placed_leaves_the_receiver_a_victim() -> None:
+    stacks = Stacks()
+    source = (Local(frame=0, name="src", value="0"),)
+    receivers = [process(stacks, 100 + i, "ray::Trainer.step", f"{RECV} {STEP}", locals_=source) for i in range(2)]
+    reader = process(stacks, 102, "ray::Trainer.step", f"load@app/load.py:5 {STEP}", wchan="wait_for_partner", syscall=257)
+    actors = [actor(i, "Trainer", 100 + i) for i in range(3)]
+    state, cause, who, _ = accused(snapshot(stacks.node([*receivers, reader]), ray_state(actors=actors)))
+    assert (state, cause, who) == (State.HANG, Cause.BLOCKED_IO, {102})
+
+
+def test_siblings_at_one_silent_line_are_victims_of_the_one_elsewhere() -> None:
+    stacks = Stacks()
+    alike = [process(stacks, 100 + i, "ray::Store.go", f"Store.go@app/store.py:9 {EXECUTOR} {MAIN}") for i in range(2)]
+    reader = process(stacks, 102, "ray::Store.go", f"Store.warm@app/store.py:5 {EXECUTOR} {MAIN}", wchan="wait_for_partner", syscall=257)
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1), task_id(2), task_id(3)])
+    actors = [actor(i, "Store", 100 + i) for i in range(3)]
+    cores = [core(100 + i, running=[1 + i], actor_number=i) for i in range(3)]
+    taken = snapshot(stacks.node([*alike, reader, driver]), ray_state(actors=actors, cores=cores))
+    assert {("100", "102", "same call"), ("101", "102", "same call")} <= edges(taken)
+    state, cause, who, _ = accused(taken)
+    assert (state, cause, who) == (State.HANG, Cause.BLOCKED_IO, {102})
+
+
+@pytest.mark.parametrize(("trainer_cpu_s", "state"), [(1.9, State.UNKNOWN), (0.01, State.HANG)])
+def test_calls_at_a_condition_wait_for_the_next_call(trainer_cpu_s: float, state: State) -> None:
+    stacks = Stacks()
+    gate = process(stacks, 100, "ray::Gate.wait_version", WAITS, extra_threads=[("Thread-7", WAITS)], syscall=202, wchan="futex_do_wait")
+    rollout = process(stacks, 101, "ray::Rollout.run", f"{RAY_GET} Rollout.run@app/roll.py:3 {EXECUTOR} {MAIN}", refs=[task_id(1)])
+    trainer = process(stacks, 102, "ray::Trainer.fit", f"Trainer.fit@app/fit.py:3 {EXECUTOR} {MAIN}", cpu_s=trainer_cpu_s)
+    if trainer_cpu_s < 1:
+        trainer = process(stacks, 102, "ray::Trainer", MAIN)
+    actors = [actor(i, name, 100 + i) for i, name in enumerate(("Gate", "Rollout", "Trainer"))]
+    cores = [core(100, running=[1, 2], actor_number=0), core(101, running=[3], actor_number=1), core(102, running=[4], actor_number=2)]
+    report = diagnose(snapshot(stacks.node([gate, rollout, trainer]), ray_state(actors=actors, cores=cores)))
+    assert report.verdict.state is state
+    assert not any(w.pid == 100 for f in report.findings for w in f.who) or state is State.HANG
+
+
+def test_processes_that_hold_each_others_file_locks() -> None:
+    stacks = Stacks()
+    pair = [
+        process(stacks, 100 + i, "ray::Cache.fill", f"Cache.fill@app/cache.py:{3 + i} {EXECUTOR} {MAIN}", syscall=73, wchan="locks_lock_inode_wait")
+        for i in range(2)
+    ]
+    locks = [
+        FileLock(lock=lock, kind="FLOCK", access="WRITE", pid=pid, device="08:01", inode=lock, waiting=waiting)
+        for lock, pid, waiting in ((1, 100, False), (1, 101, True), (2, 101, False), (2, 100, True))
+    ]
+    actors = [actor(i, "Cache", 100 + i) for i in range(2)]
+    state, cause, who, certainty = accused(snapshot(stacks.node(pair, locks=tuple(locks)), ray_state(actors=actors)))
+    assert (state, cause, who, certainty) == (State.HANG, Cause.LOCK_DEADLOCK, {100, 101}, Certainty.PROVEN)
+
+
+def pool(*children: str) -> Snapshot:
+    stacks = Stacks()
+    waits = f"MapResult.wait@multiprocessing/pool.py:765 Pool.map@multiprocessing/pool.py:367 Scorer.score@app/score.py:9 {EXECUTOR} {MAIN}"
+    parent = process(stacks, 100, "ray::Scorer.score", waits)
+    inside = [process(stacks, 200 + i, "python", text, kind="child", ppid=100) for i, text in enumerate(children)]
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
+    cores = [core(100, running=[1], actor_number=0)]
+    return snapshot(stacks.node([parent, *inside, driver]), ray_state(actors=[actor(0, "Scorer", 100)], cores=cores))
+
+
+IDLE_WORKER = "get@multiprocessing/queues.py:365 worker@multiprocessing/pool.py:114"
+
+
+def test_a_pool_whose_task_died_with_its_worker() -> None:
+    state, cause, who, _ = accused(pool(IDLE_WORKER, IDLE_WORKER))
+    assert (state, cause, who) == (State.HANG, Cause.LOCK_DEADLOCK, {100})
+
+
+def test_a_pool_one_of_whose_workers_is_at_work() -> None:
+    taken = pool(IDLE_WORKER, "grade@app/score.py:30 worker@multiprocessing/pool.py:125")
+    assert ("100", "201", "queue of a child") in edges(taken)
+    assert not any(f.cause is Cause.LOCK_DEADLOCK for f in diagnose(taken).findings)
+
+
+def with_refs(one: Process, before: str, now: str) -> Process:
+    def wait(number: str) -> tuple[ObjectRefWait, ...]:
+        return (ObjectRefWait(call="get", object_ids=(number + "00000001",), tid=one.pid),)
+
+    return replace(one, object_refs=wait(now), object_refs_before=wait(before) if before != now else ())
+
+
+@pytest.mark.parametrize(("before", "motion"), [(1, Motion.MOVING), (2, Motion.FROZEN)])
+def test_a_driver_that_waits_for_another_object_moves(before: int, motion: Motion) -> None:
+    stacks = Stacks()
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver")
+    view = build_view(snapshot(stacks.node([with_refs(driver, task_id(before), task_id(2))])))
+    assert view.seen["node1/1"].motion is motion
+
+
+def test_of_all_it_owns_a_driver_waits_for_what_comes() -> None:
+    stacks = Stacks()
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver")
+    serves = process(stacks, 100, "ray::Server.serve", f"get@queue.py:171 Server.serve@app/serve.py:4 {EXECUTOR} {MAIN}", syscall=202)
+    trains = process(stacks, 101, "ray::Trainer.step", STEP)
+    owned = [OwnedTask(task_id=task_id(n), name=name, status=None, actor_id=None) for n, name in ((1, "serve"), (2, "step"))]
+    cores = [core(1, owned=owned), core(100, running=[1], actor_number=0), core(101, running=[2], actor_number=1, done=9)]
+    actors = [actor(0, "Server", 100), actor(1, "Trainer", 101)]
+    report = diagnose(snapshot(stacks.node([driver, serves, trains]), ray_state(actors=actors, cores=cores)))
+    assert (report.verdict.state, report.findings) == (State.HEALTHY, ())
+
+
+def test_a_thread_that_trains_tells_more_than_the_main_thread_that_polls() -> None:
+    stacks = Stacks()
+    polls = f"Trainer.go@app/trainer.py:8 {EXECUTOR} {MAIN}"
+    trains = "Trainer.load@app/trainer.py:20 Trainer.train_in_background@app/trainer.py:15 run@threading.py:982"
+    one = process(stacks, 100, "ray::Trainer.go", polls, extra_threads=[("trainer", trains)], wchan="hrtimer_nanosleep", syscall=230)
+    opens = Thread(tid=1100, comm="python", state="S", cpu_s=0.0, wchan="wait_for_partner", syscall=257)
+    one = msgspec.structs.replace(one, threads=(one.threads[0], opens))
+    telling = build_view(snapshot(stacks.node([one]))).seen["node1/100"].telling
+    assert telling is not None
+    assert telling.name == "trainer"
+
+
+@pytest.mark.parametrize(("slices", "certainty"), [(0, Certainty.LIKELY), (2, Certainty.POSSIBLE)])
+def test_a_script_whose_shell_wakes_up_goes_on(slices: int, certainty: Certainty) -> None:
+    stacks = Stacks()
+    waits = f"Popen._wait@subprocess.py:2011 run@subprocess.py:550 Scorer.score@app/score.py:9 {EXECUTOR} {MAIN}"
+    parent = process(stacks, 100, "ray::Scorer.score", waits, syscall=61, wchan="do_wait", arg0=200)
+    shell = process(stacks, 200, "bash", "x@x:1", kind="child", ppid=100)
+    thread = Thread(tid=200, comm="bash", state="S", cpu_s=0.0, wchan="do_wait", syscall=61, run_slices=slices)
+    shell = replace(shell, comm="bash", samples=(), threads=(thread,))
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
+    ray = ray_state(actors=[actor(0, "Scorer", 100)], cores=[core(100, running=[1], actor_number=0)])
+    assert accused(snapshot(stacks.node([parent, shell, driver]), ray))[3] is certainty
