@@ -54,7 +54,7 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
     kernel = {t.tid: t for t in process.threads}
     loops = {t.tid for t in process.async_tasks or () if t.tid is not None}
     in_task = {t.tid for t in process.async_tasks or () if t.awaited is not None and t.awaited.kind == "running"}
-    in_group = any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
+    in_group = is_in_group(process)
     seen = []
     for thread in sample.threads:
         frames = stack_frames(node, thread.stack)
@@ -88,6 +88,11 @@ def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:
 
 _BLOCKS = frozenset({"open", "fsync", "flock"})
 """System calls that no helper thread rests in, unlike reads and accepts."""
+
+
+def is_in_group(process: Process) -> bool:
+    """Does torch keep threads of a process group in it?"""
+    return any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import connected_peers
+from ray_rl_debug.analyze.telling import is_in_group
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.snapshot import RayActor
 
@@ -44,6 +45,7 @@ def find_worlds(view: View) -> tuple[World, ...]:
     worlds = [_ranked_world(view, key, members) for key, members in ranked.items()]
     worlds = _merge_late(worlds)
     worlds = _join_connected(view, worlds, _worlds_by_class(view, {m.key for w in worlds for m in w.members}))
+    worlds += _worlds_by_parent(view, {m.key for w in worlds for m in w.members})
     worlds = [msgspec.structs.replace(w, ranks=_ranks_of(w)) for w in worlds]
     return tuple(sorted(worlds, key=lambda w: (-len(w.members), w.key)))
 
@@ -143,6 +145,21 @@ def _worlds_by_class(view: View, known: set[str]) -> list[World]:
                 source="actors of one class",
             )
         )
+    return found
+
+
+def _worlds_by_parent(view: View, known: set[str]) -> list[World]:
+    """Processes that one parent started and that are members of a process group (``torch.multiprocessing.spawn``, ranks as arguments)."""
+    groups: dict[tuple[str, int], list[Seen]] = defaultdict(list)
+    for one in view:
+        if one.key not in known and one.process.kind in ("child", "named") and one.process.ppid is not None and is_in_group(one.process):
+            groups[(one.node.name, one.process.ppid)].append(one)
+    found = []
+    for (node, parent), members in sorted(groups.items()):
+        if len(members) > 1 and any(m.kind is not None and m.kind.name in _RANK_KINDS for m in members):
+            key = f"{members[0].identity.job_id or '-'}|{node}/{parent}|parent"
+            ordered = tuple(sorted(members, key=lambda s: s.key))
+            found.append(World(key=key, name=f"the ranks of pid {parent}", size=None, members=ordered, source="children of one process"))
     return found
 
 

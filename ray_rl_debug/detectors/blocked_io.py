@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge, Root
-from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, kernel_call
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
@@ -47,8 +47,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         sink = scene.view.seen.get(node)
         if sink is None:
             handed = [e for e in handed if e.why != AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
-        elif sink.kind in THREAD_WAITS:
-            handed = [e for e in handed if e.why not in ("waitpid", AWAITED_CHILD)]  # a child with a lock of its own to blame
+        elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
+            handed = [e for e in handed if e.why not in ("waitpid", AWAITED_CHILD)]  # it waits for something of its own
         if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
             who = [client.who(), scene.who(node)]

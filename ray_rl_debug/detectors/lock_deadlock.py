@@ -55,7 +55,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         verdict = judge(scene, one)
         if verdict.certainty is None:
             continue
-        parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why == "waitpid" and e.source in scene.view.seen]
+        forked = one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
+        waiting = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why == "waitpid" and e.source in scene.view.seen]
+        parents = waiting if forked else []
         yield Found(
             finding=_finding(one, others, parents, verdict.certainty, verdict.reason, lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),

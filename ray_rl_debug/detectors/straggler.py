@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.counted import counted
@@ -42,7 +42,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         told, counts = counted(scene, one.key)
         is_idle = one.is_idle and (bool(one.threads) or told is None)
-        if one.is_stopped or is_idle or one.kind is Kind.P2P or not scene.graph.into([one.key]):
+        if one.is_stopped or is_idle or one.kind in WAITS_FOR_RANKS or not scene.graph.into([one.key]):
             continue
         verdict = judge(scene, one)
         if verdict.certainty is None:

@@ -169,3 +169,30 @@ def test_a_script_whose_shell_wakes_up_goes_on(slices: int, certainty: Certainty
     driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
     ray = ray_state(actors=[actor(0, "Scorer", 100)], cores=[core(100, running=[1], actor_number=0)])
     assert accused(snapshot(stacks.node([parent, shell, driver]), ray))[3] is certainty
+
+
+def spawned_ranks(*texts: str, in_group: bool = True) -> Snapshot:
+    """A parent that joins, and children that know their ranks from arguments alone."""
+    stacks = Stacks()
+    joins = "Popen.poll@multiprocessing/popen_fork.py:27 Process.join@multiprocessing/process.py:149 main@app/main.py:4"
+    found = [process(stacks, 50, "python main.py", joins, kind="named", syscall=61, wchan="do_wait", arg0=100)]
+    for i, text in enumerate(texts):
+        child = process(stacks, 100 + i, "python", f"{text} spawn_main@multiprocessing/spawn.py:122", kind="child", ppid=50)
+        group = Thread(tid=300 + i, comm="pt_gloo_runloop", state="S", cpu_s=0.0)
+        found.append(replace(child, threads=(*child.threads, *([group] if in_group else []))))
+    return snapshot(stacks.node(found))
+
+
+ALL_REDUCE = "all_reduce@torch/distributed/distributed_c10d.py:3200 train@app/train.py:9"
+
+
+def test_children_of_one_parent_in_a_process_group_are_ranks_of_one_world() -> None:
+    late = "barrier@torch/distributed/distributed_c10d.py:5356 validate@app/train.py:30"
+    state, cause, who, _ = accused(spawned_ranks(ALL_REDUCE, ALL_REDUCE, late))
+    assert (state, cause, who) == (State.HANG, Cause.COLLECTIVE_MISMATCH, {102})
+
+
+def test_a_parent_that_joins_a_rank_that_waits_for_others_is_not_in_its_way() -> None:
+    for taken in (spawned_ranks(ALL_REDUCE, "think@app/train.py:50"), spawned_ranks(ALL_REDUCE, ALL_REDUCE, in_group=False)):
+        report = diagnose(taken)
+        assert not any(w.pid in (50, 100) for f in report.findings for w in f.who), report.verdict.summary
