@@ -135,6 +135,8 @@ def kernel_call(thread: Thread | None) -> str | None:
 def is_library(frame: Frame) -> bool:
     """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
     f = frame.file
+    if f == "<string>" and not frame.function.startswith(("<", "__")):
+        return False  # a function of ``python -c``; <module> starts helper processes too, and generated methods have names of their own kind
     if f.startswith(("<frozen", "<string", "<built")) or frame.function.startswith("<listcomp"):
         return f.startswith("<")
     head, _, rest = f.partition("/")

@@ -23,6 +23,10 @@ AWAKE_SLICES_PER_S = 12.0
 """Times a second a waiting thread may be scheduled and still count as asleep: py-spy's own stops and time-outs of waits wake it a few times."""
 
 
+GLOO_SLICES_PER_S = 250.0
+"""gloo's network thread looks around every ten milliseconds, a hundred times a second; collectives make it run many times more often."""
+
+
 FILE_BYTES = 1 << 20
 """Bytes a window may see read or written before a process that stands in a file call counts as at work; Ray's own threads move kilobytes."""
 
@@ -62,6 +66,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, f"read or wrote {moved / 1e6:.0f} MB during the window"
     if any(p.kind is Kind.DATALOADER for p in places) and is_awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: batches come"
+    if any(t.comm == "gloo_tcp_loop" and (t.run_slices or 0) > GLOO_SLICES_PER_S * (process.window_s or 1.0) for t in process.threads):
+        return Motion.MOVING, "gloo's network thread was busy during the window: collectives complete"
     functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
     lines = {(p.path, p.op) for p in places}
     first = places[0]

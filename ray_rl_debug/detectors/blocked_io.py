@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.detectors.scene import Found, Judgement, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Evidence, Who
 
 ID = "RRD502"
@@ -51,7 +51,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why not in ("waitpid", AWAITED_CHILD)]  # it waits for something of its own
         if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
-            who = [client.who(), scene.who(node)]
+            # a launcher that only joins its processes is in nobody's way
+            launches = client.process.kind in ("driver", "named") and handed[0].why == "waitpid" and sink is not None and bool(sink.threads)
+            who = [scene.who(node)] if launches else [client.who(), scene.who(node)]
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
@@ -81,6 +83,8 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
     verdict = judge(scene, client)
     if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
+    if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
+        verdict = _surely(verdict, judge(scene, server))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
@@ -112,6 +116,13 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
+
+
+def _surely(one: Judgement, other: Judgement) -> Judgement:
+    """The less sure of two: a wait for a child is as hung as the child."""
+    if one.certainty is None or other.certainty is None:
+        return one if one.certainty is None else other
+    return one if weaker(one.certainty, other.certainty) is one.certainty else other
 
 
 def _remedy(kind: Kind | None) -> list[str]:

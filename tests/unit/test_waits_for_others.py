@@ -196,3 +196,36 @@ def test_a_parent_that_joins_a_rank_that_waits_for_others_is_not_in_its_way() ->
     for taken in (spawned_ranks(ALL_REDUCE, "think@app/train.py:50"), spawned_ranks(ALL_REDUCE, ALL_REDUCE, in_group=False)):
         report = diagnose(taken)
         assert not any(w.pid in (50, 100) for f in report.findings for w in f.who), report.verdict.summary
+
+
+@pytest.mark.parametrize(("slices", "motion"), [(210, Motion.FROZEN), (1800, Motion.MOVING)])
+def test_a_busy_network_thread_of_gloo_proves_that_collectives_complete(slices: int, motion: Motion) -> None:
+    stacks = Stacks()
+    one = process(stacks, 100, "ray::Trainer.step", STEP, wchan="hrtimer_nanosleep", syscall=230)
+    loop = Thread(tid=301, comm="gloo_tcp_loop", state="S", cpu_s=0.01, run_slices=slices)
+    taken = snapshot(stacks.node([replace(one, threads=(*one.threads, loop))]))
+    assert build_view(taken).seen["node1/100"].motion is motion
+
+
+def test_a_launcher_is_as_stuck_as_the_child_it_joins_and_not_accused() -> None:
+    stacks = Stacks()
+    joins = "Popen.wait@subprocess.py:1264 main@app/launch.py:4"
+
+    def launched(*texts: str, cpu_s: float = 0.0) -> Snapshot:
+        parent = process(stacks, 50, "python launch.py", joins, kind="named", syscall=61, wchan="do_wait", arg0=100)
+        return snapshot(stacks.node([parent, process(stacks, 100, "python", *texts, kind="child", ppid=50, cpu_s=cpu_s)]))
+
+    reads = launched("load@app/load.py:5 main@app/train.py:9")
+    works = launched("think@app/train.py:5 main@app/train.py:9", "think@app/train.py:6 main@app/train.py:9", cpu_s=1.9)
+    assert 50 not in accused(reads)[2]
+    assert accused(works)[0] is not State.HANG
+
+
+def test_functions_of_a_program_given_as_text_are_own_code() -> None:
+    stacks = Stacks()
+    one = process(stacks, 100, "python", "spin@<string>:4 train@<string>:9 <module>@<string>:12", kind="named", cpu_s=1.9)
+    helper = process(stacks, 101, "python", "main@multiprocessing/resource_tracker.py:200 <module>@<string>:1", kind="child")
+    view = build_view(snapshot(stacks.node([one, helper])))
+    paths = {key: seen.place.path for key, seen in view.seen.items() if seen.place is not None}
+    assert [function for function, _, _ in paths["node1/100"]] == ["spin", "train"]
+    assert paths["node1/101"] == ()
