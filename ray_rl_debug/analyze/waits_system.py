@@ -150,7 +150,11 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
         children = named or children
     working = [c for c in children if not waits_for_work(c)]
     if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
-        return  # no child has the work that is waited for: a worker died with it
+        # no child has the work that is waited for: it died with one
+        for child in (c for c in view.children(one) if c.process.state in ("Z", "X")):
+            evidence = f"its child pid {child.process.pid} has ended and left a zombie"
+            yield Edge(source=one.key, target=child.key, why="queue of a child", evidence=evidence, certainty=Certainty.LIKELY)
+        return
     why = {Kind.CHILD: "waitpid", Kind.DATALOADER: "DataLoader"}.get(thread.place.kind if thread else Kind.CHILD, "queue of a child")
     for child in working or children:
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"

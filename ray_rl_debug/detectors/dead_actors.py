@@ -1,4 +1,4 @@
-"""Dead actors that somebody still polls or awaits: what the rules about dead producers and dead engines share."""
+"""Dead actors and child processes that somebody still polls or awaits: what the rules about dead producers and dead engines share."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
     """A finding of the rule for each root of the graph that is a dead actor somebody waits for, inference engines or all others."""
     for root in scene.graph.roots:
         node = root.nodes[0]
-        actor = scene.actor(node)
-        if root.is_cycle or actor is None or actor.state not in ("DEAD", "RESTARTING"):
-            continue
-        if engines != any(w in actor.class_name.lower() or w in (actor.name or "").lower() for w in _ENGINE_WORDS):
+        dead = None if root.is_cycle else _dead(scene, node)
+        if dead is None or engines != any(word in dead[0].lower() for word in _ENGINE_WORDS):
             continue
         into = scene.graph.into([node])
         waiters = [scene.view.seen[e.source] for e in into if e.source in scene.view.seen]
         if not waiters or any(w.kind in WAITS_FOR_RANKS for w in waiters):
             continue
-        how = how_dead(actor)
+        who = scene.who(node)
+        label = who.label.removesuffix(f" (pid {who.pid})")
         finding = make_finding(
             rule_id,
             name,
             cause,
             Certainty.LIKELY,
-            f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {waiters[0].where()} still waits for what it should deliver",
-            who=[scene.who(node)],
+            f"{label} (pid {who.pid}) is dead ({dead[1]}); {waiters[0].where()} still waits for what it should deliver",
+            who=[who],
             evidence=[
-                Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}"),
+                dead[2],
                 *(Evidence(kind="task", where=w.where(), text=e.evidence) for w, e in zip(waiters, into, strict=False)),
                 stack_evidence(waiters[0]),
             ],
@@ -42,3 +41,16 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
             phase=waiters[0].phase,
         )
         yield Found(finding=finding, explains=frozenset([node]))
+
+
+def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
+    """Its names, how it died, and what tells it; None when it lives."""
+    actor, process = scene.actor(node), scene.view.seen.get(node)
+    if actor is not None and actor.state in ("DEAD", "RESTARTING"):
+        how = how_dead(actor)
+        told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}")
+        return f"{actor.class_name} {actor.name or ''}", how, told
+    if process is not None and process.process.state in ("Z", "X"):
+        told = Evidence(kind="proc", where=process.where(), text="a zombie: it has ended, and its parent has not asked how")
+        return f"{process.identity.label} {process.process.title} {process.process.comm or ''}", "a zombie", told
+    return None

@@ -5,7 +5,8 @@ Story
     still awaits its answers.
 
 Evidence
-    Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name; the waiter's stack.
+    Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name, or a child of the
+    engine is a zombie; the waiter's stack.
 
 Remedy
     Find why it died; give requests a time limit, and let the router take dead engines out.

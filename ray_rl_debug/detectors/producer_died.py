@@ -5,7 +5,7 @@ Story
     that would fail.
 
 Evidence
-    Ray's actor table says DEAD; the poller's stack.
+    Ray's actor table says DEAD, or the child process that should deliver is a zombie; the poller's stack.
 
 Remedy
     Find why it died; check the producer's life while polling.

@@ -113,6 +113,16 @@ def test_a_pool_whose_task_died_with_its_worker() -> None:
     assert (state, cause, who) == (State.HANG, Cause.LOCK_DEADLOCK, {100})
 
 
+@pytest.mark.parametrize(("title", "cause"), [("EngineCore", Cause.ENGINE_DIED), ("feeder", Cause.PRODUCER_DIED)])
+def test_a_child_that_died_under_its_server_is_named(title: str, cause: Cause) -> None:
+    taken = pool("main@app/engine.py:1")
+    (node,) = taken.nodes
+    dead = [replace(p, state="Z", samples=(), threads=(), title=title) if p.pid == 200 else p for p in node.processes]
+    taken = replace(taken, nodes=(replace(node, processes=tuple(dead)),))
+    state, found, who, _ = accused(taken)
+    assert (state, found, who) == (State.HANG, cause, {200})
+
+
 def test_a_pool_one_of_whose_workers_is_at_work() -> None:
     taken = pool(IDLE_WORKER, "grade@app/score.py:30 worker@multiprocessing/pool.py:125")
     assert ("100", "201", "queue of a child") in edges(taken)
