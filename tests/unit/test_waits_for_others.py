@@ -239,3 +239,12 @@ def test_functions_of_a_program_given_as_text_are_own_code() -> None:
     paths = {key: seen.place.path for key, seen in view.seen.items() if seen.place is not None}
     assert [function for function, _, _ in paths["node1/100"]] == ["spin", "train"]
     assert paths["node1/101"] == ()
+
+
+def test_a_put_of_large_objects_may_go_on() -> None:
+    stacks = Stacks()
+    puts = f"Worker.put_object@ray/_private/worker.py:891 put@ray/_private/worker.py:3084 Writer.fill@app/fill.py:4 {EXECUTOR} {MAIN}"
+    writer = process(stacks, 100, "ray::Writer.fill", puts, syscall=45, wchan="unix_stream_read_generic", arg0=7)
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
+    ray = ray_state(actors=[actor(0, "Writer", 100)], cores=[core(100, running=[1], actor_number=0)])
+    assert diagnose(snapshot(stacks.node([writer, driver]), ray)).verdict.state is State.UNKNOWN
