@@ -193,7 +193,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         text = f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s: such answers may have come before"
         return Judgement(certainty=Certainty.POSSIBLE, reason=text)
     if one.telling is not None and any(f.function.endswith("Worker.put_object") for f in one.telling.frames):
-        return Judgement(certainty=Certainty.POSSIBLE, reason="it puts an object into Ray's store: large ones take a while, and their bytes are not counted")
+        return Judgement(certainty=Certainty.POSSIBLE, reason="it puts an object into Ray's store: how far it is cannot be seen")
     if one.kind is Kind.CHILD and _script_goes_on(scene, one):
         return Judgement(certainty=Certainty.POSSIBLE, reason="the shell that it waits for woke up during the window: its script goes on")
     window_s = one.process.window_s or 0.0
