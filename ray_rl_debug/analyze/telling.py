@@ -96,7 +96,7 @@ def is_in_group(process: Process) -> bool:
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
-    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works."""
+    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works, or one of a pool at the same line."""
     if telling.place.kind not in THREAD_WAITS:
         return None
     joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}
@@ -105,7 +105,7 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         if other is not telling and joined & own:
             return other
     working = [t for t in others if t is not telling and t.score > 0 and t.place.path and not waits_for_worker(telling, t)]
-    return working[0] if len(working) == 1 else None
+    return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
 
 
 def waits_for_worker(worker: SeenThread, other: SeenThread) -> bool:
