@@ -1,7 +1,8 @@
 """Two tasks await each other.
 
 RRD201
-wait for each other: a at a (
+wait for each other:
+a at a (
 b at b (
 """
 
