@@ -246,3 +246,8 @@ def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = Fals
 def remote_of(process: Process, fd: int | None) -> str | None:
     """The address at the other end of a socket of a process."""
     return next((s.remote for s in process.sockets or () if s.fd == fd and s.remote is not None), None) if fd is not None else None
+
+
+def ticks(process: Process) -> bool:
+    """Does a coroutine look again and again for something, sleeping in between?"""
+    return any(t.awaited is not None and t.awaited.kind == "sleep" and not serves(t) for t in process.async_tasks or ())

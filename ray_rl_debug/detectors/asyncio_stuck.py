@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves
+from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves, ticks
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -55,8 +55,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
             if ends or (running and not _calls_are_at_rest(one)):
                 yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY if ends else _pace(scene, one)), explains=frozenset(root.nodes))
-        elif ends and _waits_for_loop(one, ends):
-            yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY), explains=frozenset(root.nodes))
+        elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
+            looks = ends[0].awaited.kind == "executor" and ticks(one.process)
+            yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
     tied = {n for e in scene.graph.edges for n in (e.source, e.target)}
     for one in scene.view:
         if one.key not in tied and one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
@@ -119,12 +120,14 @@ def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
 def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
     """A process that the user asks about, or a driver, with an idle loop: nobody waits for it but the user."""
     ends = _told(one)
-    if not ends or one.motion is Motion.MOVING:
+    if not ends or one.motion is Motion.MOVING or scene.children_move(one):
         return
     first = ends[0]
     listens = any(s.state == "LISTEN" for s in one.process.sockets or ()) and not _is_beside_server(one, first)
     if first.is_cycle or first.is_lost:
         certainty: Certainty | None = Certainty.LIKELY if len(one.process.samples) > 1 else Certainty.POSSIBLE
+    elif first.awaited.kind == "executor" and ticks(one.process):
+        certainty = Certainty.POSSIBLE  # the thread may wait for what another loop looks after
     elif first.awaited.kind in LOCKS or first.awaited.kind in OUTSIDE:
         certainty = judge(scene, one).certainty
     else:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
@@ -47,6 +48,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if thread.place.kind is Kind.LOCK and not _asleep(thread):
             continue
+        if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
+            continue  # a coroutine or a process of it goes on, and may complete the future
         others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t)]
         if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle

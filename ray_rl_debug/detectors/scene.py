@@ -48,6 +48,10 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
                 edges = [e for e in self.graph.edges if e.source in inside and e.target in inside]
                 yield root, [self.view.seen[n] for n in root.nodes if n in self.view.seen], edges
 
+    def children_move(self, one: Seen) -> bool:
+        """Do its child processes go on? It may well wait for them."""
+        return any(child.motion is Motion.MOVING for child in self.view.children(one))
+
     def waiting_ranks(self, one: Seen) -> list[Seen]:
         """Ranks that wait for `one` in a collective, rendezvous or recv."""
         found = []

@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import FileLock, Local, ObjectRefWait, OwnedTask, Process, Snapshot, Thread
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, FileLock, Local, ObjectRefWait, OwnedTask, Process, Snapshot, Thread
 
 BROADCAST = "broadcast@torch/distributed/distributed_c10d.py:2800 wrapper@torch/distributed/c10d_logger.py:81"
 STEP = f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"
@@ -248,3 +248,14 @@ def test_a_put_of_large_objects_may_go_on() -> None:
     driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
     ray = ray_state(actors=[actor(0, "Writer", 100)], cores=[core(100, running=[1], actor_number=0)])
     assert diagnose(snapshot(stacks.node([writer, driver]), ray)).verdict.state is State.UNKNOWN
+
+
+@pytest.mark.parametrize(("kind", "accuses"), [("sleep", False), ("future", True)])
+def test_a_future_that_a_coroutine_at_work_may_complete(kind: str, accuses: bool) -> None:
+    stacks = Stacks()
+    waits = "Future.result@concurrent/futures/_base.py:451 run_until_all_finished@app/daemon.py:717 main@app/main.py:4"
+    loops = "run_forever@asyncio/base_events.py:607 run@threading.py:982"
+    looks = AsyncTask(address=1, name="Task-1", chain=(AwaitFrame(function="look_again", file="/job/daemon.py", line=5),), awaited=Awaited(kind=kind))
+    one = process(stacks, 100, "python main.py", waits, kind="named", extra_threads=[("loop", loops)], async_tasks=(looks,))
+    report = diagnose(snapshot(stacks.node([one])))
+    assert any(f.certainty is not Certainty.POSSIBLE for f in report.findings) is accuses, report.verdict.summary
