@@ -77,6 +77,8 @@ COLLECTIVES = frozenset(
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
+_RETRIES = ("opentelemetry/exporter/", "tenacity/")
+"""Libraries that pause between two tries by an event's wait with a time limit."""
 _STORE = frozenset({"wait", "get"})
 """Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
 ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatter_object_list gather_object".split())
@@ -189,6 +191,8 @@ def place_of(
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)
+    if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
+        kind, op, timed = Kind.SLEEP, "the pause before the next try", True
     if kind is None:
         if own is None:
             kind, op = Kind.IDLE, names[0] if names else ""

@@ -259,3 +259,10 @@ def test_a_future_that_a_coroutine_at_work_may_complete(kind: str, accuses: bool
     one = process(stacks, 100, "python main.py", waits, kind="named", extra_threads=[("loop", loops)], async_tasks=(looks,))
     report = diagnose(snapshot(stacks.node([one])))
     assert any(f.certainty is not Certainty.POSSIBLE for f in report.findings) is accuses, report.verdict.summary
+
+
+def test_an_exporter_that_pauses_between_two_tries_is_no_deadlock() -> None:
+    stacks = Stacks()
+    pauses = "Condition.wait@threading.py:331 Event.wait@threading.py:629 export@opentelemetry/exporter/otlp/common/http.py:234 step@app/agent.py:9"
+    report = diagnose(snapshot(stacks.node([process(stacks, 100, "python agent.py", pauses, kind="named", syscall=202)])))
+    assert all(f.certainty is Certainty.POSSIBLE for f in report.findings), report.verdict.summary
