@@ -376,3 +376,14 @@ def test_a_damaged_snapshot_still_makes_a_page() -> None:
     broken = replace(snapshot, nodes=tuple(replace(n, stacks=(), frames=()) for n in snapshot.nodes), ray=None)
     check_harmless(Page(render(report, broken)))
     assert msgspec.json.decode(msgspec.json.encode(broken), type=Snapshot) == broken
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("running", "1× runs now"), ("ready", "1× waits for its turn on the loop"), ("event", "1× waits for Event")]
+)
+def test_what_a_coroutine_does_is_told_as_in_the_terminal(kind: str, said: str) -> None:
+    who = Who(label="agent", node="n1", pid=1)
+    waits = AwaitClass(node="n1", pid=1, process="agent", count=1, chain=("step",), awaited="Event", kind=kind)
+    finding = Finding(id="RRD201", name="coroutines stuck", cause=Cause.ASYNCIO_STUCK, certainty=Certainty.LIKELY, summary="s", root=True, who=(who,))
+    report = Report(verdict=Verdict(state=State.HANG, summary="x", certainty=Certainty.LIKELY), findings=(finding,), awaits=(waits,))
+    assert said in " ".join(Page(render(report)).text.split())

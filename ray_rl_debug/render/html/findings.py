@@ -116,10 +116,12 @@ def _facts(who: Who, process: ProcessSummary | None, doing: str | None) -> Itera
 def _awaits(waits: Sequence[AwaitClass]) -> str:
     items = []
     for item in waits[:MAX_AWAITS]:
+        s = "" if item.count > 1 else "s"
         goal = f" for <b>{name(item.awaited, 200)}</b>" if item.awaited else ""
+        does = {"running": f"run{s} now", "ready": f"wait{s} for {'its' if s else 'their'} turn on the loop"}.get(item.kind or "")
         tasks = f"<p class=note>{name(', '.join(item.tasks), 400)}</p>" if item.tasks else ""
         steps = stack(tuple(reversed(item.chain)))
-        items.append(f"<li><b>{item.count:,}×</b> wait{'' if item.count > 1 else 's'}{goal}{steps}{tasks}</li>")
+        items.append(f"<li><b>{item.count:,}×</b> {does or f'wait{s}{goal}'}{steps}{tasks}</li>")
     if not items:
         return ""
     more = f"<li>{count(len(waits) - MAX_AWAITS, 'more group')} in the raw facts</li>" if len(waits) > MAX_AWAITS else ""
