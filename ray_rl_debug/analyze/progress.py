@@ -34,6 +34,9 @@ BULK_BYTES_PER_S = 2 << 20
 """More than a loop that only computes or prints its trouble again and again would read and write: a checkpoint, a data set."""
 
 
+_WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
+
+
 class Motion(str, enum.Enum):
     FROZEN = "frozen"
     BUSY = "busy"
@@ -79,10 +82,13 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, "stack changed between samples"
     if len(lines) > 1:
         return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
+    if first.kind in _WAITS_FOR_RAY:
+        if process.object_refs_before:
+            return Motion.MOVING, "waits for another object than before"
+        if running:  # what waits for one object sleeps: it is awake because answers come and the next call follows
+            return Motion.MOVING, "awake at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
-    if first.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and process.object_refs_before:
-        return Motion.MOVING, "waits for another object than before"
     flow = _flow(process, first.kind, thread)
     if flow is not None:
         return Motion.MOVING, flow
@@ -93,7 +99,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
 
 
 def _waits(places: Sequence[Place]) -> bool:
-    return all(p.kind in WAITS_FOR_RANKS or p.kind in IDLE_KINDS for p in places)
+    return all(p.kind in WAITS_FOR_RANKS or p.kind in IDLE_KINDS or p.kind in _WAITS_FOR_RAY for p in places)
 
 
 def _shared_outer(places: Sequence[Place]) -> int:

@@ -34,9 +34,16 @@ def is_poller(one: Seen) -> bool | None:
     for function, file, _ in place.path:
         if any(function.rsplit(".", 1)[-1] == f and part in file for f, part in POLLERS):
             return True
-    if place.kind is Kind.SLEEP and place.path and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
+    # on a slow machine all samples may meet the short calls between the pauses
+    rests = place.kind is Kind.SLEEP or (place.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and one.motion is not Motion.FROZEN)
+    if rests and len(_functions(one)) == 1 and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
         return None
     return False
+
+
+def _functions(one: Seen) -> set[tuple[str, str]]:
+    """The innermost own function of each sample."""
+    return {p.path[0][:2] for p in one.places if p.path}
 
 
 def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

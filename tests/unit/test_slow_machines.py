@@ -1,0 +1,50 @@
+"""Where cores are rare, a thread that asks Ray again and again is met inside its short calls only."""
+
+from __future__ import annotations
+
+from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import Cause, State
+from ray_rl_debug.snapshot import Snapshot
+
+ASKS = f"{RAY_GET} Trainer.wait_for_batch@app/trainer.py:9 Trainer.fit@app/trainer.py:4 {EXECUTOR} {MAIN}"
+
+
+def polls_a_buffer(*, producer: str, cpu_s: float = 0.9) -> Snapshot:
+    """A trainer met in its calls to a buffer that answers; whoever fills the buffer is in the given state."""
+    stacks = Stacks()
+    processes = [
+        process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)]),
+        process(stacks, 100, "ray::Trainer.fit", ASKS, cpu_s=cpu_s, refs=[task_id(2)]),
+        process(stacks, 101, "ray::Buffer", IDLE),
+    ]
+    actors = [actor(1, "Trainer", 100), actor(2, "Buffer", 101)]
+    actors.append(actor(3, "Rollout", 102, state=producer, **({"death": "its process vanished", "death_kind": "crashed"} if producer == "DEAD" else {})))
+    cores = [core(100, running=[1], actor_number=1), core(101, actor_number=2, done=5)]
+    return snapshot(stacks.node(processes), ray_state(actors=actors, cores=cores))
+
+
+def test_who_asks_ray_again_and_again_moves() -> None:
+    taken = polls_a_buffer(producer="PENDING_CREATION")
+    assert build_view(taken).seen["node1/100"].motion is Motion.MOVING
+    report = diagnose(taken)
+    assert [(f.cause, f.certainty) for f in report.findings if f.cause is Cause.STRAGGLER] == []
+
+
+def test_who_waits_for_ray_at_one_line_and_then_at_another_moves() -> None:
+    stacks = Stacks()
+    trainer = process(stacks, 100, "ray::Trainer.fit", ASKS, ASKS, ASKS.replace("trainer.py:4", "trainer.py:5"))
+    assert build_view(snapshot(stacks.node([trainer]))).seen["node1/100"].motion is Motion.MOVING
+
+
+def test_who_waits_for_one_object_is_frozen() -> None:
+    taken = polls_a_buffer(producer="ALIVE", cpu_s=0.02)
+    assert build_view(taken).seen["node1/100"].motion is Motion.FROZEN
+
+
+def test_a_dead_producer_is_named_though_the_poller_was_never_met_in_its_pause() -> None:
+    report = diagnose(polls_a_buffer(producer="DEAD"))
+    assert (report.verdict.state, report.findings[0].cause, {w.pid for w in report.findings[0].who}) == (State.HANG, Cause.PRODUCER_DIED, {102})
