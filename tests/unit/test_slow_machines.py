@@ -21,8 +21,8 @@ def polls_a_buffer(*, producer: str, cpu_s: float = 0.9) -> Snapshot:
         process(stacks, 100, "ray::Trainer.fit", ASKS, cpu_s=cpu_s, refs=[task_id(2)]),
         process(stacks, 101, "ray::Buffer", IDLE),
     ]
-    actors = [actor(1, "Trainer", 100), actor(2, "Buffer", 101)]
-    actors.append(actor(3, "Rollout", 102, state=producer, **({"death": "its process vanished", "death_kind": "crashed"} if producer == "DEAD" else {})))
+    death = {"death": "its process vanished", "death_kind": "crashed"} if producer == "DEAD" else {}
+    actors = [actor(1, "Trainer", 100), actor(2, "Buffer", 101), actor(3, "Rollout", 102, state=producer, **death)]
     cores = [core(100, running=[1], actor_number=1), core(101, actor_number=2, done=5)]
     return snapshot(stacks.node(processes), ray_state(actors=actors, cores=cores))
 
