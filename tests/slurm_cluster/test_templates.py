@@ -7,10 +7,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from slurm_cluster.cluster import HERE, KILL_WAIT_S, USER, SlurmCluster
 from slurm_cluster.jobs import (
     BIN,
@@ -18,27 +18,14 @@ from slurm_cluster.jobs import (
     PATIENCE_S,
     TRAINER,
     assert_nothing_left,
-    cancel_all,
     logs,
     output,
-    running,
     submit,
     wait_for_output,
     wait_for_text,
 )
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[SlurmCluster]:
-    yield from running()
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays(slurm: SlurmCluster) -> Iterator[None]:
-    yield
-    cancel_all(slurm)
 
 
 def test_an_ordinary_users_program_runs_on_both_nodes(slurm: SlurmCluster) -> None:

@@ -7,27 +7,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
-from slurm_cluster.cluster import HERE, SlurmCluster
-from slurm_cluster.jobs import BIN, DRIVER, PATIENCE_S, assert_nothing_left, cancel_all, output, running, submit, wait_for_output
 
 from ray_rl_debug.slurm.job import Job
 from ray_rl_debug.slurm.render import render
+from slurm_cluster.cluster import HERE, SlurmCluster
+from slurm_cluster.jobs import BIN, DRIVER, PATIENCE_S, assert_nothing_left, output, submit, wait_for_output
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def slurm() -> Iterator[SlurmCluster]:
-    yield from running()
-
-
-@pytest.fixture(autouse=True)
-def nothing_stays(slurm: SlurmCluster) -> Iterator[None]:
-    yield
-    cancel_all(slurm)
 
 
 MANY = "import multiprocessing, os\nmultiprocessing.cpu_count = os.cpu_count = lambda: 24\n"
