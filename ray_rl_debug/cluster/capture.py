@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -17,10 +17,10 @@ from ray_rl_debug.cluster.auth import switch_to_token
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import AskActors, Called, Clock, Ended, Facts, Gather, Lost, Said, Seat, Timed, Told
 from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
-from ray_rl_debug.cluster.local_looks import LocalLooks, has_room
+from ray_rl_debug.cluster.local_looks import LocalLooks
+from ray_rl_debug.cluster.seats import choose_seats, unique_names, with_own
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.collect.procfs import read_status
 from ray_rl_debug.errors import AuthenticationRefusedError, RayRlDebugError
 from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
@@ -122,7 +122,8 @@ class Capture:
 
     def _gather(self, driver: Driver, address: str, state: RayState, alive: Sequence[RayNode], job: str | None, before: Sequence[CoreWorker]) -> None:
         here = find_raylets_by_node()
-        others = pids_of_others(job, state, before)
+        own = (os.getpid(), *([driver.pid] if driver.pid is not None else []))
+        others = with_own(pids_of_others(job, state, before), here, own)
         seats, self._looked = choose_seats(alive, here, self._names, others, probe_s=min(2.0, self._call_s))
         for node in alive:
             if node.node_id in self._looked and node.node_id in driver.seated:  # somebody of ours is there already, whatever its raylet does
@@ -133,7 +134,6 @@ class Capture:
             self._options.collect,
             gcs_address=address,
             job_id=job,
-            skip_pids=(os.getpid(), *([driver.pid] if driver.pid is not None else [])),
             timeout_s=max(1.0, self._gather_until - self._window_end() - 1.0),
         )
         looks = LocalLooks(here, self._names, collect, drivers, others, self._stop)
@@ -276,52 +276,8 @@ class Capture:
         return keep_job(with_jobs(whole), job)
 
 
-def choose_seats(
-    alive: Sequence[RayNode], here: Mapping[str, int], names: Mapping[str, str], others: Mapping[str, tuple[int, ...]], *, probe_s: float
-) -> tuple[list[Seat], dict[str, str]]:
-    """Nodes that can take an agent without harm, and why the others cannot.
-
-    Args:
-        alive: Nodes that the GCS holds for alive.
-        here: Raylets on this machine by node id.
-        names: Of the nodes, by id.
-        others: Processes that an agent leaves out, by node id.
-        probe_s: For every raylet to answer.
-    """
-    silent = {k: v for k, v in probe_raylets(alive, deadline_s=probe_s).items() if v is not None}
-    seats, refused = [], {}
-    for node in alive:
-        pid = here.get(node.node_id)
-        if node.node_id in silent:
-            refused[node.node_id] = f"its raylet is silent ({_state_of(pid) or silent[node.node_id]})"
-        elif not any(n.node_id in here for n in alive):
-            refused[node.node_id] = "this machine is no node of the cluster, and Ray lets drivers in on nodes only"
-        elif (crowded := has_room(pid)) is not None:
-            refused[node.node_id] = crowded
-        else:
-            seats.append(Seat(node_id=node.node_id, name=names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ())))
-    head = next((n for n in sorted(alive, key=lambda n: not n.is_head) if n.node_id in here), None)
-    if head is not None and head.node_id in silent:
-        # Ray connects a driver to this raylet and waits for it without end.
-        refused.update({s.node_id: "our driver cannot connect: the raylet of this machine is silent" for s in seats})
-        seats = []
-    return seats, refused
-
-
 def _clock(name: str, seen: Clock) -> NodeClock:
     return NodeClock(node=name, at_time_s=round(seen.at_time_s, 6), ahead_s=round(seen.ahead_s, 6), bound_s=round(seen.bound_s, 6))
-
-
-def _state_of(raylet: int | None) -> str | None:
-    """What the kernel says of a raylet that is silent, where it runs on this machine."""
-    state = (read_status(raylet).get("State") if raylet is not None else None) or ""
-    return f"process {raylet} is {state}" if state[:1] in ("T", "t", "D", "Z") else None
-
-
-def unique_names(nodes: Sequence[RayNode]) -> dict[str, str]:
-    """Host names by node id, with a part of the id where raylets share a host."""
-    hosts = [n.host or n.ip for n in nodes]
-    return {n.node_id: host if hosts.count(host) == 1 else f"{host}-{n.node_id[:6]}" for n, host in zip(nodes, hosts, strict=True)}
 
 
 def _once_each(nodes: Iterable[Node]) -> tuple[Node, ...]:

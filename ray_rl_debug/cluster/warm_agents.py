@@ -12,9 +12,10 @@ import msgspec
 
 from ray_rl_debug.cluster.address import find_address
 from ray_rl_debug.cluster.auth import switch_to_token
-from ray_rl_debug.cluster.capture import Capture, ClusterOptions, choose_seats, unique_names
+from ray_rl_debug.cluster.capture import Capture, ClusterOptions
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import Ask, Ended, Facts, Gather, Lost, Message, Ready, Release, Seat
+from ray_rl_debug.cluster.seats import choose_seats, unique_names
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.errors import AuthenticationRefusedError

@@ -127,7 +127,8 @@ def watch(
 def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, *, ray_agents: bool, quiet: bool) -> int:
     from ray_rl_debug.cluster.address import find_address
     from ray_rl_debug.cluster.auth import switch_to_token
-    from ray_rl_debug.cluster.capture import ClusterOptions, unique_names
+    from ray_rl_debug.cluster.capture import ClusterOptions
+    from ray_rl_debug.cluster.seats import unique_names
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
     from ray_rl_debug.watch.last_check import finished_calls

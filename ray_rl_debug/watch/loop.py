@@ -330,7 +330,7 @@ class Companion:
 
 
 def _node_names(roll: RollCall) -> dict[str, str]:
-    from ray_rl_debug.cluster.capture import unique_names
+    from ray_rl_debug.cluster.seats import unique_names
 
     return unique_names([n for n in roll.nodes if n.alive])
 

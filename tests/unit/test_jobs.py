@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
+from ray_rl_debug.cluster.seats import with_own
 from ray_rl_debug.errors import UsageError
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayJob, RayState, Snapshot
 
@@ -38,6 +39,10 @@ def test_workers_of_others_and_spare_ones_need_not_be_looked_at() -> None:
     workers = (worker(1, "01000000"), worker(2, "02000000"), worker(3, SPARE), worker(4, SPARE), worker(2, "02000000", "bb"))
     assert pids_of_others("01000000", state, workers) == {"aa": (2, 4), "bb": (2,)}
     assert pids_of_others(None, state, workers) == {}
+
+
+def test_our_own_numbers_are_left_out_on_this_machine_only() -> None:
+    assert with_own({"aa": (2,), "bb": (2,)}, ["aa", "cc"], (70, 71)) == {"aa": (2, 70, 71), "bb": (2,), "cc": (70, 71)}
 
 
 def test_a_spare_worker_learns_its_job_from_the_tables_and_a_child_from_its_parent() -> None:

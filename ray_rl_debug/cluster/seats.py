@@ -1,0 +1,60 @@
+"""Which nodes can take an agent without harm, and how nodes are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ray_rl_debug.cluster.driver_messages import Seat
+from ray_rl_debug.cluster.local_looks import has_room
+from ray_rl_debug.collect.procfs import read_status
+from ray_rl_debug.ray_state import probe_raylets
+from ray_rl_debug.snapshot import RayNode
+
+
+def choose_seats(
+    alive: Sequence[RayNode], here: Mapping[str, int], names: Mapping[str, str], others: Mapping[str, tuple[int, ...]], *, probe_s: float
+) -> tuple[list[Seat], dict[str, str]]:
+    """Nodes that can take an agent without harm, and why the others cannot.
+
+    Args:
+        alive: Nodes that the GCS holds for alive.
+        here: Raylets on this machine by node id.
+        names: Of the nodes, by id.
+        others: Processes that an agent leaves out, by node id.
+        probe_s: For every raylet to answer.
+    """
+    silent = {k: v for k, v in probe_raylets(alive, deadline_s=probe_s).items() if v is not None}
+    seats, refused = [], {}
+    for node in alive:
+        pid = here.get(node.node_id)
+        if node.node_id in silent:
+            refused[node.node_id] = f"its raylet is silent ({_state_of(pid) or silent[node.node_id]})"
+        elif not any(n.node_id in here for n in alive):
+            refused[node.node_id] = "this machine is no node of the cluster, and Ray lets drivers in on nodes only"
+        elif (crowded := has_room(pid)) is not None:
+            refused[node.node_id] = crowded
+        else:
+            seats.append(Seat(node_id=node.node_id, name=names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ())))
+    head = next((n for n in sorted(alive, key=lambda n: not n.is_head) if n.node_id in here), None)
+    if head is not None and head.node_id in silent:
+        # Ray connects a driver to this raylet and waits for it without end.
+        refused.update({s.node_id: "our driver cannot connect: the raylet of this machine is silent" for s in seats})
+        seats = []
+    return seats, refused
+
+
+def _state_of(raylet: int | None) -> str | None:
+    """What the kernel says of a raylet that is silent, where it runs on this machine."""
+    state = (read_status(raylet).get("State") if raylet is not None else None) or ""
+    return f"process {raylet} is {state}" if state[:1] in ("T", "t", "D", "Z") else None
+
+
+def unique_names(nodes: Sequence[RayNode]) -> dict[str, str]:
+    """Host names by node id, with a part of the id where raylets share a host."""
+    hosts = [n.host or n.ip for n in nodes]
+    return {n.node_id: host if hosts.count(host) == 1 else f"{host}-{n.node_id[:6]}" for n, host in zip(nodes, hosts, strict=True)}
+
+
+def with_own(others: Mapping[str, tuple[int, ...]], here: Iterable[str], own: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """Processes that an agent leaves out, by node id, with our own on the nodes of this machine: elsewhere their numbers are somebody else's."""
+    return {**others, **{node_id: (*others.get(node_id, ()), *own) for node_id in here}}
