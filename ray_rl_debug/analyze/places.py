@@ -89,7 +89,7 @@ _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
 _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
 _RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
-    " init_model_parallel_group".split()
+    " _new_process_group_helper init_model_parallel_group".split()
 )
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
 _DATALOADER = frozenset("_try_get_data _get_data _next_data".split())
@@ -225,7 +225,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
     for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
         found = [i for i in torch_dist if names[i] in wanted]
         if found:
-            return kind, names[found[-1]]
+            outermost = names[found[-1]]  # private where a framework builds its group from torch's parts
+            return kind, "the creation of a process group" if outermost.startswith("_") else outermost
     for i in reversed(torch_dist):
         if names[i] == "_wait_batch_p2p":
             return Kind.P2P, "batch_isend_irecv"

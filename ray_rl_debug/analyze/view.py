@@ -99,8 +99,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return f"{_MANY.get(first, f'are {first}')} {rest}".rstrip()
 
     def inside(self) -> str:
-        """The same as the object of "wait in": ``all_reduce in step (train.py:40)``."""
-        return self.at().removeprefix("waits in ")
+        """The same as the object of "wait in": ``all_reduce in step (train.py:40)``, or where it pauses: ``step (train.py:40)``."""
+        text = self.at()
+        return text.removeprefix("waits in ") if text.startswith("waits in ") else text.partition(" in ")[2] or text
 
 
 _MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}

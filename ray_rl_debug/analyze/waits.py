@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, a
 from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
+from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_system import system_edges
 from ray_rl_debug.analyze.waits_unseen import sibling_edges, unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
@@ -32,6 +33,7 @@ def find_waits(view: View) -> Waits:
     edges: list[Edge] = [
         *ray_edges(view),
         *joined_edges(view, joined, list(rank_edges(view, worlds))),
+        *size_edges(view),
         *system_edges(view),
         *awaited_socket_edges(view),
         *awaited_child_edges(view),

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
+from ray_rl_debug.analyze.telling import is_in_group
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
@@ -21,7 +23,7 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
             continue
         into = scene.graph.into([node])
         waiters = [scene.view.seen[e.source] for e in into if e.source in scene.view.seen]
-        if not waiters or any(w.kind in WAITS_FOR_RANKS for w in waiters):
+        if not waiters or any(waits_as_rank(scene, w, node) for w in waiters):
             continue
         who = scene.who(node)
         label = who.label.removesuffix(f" (pid {who.pid})")
@@ -41,6 +43,13 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
             phase=waiters[0].phase,
         )
         yield Found(finding=finding, explains=frozenset([node]))
+
+
+def waits_as_rank(scene: Scene, waiter: Seen, node: str) -> bool:
+    """Does it wait for the dead one as ranks do: in a collective, or as a fellow of its process group that has left the collective for a pause?"""
+    actor = scene.actor(node)
+    is_fellow = actor is not None and waiter.actor is not None and waiter.actor.class_name == actor.class_name
+    return waiter.kind in WAITS_FOR_RANKS or (is_fellow and is_in_group(waiter.process))
 
 
 def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:

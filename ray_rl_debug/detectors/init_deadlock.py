@@ -2,10 +2,10 @@
 
 Story
     Start-up, rendezvous or group creation that not every rank enters: one loads slowly, skips a new_group, or was never
-    started.
+    started. Or its members do not agree how many they are.
 
 Evidence
-    Ranks in init_process_group or new_group, and where the absent ones are.
+    Ranks in init_process_group or new_group, and where the absent ones are; rank and size as each member holds them.
 
 Remedy
     Create every group on every rank in the same order; see what keeps the absent rank.
@@ -22,6 +22,7 @@ from ray_rl_debug import gaps
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
@@ -34,8 +35,14 @@ _INIT = (Kind.RENDEZVOUS, Kind.NEW_GROUP)
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Roots that other ranks wait for in a rendezvous or in the creation of a group."""
+    """Roots that other ranks wait for in a rendezvous or in the creation of a group; ranks that do not agree how many they are."""
+    disagreements = find_disagreements(scene.view)
+    odd = {claim.one.key for found in disagreements for claim in found.odd}
+    for found in disagreements:
+        yield Found(finding=_sizes(found), explains=frozenset(claim.one.key for claim in found.odd))
     for root, one in scene.process_roots():
+        if one.key in odd:
+            continue
         waiters = [w for w in scene.waiting_ranks(one) if w.kind in _INIT]
         if not waiters or one.is_stopped:
             continue
@@ -72,6 +79,24 @@ def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reas
             "see what keeps this rank: model loading, a download, a lock, a build of kernels",
         ],
         phase="init",
+    )
+
+
+def _sizes(found: Disagreement) -> Finding:
+    numbers = (Evidence(kind="stack", where=c.one.where(), text=f"rank {c.rank} of {c.size}, by torch's own variables") for c in found.claims[:8])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"the ranks of one process group do not agree how many they are: {found.text()}; it can never be complete",
+        who=[c.one.who() for c in found.odd],
+        evidence=[*numbers, *(stack_evidence(c.one) for c in found.odd[:2])],
+        remedy=[
+            "compute the size in one place and hand it to every member: engines times their tensor parallel size, plus the trainer",
+            "compare it with the number of processes that are really asked to join",
+        ],
+        phase=found.odd[0].one.phase or "init",
     )
 
 

@@ -74,12 +74,18 @@ def _rings(scene: Scene) -> Iterator[Found]:
             continue
         if any(e.certainty is Certainty.POSSIBLE or e.why.startswith(("ray.", "await")) for e in edges):
             continue
+        verdicts = [judge(scene, m).certainty for m in members]
+        if None in verdicts:
+            continue
+        certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
+        if Certainty.POSSIBLE in verdicts or any(_has_hands_free(m) for m in members):
+            certainty = Certainty.POSSIBLE
         ring = " → ".join([*(m.name for m in members), members[0].name])
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY,
+            certainty,
             f"processes wait for each other in a ring: {ring}",
             who=[m.who() for m in members],
             evidence=[
@@ -90,6 +96,11 @@ def _rings(scene: Scene) -> Iterator[Found]:
             phase=members[0].phase,
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _has_hands_free(one: Seen) -> bool:
+    """Does another thread of its own code work, which may give back what the ring waits for?"""
+    return any(t is not one.telling and t.score > 0 and t.place.path and t.place.kind is Kind.CODE for t in one.threads)
 
 
 def _no_child_works(scene: Scene, one: Seen) -> bool:

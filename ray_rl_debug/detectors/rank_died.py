@@ -23,6 +23,7 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.counted import ras_culprits, ras_evidence
+from ray_rl_debug.detectors.dead_actors import waits_as_rank
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.snapshot import RayActor
@@ -37,7 +38,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         node = root.nodes[0]
         waiting = [(e, scene.view.seen.get(e.source)) for e in scene.graph.into([node])]
-        ranks = [w for e, w in waiting if w is not None and (w.kind in WAITS_FOR_RANKS or e.why == "same call")]
+        ranks = [w for e, w in waiting if w is not None and (waits_as_rank(scene, w, node) or e.why == "same call")]
         if root.is_cycle or not ranks:
             continue
         actor = scene.actor(node)
@@ -55,7 +56,7 @@ def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Findin
         ID,
         NAME,
         CAUSE,
-        Certainty.PROVEN if len(scene.worlds) == 1 and ranks[0].threads else Certainty.LIKELY,
+        Certainty.PROVEN if len(scene.worlds) == 1 and ranks[0].kind in WAITS_FOR_RANKS else Certainty.LIKELY,
         f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[scene.who(node)],
         evidence=[

@@ -2,8 +2,9 @@
 [steps=0]``.
 
 Ranks work, score with a tool and update; each step is logged. From step ``hang`` on rank 1 waits for a tool that never answers: FOLDER/hung then
-holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer; FOLDER/end ends the job well,
-where steps=0 without a single step. Without these it ends when standard input closes.
+holds its pid. FOLDER/hang_now makes it wait from the next step on. A file FOLDER/answer lets the tool answer. FOLDER/save_now makes rank 0
+write a checkpoint at the pace of a slow disk until the file is gone. FOLDER/end ends the job well, where steps=0 without a single step. Without
+these it ends when standard input closes.
 """
 
 from __future__ import annotations
@@ -70,6 +71,9 @@ class PolicyTrainer:
 
     def save_checkpoint(self, step: int, seconds: float) -> int:
         time.sleep(seconds)
+        while self.rank == 0 and (self.folder / "save_now").exists():
+            (self.folder / "checkpoint.bin").write_bytes(bytes(2 << 20))
+            time.sleep(0.2)
         return step
 
     def validate(self, step: int, seconds: float) -> int:
@@ -102,6 +106,8 @@ def main() -> None:
         ray.get([a.update_policy.remote(step, seconds * 0.2) for a in ranks])
         if dice and step % 8 == 0:
             ray.get([a.save_checkpoint.remote(step, 20.0 if a is ranks[0] else 0.1) for a in ranks])
+        if Path(folder, "save_now").exists():
+            ray.get([a.save_checkpoint.remote(step, 0.0) for a in ranks])
         if dice and step % 5 == 0:
             ray.get([a.validate.remote(step, 10.0) for a in ranks])
         with open(os.path.join(folder, "steps.txt"), "a") as f:

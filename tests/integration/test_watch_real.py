@@ -249,6 +249,24 @@ def test_ends_with_the_job_and_leaves_nothing_behind(tmp_path: Path) -> None:
         assert not agents_of(c["raylets"])
 
 
+def test_checkpoint_that_only_moves_bytes_is_no_stall(tmp_path: Path) -> None:
+    long_s = 2 * DETECTED_S  # a run with steps of a second that shows nothing at all is called hung in half that time
+    with cluster(1) as c, program("loop_program.py", c["address"], tmp_path, 2, 1):
+        with companion(c["address"], tmp_path) as one:
+            one.wait_for("watching 1 job on", 90)
+            wait_for(lambda: (tmp_path / "steps.txt").exists() and len((tmp_path / "steps.txt").read_text().splitlines()) >= 8, 90)
+            (tmp_path / "save_now").touch()
+            wait_for((tmp_path / "checkpoint.bin").exists, 30)
+            began = time.time()
+            wait_for(lambda: time.time() - began > long_s, 2 * long_s)
+            made = (tmp_path / "steps.txt").read_text()
+            assert time.time() - float(made.split()[-1]) > long_s
+            (tmp_path / "save_now").unlink()
+            wait_for(lambda: len((tmp_path / "steps.txt").read_text()) > len(made), 30)
+            assert one.end() == 0
+    assert [e.text for e in events(tmp_path) if e.kind == "verdict" or e.state == "hang"] == []
+
+
 def test_job_that_ends_well_without_a_step_is_told(tmp_path: Path) -> None:
     hook = f'echo "$RAYRL_DEBUG_STATE $RAYRL_DEBUG_RULE" >> "{tmp_path}/told"'
     with cluster(1) as c, program("loop_program.py", c["address"], tmp_path, 2, 1, "steps=0") as job:

@@ -80,19 +80,42 @@ def test_calls_at_a_condition_wait_for_the_next_call(trainer_cpu_s: float, state
     assert not any(w.pid == 100 for f in report.findings for w in f.who) or state is State.HANG
 
 
-def test_processes_that_hold_each_others_file_locks() -> None:
+@pytest.mark.parametrize(
+    ("helper", "certainty"),
+    [
+        ([], Certainty.PROVEN),
+        ([("loader", "Queue.get@queue.py:171 load@app/load.py:4")], Certainty.PROVEN),
+        ([("keeper", "keep@app/keep.py:4")], None),
+    ],
+    ids=["alone", "with a thread that waits", "with a thread at work that may let go"],
+)
+def test_processes_that_hold_each_others_file_locks(helper: list[tuple[str, str]], certainty: Certainty | None) -> None:
     stacks = Stacks()
     pair = [
-        process(stacks, 100 + i, "ray::Cache.fill", f"Cache.fill@app/cache.py:{3 + i} {EXECUTOR} {MAIN}", syscall=73, wchan="locks_lock_inode_wait")
+        process(
+            stacks,
+            100 + i,
+            "ray::Cache.fill",
+            f"Cache.fill@app/cache.py:{3 + i} {EXECUTOR} {MAIN}",
+            syscall=73,
+            wchan="locks_lock_inode_wait",
+            extra_threads=helper,
+        )
         for i in range(2)
     ]
+    if certainty is None:
+        pair = [replace(p, threads=(p.threads[0], *(replace(t, state="R", wchan=None, cpu_s=1.9) for t in p.threads[1:]))) for p in pair]
     locks = [
         FileLock(lock=lock, kind="FLOCK", access="WRITE", pid=pid, device="08:01", inode=lock, waiting=waiting)
         for lock, pid, waiting in ((1, 100, False), (1, 101, True), (2, 101, False), (2, 100, True))
     ]
     actors = [actor(i, "Cache", 100 + i) for i in range(2)]
-    state, cause, who, certainty = accused(snapshot(stacks.node(pair, locks=tuple(locks)), ray_state(actors=actors)))
-    assert (state, cause, who, certainty) == (State.HANG, Cause.LOCK_DEADLOCK, {100, 101}, Certainty.PROVEN)
+    state, cause, who, found = accused(snapshot(stacks.node(pair, locks=tuple(locks)), ray_state(actors=actors)))
+    if certainty is None:
+        assert found in (None, Certainty.POSSIBLE)
+        assert state is not State.HANG
+    else:
+        assert (state, cause, who, found) == (State.HANG, Cause.LOCK_DEADLOCK, {100, 101}, certainty)
 
 
 def pool(*children: str) -> Snapshot:
@@ -266,3 +289,17 @@ def test_an_exporter_that_pauses_between_two_tries_is_no_deadlock() -> None:
     pauses = "Condition.wait@threading.py:331 Event.wait@threading.py:629 export@opentelemetry/exporter/otlp/common/http.py:234 step@app/agent.py:9"
     report = diagnose(snapshot(stacks.node([process(stacks, 100, "python agent.py", pauses, kind="named", syscall=202)])))
     assert all(f.certainty is Certainty.POSSIBLE for f in report.findings), report.verdict.summary
+
+
+@pytest.mark.parametrize(("in_group", "cause"), [(True, Cause.RANK_DIED), (False, Cause.PRODUCER_DIED)])
+def test_survivors_that_pause_outside_the_collective_still_wait_for_a_rank(in_group: bool, cause: Cause) -> None:
+    stacks = Stacks()
+    pauses = f"Trainer.wait_for_restart@app/trainer.py:9 {EXECUTOR} {MAIN}"
+    ranks = [process(stacks, 100 + i, "ray::Trainer.go", pauses, wchan="hrtimer_nanosleep", syscall=230) for i in range(2)]
+    if in_group:
+        ranks = [replace(r, threads=(*r.threads, Thread(tid=r.pid + 500, comm="pt_gloo_runloop", state="S"))) for r in ranks]
+    actors = [actor(i, "Trainer", 100 + i) for i in range(2)]
+    dead = actor(2, "Trainer", 102, state="DEAD", death="its process vanished", death_kind="crashed")
+    cores = [core(100 + i, running=[i + 1], actor_number=i) for i in range(2)]
+    _, found, who, certainty = accused(snapshot(stacks.node(ranks), ray_state(actors=[*actors, dead], cores=cores)))
+    assert (found, who, certainty) == (cause, {102}, Certainty.LIKELY)
