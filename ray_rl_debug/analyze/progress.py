@@ -33,6 +33,8 @@ FILE_BYTES = 1 << 20
 BULK_BYTES_PER_S = 2 << 20
 """More than a loop that only computes or prints its trouble again and again would read and write: a checkpoint, a data set."""
 
+_MAY_CARRY = frozenset({Kind.CODE, Kind.FILE, Kind.SLEEP})
+"""Where bytes of files tell more than the stack: a writer with a bounded rate is met in its pauses."""
 
 _WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
 
@@ -65,7 +67,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.UNKNOWN, "no stacks"
         return Motion.UNKNOWN, "one sample only"
     moved = _bytes_moved(process)
-    if moved >= BULK_BYTES_PER_S * (process.window_s or 1.0) and all(p.kind in (Kind.CODE, Kind.FILE) for p in places):
+    if moved >= BULK_BYTES_PER_S * (process.window_s or 1.0) and all(p.kind in _MAY_CARRY for p in places):
         return Motion.MOVING, f"read or wrote {moved / 1e6:.0f} MB during the window"
     if any(p.kind is Kind.DATALOADER for p in places) and is_awake(process, thread):
         return Motion.MOVING, "woke up many times during the window: batches come"

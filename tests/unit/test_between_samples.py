@@ -1,7 +1,9 @@
-"""Where cores are rare, a thread that asks Ray again and again is met inside its short calls only."""
+"""What samples of stacks miss: short calls between pauses, where cores are rare, and bytes that go out between pauses."""
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
 from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.analyze.progress import Motion
@@ -38,6 +40,15 @@ def test_who_waits_for_ray_at_one_line_and_then_at_another_moves() -> None:
     stacks = Stacks()
     trainer = process(stacks, 100, "ray::Trainer.fit", ASKS, ASKS, ASKS.replace("trainer.py:4", "trainer.py:5"))
     assert build_view(snapshot(stacks.node([trainer]))).seen["node1/100"].motion is Motion.MOVING
+
+
+@pytest.mark.parametrize(("written", "motion"), [(20_000_000, Motion.MOVING), (40_000, Motion.FROZEN), (None, Motion.FROZEN)])
+def test_a_writer_that_is_met_in_its_pauses_is_known_by_its_bytes(written: int | None, motion: Motion) -> None:
+    stacks = Stacks()
+    saves = f"Trainer.save_checkpoint@app/trainer.py:9 {EXECUTOR} {MAIN}"
+    one = process(stacks, 100, "ray::Trainer.save_checkpoint", saves, wchan="hrtimer_nanosleep", syscall=230)
+    taken = snapshot(stacks.node([replace(one, written_bytes=written)]))
+    assert build_view(taken).seen["node1/100"].motion is motion
 
 
 def test_who_waits_for_one_object_is_frozen() -> None:
