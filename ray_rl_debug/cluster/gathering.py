@@ -157,7 +157,7 @@ class Gathering:
     def _ship(self, node_id: str) -> bool:
         """Send the py-spy binary in small parts; False when we have none ourselves."""
         if self._pyspy_parts is None:
-            self._pyspy_parts = _packed_pyspy(self._order.collect.pyspy if self._order.collect else None)
+            self._pyspy_parts = packed_pyspy(self._order.collect.pyspy if self._order.collect else None)
         agent, parts = self._agents[node_id], self._pyspy_parts
         for i, part in enumerate(parts):
             self._await(node_id, "ship", agent.receive_pyspy.remote(i, part, len(parts)), i)
@@ -217,7 +217,8 @@ _STAGES = {
 }
 
 
-def _packed_pyspy(given: str | None) -> list[bytes]:
+def packed_pyspy(given: str | None) -> list[bytes]:
+    """The py-spy of this machine, compressed, in parts that fit into a message; none where it has none."""
     import lzma
 
     from ray_rl_debug.collect.pyspy import find_pyspy

@@ -30,7 +30,7 @@ from ray_rl_debug.collect.network import NetworkBytes, read_network
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
-from ray_rl_debug.collect.procfs import PROC, read_status, read_text
+from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
@@ -243,9 +243,10 @@ def _allowed_cpus(discovery: Discovery) -> int:
 
 
 def _machine(proc: Path, discovery: Discovery) -> dict[str, object]:
+    boot_id, pid_namespace = machine_of(proc)
     return {
-        "boot_id": (read_text(proc / "sys/kernel/random/boot_id", 64) or "").strip() or None,
-        "pid_namespace": os.readlink(proc / "self/ns/pid") if (proc / "self/ns/pid").is_symlink() else None,
+        "boot_id": boot_id,
+        "pid_namespace": pid_namespace,
         "cpu_count": os.cpu_count(),
         "cpus_allowed": _allowed_cpus(discovery),
         "load1": os.getloadavg()[0],

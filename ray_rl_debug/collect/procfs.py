@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -24,6 +25,12 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     start_ticks: int
     """Since boot; with the pid it names one process for ever."""
     rss_pages: int
+
+
+def machine_of(proc: Path = PROC) -> tuple[str | None, str | None]:
+    """Boot id and pid namespace: process ids mean the same processes wherever both are equal."""
+    namespace = proc / "self/ns/pid"
+    return (read_text(proc / "sys/kernel/random/boot_id", 64) or "").strip() or None, os.readlink(namespace) if namespace.is_symlink() else None
 
 
 def read_text(path: Path, limit: int = 1 << 20) -> str | None:

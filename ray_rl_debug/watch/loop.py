@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ray_rl_debug.cluster.jobs import choose_job
+from ray_rl_debug.collect.procfs import machine_of
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.report import State
@@ -86,6 +87,7 @@ class Companion:
         self._clock = clock
         self._wall = wall
         self._name = uuid.uuid4().hex[:12]
+        self._machine = machine_of()
         self._census = Census()
         self._jobs: dict[str, JobWatch] = {}
         self._ended: set[str] = set()
@@ -154,7 +156,7 @@ class Companion:
     def _order(self) -> WatchOrder:
         decisions = [w.decision for w in self._jobs.values()]
         often, closely = any(d.soon for d in decisions), any(d.closely for d in decisions)
-        return WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),), often=often, closely=closely)
+        return WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),), skip_on=self._machine, often=often, closely=closely)
 
     def _look(self, watch: JobWatch) -> None:
         job, decision = watch.job.job_id, watch.decision

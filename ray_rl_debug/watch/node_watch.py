@@ -11,7 +11,7 @@ import msgspec
 
 from ray_rl_debug.collect.discover import discover
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.collect.procfs import PROC
+from ray_rl_debug.collect.procfs import PROC, machine_of
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.watch.close import Counters, Mover
 from ray_rl_debug.watch.gpu_watch import GpuWatch
@@ -41,7 +41,9 @@ class WatchOrder(msgspec.Struct, frozen=True, kw_only=True):
     drivers: tuple[int, ...] = ()
     """Pids of the drivers on this node that are watched."""
     skip: tuple[int, ...] = ()
-    """Pids of companions' own processes."""
+    """Pids of the companion's own processes,"""
+    skip_on: tuple[str | None, str | None] | None = None
+    """on this machine (`procfs.machine_of`): elsewhere they are other processes."""
     everything: bool = False
     """Tell the whole set of processes again."""
     often: bool = False
@@ -65,6 +67,7 @@ class NodeWatch:
     ) -> None:
         self._raylet_pid = raylet_pid
         self._proc = proc
+        self._machine = machine_of(proc)
         self._clock = clock
         self._reader = SignReader(proc, clock)
         self._gpus = gpus if gpus is not None else GpuWatch()
@@ -86,6 +89,8 @@ class NodeWatch:
     def read(self, order: WatchOrder) -> NodeReading:
         """The signs since the last call."""
         now = self._clock()
+        if order.skip_on != self._machine:
+            order = msgspec.structs.replace(order, skip=())
         if self._is_scan_due(now, order):
             self._scan(now, order)
         if order.everything:

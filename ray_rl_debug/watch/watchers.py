@@ -68,14 +68,12 @@ class WatcherCrew:
         self._told: set[str] = set()
         self._known: set[str] = set()
         """Nodes that were heard before."""
-        self._own: set[str] = set()
-        """Nodes of this machine: only there are our pids ours."""
+        self._with_gpus: set[str] = set()
 
     def refresh(self) -> dict[str, str]:
         alive = self._nodes()
         missing = {node: where for node, where in alive.items() if node not in self._server.nodes}
         here = self._here() if missing else {}
-        self._own |= here.keys()
         self._start_here({node: where for node, where in missing.items() if node in here}, here)
         far = {node: where for node, where in missing.items() if node not in here or self._failed.get(node, (0, ""))[0] >= TRIES}
         if far and not self._is_placing() and time.monotonic() - self._placed_at > AGAIN_S:
@@ -92,11 +90,11 @@ class WatcherCrew:
         if self._agents is not None:
             readings, lost = self._agents.read(order)
         waiting = set()
-        for number, node in enumerate(sorted(self._server.nodes)):
+        # RAS at one node asks all others; it answers where there are ranks with GPUs
+        asks_ras = min(self._with_gpus & set(self._server.nodes) or self._server.nodes, default=None) if order.closely else None
+        for node in sorted(self._server.nodes):
             everything = order.everything or node not in self._told
-            # RAS at one node asks all others
-            with_ras, skip = order.closely and number == 0, order.skip if node in self._own else ()
-            asked = msgspec.structs.replace(order, everything=everything, with_ras=with_ras, skip=skip)
+            asked = msgspec.structs.replace(order, everything=everything, with_ras=node == asks_ras)
             if self._server.send(node, Read(order=asked)):
                 waiting.add(node)
                 self._told.add(node)
@@ -111,6 +109,8 @@ class WatcherCrew:
                 self._missed.pop(node, None)
                 self._failed.pop(node, None)
                 self._known.add(node)
+                if answer.reading.gpus:
+                    self._with_gpus.add(node)
                 readings[alive[node][0]] = _joined(readings.get(alive[node][0]), answer.reading)
             elif answer is None:
                 waiting.discard(node)
@@ -195,9 +195,9 @@ class WatcherCrew:
     def _ship_pyspy(self) -> None:
         needy = [n for n, hello in self._server.nodes.items() if not hello.has_pyspy and n not in self._told]
         if needy:
-            from ray_rl_debug.cluster.gathering import _packed_pyspy
+            from ray_rl_debug.cluster.gathering import packed_pyspy
 
-            packed = b"".join(_packed_pyspy(None))
+            packed = b"".join(packed_pyspy(None))
             for node in needy if packed else ():
                 self._server.send(node, PySpy(packed=packed))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ray_rl_debug.collect.procfs import machine_of
 from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord, RasCommunicator, RasRank
 from ray_rl_debug.watch.beats import CARRIES_PER_S, Census
 from ray_rl_debug.watch.close import Mover, done_of_ras, done_of_record
@@ -150,6 +151,16 @@ def test_process_that_a_driver_starts_is_watched_without_another_scan(monkeypatc
         clock.now += RESCAN_S
         watch.read(order)
         assert len(scans) <= 3
+        watch.close()
+
+
+@pytest.mark.parametrize(("is_here", "is_watched"), [(True, False), (False, True)])
+def test_the_companions_own_processes_are_left_out_on_its_machine_only(is_here: bool, is_watched: bool) -> None:
+    boot_id, namespace = machine_of()
+    with program() as child:
+        watch = NodeWatch(1 << 22)
+        order = WatchOrder(companion="x", drivers=(child.pid,), skip=(child.pid,), skip_on=(boot_id if is_here else "another", namespace))
+        assert [k.pid for k in watch.read(order).known or ()] == [child.pid] * is_watched
         watch.close()
 
 
