@@ -42,6 +42,8 @@ class Seen(msgspec.Struct):
     """Uses the processor."""
     spins: bool | None = None
     """Does so without touching memory that is new to it; not known of one that does not have a core for itself."""
+    is_doubted: bool = False
+    """The last span said otherwise of `spins`; a second one in a row decides."""
     step: int | None = None
     collectives: int | None = None
 
@@ -196,7 +198,10 @@ class Census:
         was_busy, span = seen.is_busy, seen.spins
         cpu, seen.used_s, seen.span_s = seen.used_s / seen.span_s, 0.0, 0.0
         seen.is_busy = cpu > (RESTS if was_busy else WORKS)
-        seen.spins = (sign.faults_per_s or 0) < 1 and not sign.logged_bytes if cpu > SPINS else None
+        spins = (sign.faults_per_s or 0) < 1 and not sign.logged_bytes if cpu > SPINS else None
+        # one burst of page faults says nothing: Ray's own threads make one every eight to ten seconds in any worker
+        seen.is_doubted = None not in (span, spins) and span != spins and not seen.is_doubted
+        seen.spins = span if seen.is_doubted else spins
         return was_busy != seen.is_busy or (None not in (span, seen.spins) and span != seen.spins)
 
     def _gpu(self, node: str, gpu: GpuSign) -> bool:

@@ -227,3 +227,18 @@ def test_title_that_was_another_one_between_two_readings_is_seen(tmp_path: Path)
     assert 7 in turns.watch({7: generates})
     time.sleep(0.05)
     assert turns.watch({}) == set()
+
+
+@pytest.mark.parametrize(
+    ("faults", "flips"),
+    [([0, 0, 0, 25, 0, 0, 0, 25, 0, 0], 0), ([0, 0, 25, 25, 25, 0, 0, 0], 2)],
+    ids=["bursts of Ray's own threads", "spans of work"],
+)
+def test_one_burst_of_page_faults_is_no_rhythm_of_work(faults: list[int], flips: int) -> None:
+    census = Census()
+    census.beats({"n": NodeReading(span_s=2.0, signs=(Sign(1, "R", 1.0, 0.0),), known=(known(1),))}, 0.0, ["01000000"])
+    beats = []
+    for number, rate in enumerate(faults):
+        reading = NodeReading(span_s=2.0, signs=(Sign(1, "R", 1.0, float(rate)),))
+        beats.append(census.beats({"n": reading}, 2.0 * (number + 1), ["01000000"])["01000000"])
+    assert sum(bool(b.rhythm) for b in beats[1:]) == flips
