@@ -27,6 +27,9 @@ def system_edges(view: View) -> Iterator[Edge]:
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE):
             yield from _child_edges(view, one, thread)
     yield from _lock_edges(view)
+    for one in view:
+        if one.kind is Kind.SLEEP and one.motion is not Motion.MOVING:
+            yield from _tried_lock_edges(view, one)
 
 
 def waiting_thread(one: Seen) -> SeenThread | None:
@@ -183,6 +186,27 @@ def _lock_edges(view: View) -> Iterator[Edge]:
             target = view.by_node_pid.get((node.name, holder.pid), f"pid:{node.name}/{holder.pid}")
             path = _path_of(view, source, waiter.inode)
             yield Edge(source=source, target=target, why=waiter.kind.lower(), evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}")
+
+
+def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
+    """Locks that are tried again and again between pauses: SQLite's busy handler, the filelock package. The kernel lists no waiter then.
+
+    SQLite keeps the file open; filelock closes it after each try, so that only the ``.lock`` files that others hold can be meant.
+    """
+    frames = one.telling.frames if one.telling else ()
+    tries = any("filelock/" in f.file and f.function.rsplit(".", 1)[-1] in ("acquire", "__enter__") for f in frames)
+    own = {(f.device, f.inode) for f in one.process.files or () if f.kind == "file" and f.writable and f.inode is not None}
+    held: dict[str, str] = {}
+    for lock in one.node.locks:
+        holder = view.by_node_pid.get((one.node.name, lock.pid))
+        if holder is None or holder == one.key or lock.waiting or lock.access != "WRITE":
+            continue
+        path = next((f.path for f in view.seen[holder].process.files or () if f.inode == lock.inode), "")
+        if (lock.kind == "POSIX" and (lock.device, lock.inode) in own) or (tries and lock.kind == "FLOCK" and path.endswith(".lock")):
+            held[holder] = f"pid {lock.pid} holds the {lock.kind} lock on {path or 'a file that it has open'}, and it pauses between its tries"
+    sure = Certainty.LIKELY if len(held) == 1 else Certainty.POSSIBLE
+    for holder, evidence in held.items():
+        yield Edge(source=one.key, target=holder, why="file lock", evidence=evidence, certainty=sure)
 
 
 def _path_of(view: View, source: str, inode: int) -> str:

@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, FileLock, Local, ObjectRefWait, OwnedTask, Process, Snapshot, Thread
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, FileLock, Local, ObjectRefWait, OpenFile, OwnedTask, Process, Snapshot, Thread
 
 BROADCAST = "broadcast@torch/distributed/distributed_c10d.py:2800 wrapper@torch/distributed/c10d_logger.py:81"
 STEP = f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"
@@ -303,3 +303,36 @@ def test_survivors_that_pause_outside_the_collective_still_wait_for_a_rank(in_gr
     cores = [core(100 + i, running=[i + 1], actor_number=i) for i in range(2)]
     _, found, who, certainty = accused(snapshot(stacks.node(ranks), ray_state(actors=[*actors, dead], cores=cores)))
     assert (found, who, certainty) == (cause, {102}, Certainty.LIKELY)
+
+
+SQLITE = f"Cache.save@app/cache.py:9 {EXECUTOR} {MAIN}"
+FILELOCK = f"acquire@filelock/_api.py:300 __enter__@filelock/_api.py:400 Cache.fetch@app/cache.py:9 {EXECUTOR} {MAIN}"
+
+
+@pytest.mark.parametrize(
+    ("tries", "kind", "access", "expected"),
+    [
+        (SQLITE, "POSIX", "WRITE", True),
+        (SQLITE, "POSIX", "READ", False),
+        (SQLITE, "FLOCK", "WRITE", False),
+        (FILELOCK, "FLOCK", "WRITE", True),
+        (FILELOCK.replace("filelock/", "app/"), "FLOCK", "WRITE", False),
+    ],
+)
+def test_a_lock_that_is_tried_again_and_again(tries: str, kind: str, access: str, expected: bool) -> None:
+    stacks = Stacks()
+    reads = f"Cache.fill@app/cache.py:4 {EXECUTOR} {MAIN}"
+    file = OpenFile(fd=9, path="/data/model.lock", kind="file", inode=7, device="08:01", writable=True)
+    pair = [
+        process(stacks, 100, "ray::Cache.save", tries, wchan="hrtimer_nanosleep", syscall=230),
+        process(stacks, 101, "ray::Cache.fill", reads, wchan="wait_for_partner", syscall=257),
+    ]
+    keeps_open = {100: tries == SQLITE, 101: True}
+    pair = [replace(p, files=(file,) if keeps_open[p.pid] else ()) for p in pair]
+    locks = (FileLock(lock=1, kind=kind, access=access, pid=101, device="08:01", inode=7),)
+    actors = [actor(i, f"Cache{i}", 100 + i) for i in range(2)]
+    taken = snapshot(stacks.node(pair, locks=locks), ray_state(actors=actors))
+    assert (("100", "101", "file lock") in edges(taken)) is expected
+    if expected:
+        state, cause, who, _ = accused(taken)
+        assert (state, cause, who) == (State.HANG, Cause.BLOCKED_IO, {101})
