@@ -190,7 +190,7 @@ class Census:
             seen.collectives = sign.collectives
 
     def _decide_work(self, seen: Seen, sign: Sign, span_s: float) -> bool:
-        """Has a process begun or ceased to work? A loop without end that has to share its core has not."""
+        """Has a process begun to work, or come to rest? One that goes over from work to spinning may just have got stuck."""
         if sign.cpu is not None:
             seen.used_s, seen.span_s = seen.used_s + sign.cpu * span_s, seen.span_s + span_s
         if seen.span_s < WORK_SPAN_S:
@@ -202,7 +202,7 @@ class Census:
         # one burst of page faults says nothing: Ray's own threads make one every eight to ten seconds in any worker
         seen.is_doubted = None not in (span, spins) and span != spins and not seen.is_doubted
         seen.spins = span if seen.is_doubted else spins
-        return was_busy != seen.is_busy or (None not in (span, seen.spins) and span != seen.spins)
+        return was_busy != seen.is_busy or (span is True and seen.spins is False)
 
     def _gpu(self, node: str, gpu: GpuSign) -> bool:
         self.gpus[node, gpu.index] = gpu
