@@ -13,6 +13,9 @@ from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import Socket
 
+TRIED_LOCK = "file lock"
+"""`Edge.why` where a lock on a file is tried again and again; a wait that the kernel knows bears the name of the call."""
+
 
 def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
@@ -206,7 +209,7 @@ def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
             held[holder] = f"pid {lock.pid} holds the {lock.kind} lock on {path or 'a file that it has open'}, and it pauses between its tries"
     sure = Certainty.LIKELY if len(held) == 1 else Certainty.POSSIBLE
     for holder, evidence in held.items():
-        yield Edge(source=one.key, target=holder, why="file lock", evidence=evidence, certainty=sure)
+        yield Edge(source=one.key, target=holder, why=TRIED_LOCK, evidence=evidence, certainty=sure)
 
 
 def _path_of(view: View, source: str, inode: int) -> str:

@@ -24,8 +24,8 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_ranks import is_waiting
-from ray_rl_debug.analyze.waits_system import waits_for_work
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.analyze.waits_system import TRIED_LOCK, waits_for_work
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
 ID = "RRD503"
@@ -39,6 +39,7 @@ _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots whose threads wait for each other, or for a lock, queue or thread that nobody serves."""
     yield from _rings(scene)
+    yield from _kept(scene)
     for root, one in scene.process_roots():
         thread = one.telling
         if thread is None or one.is_stopped or not thread.place.path or one.motion is not Motion.FROZEN:
@@ -94,6 +95,27 @@ def _rings(scene: Scene) -> Iterator[Found]:
             ],
             remedy=["take the locks in one order everywhere", "close the ends of pipes that a process does not use, and give waits a time limit"],
             phase=members[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _kept(scene: Scene) -> Iterator[Found]:
+    """An idle process that has kept a lock on a file that others try to get: no call of it is left that could give it back."""
+    for root, one in scene.process_roots():
+        into = [e for e in scene.graph.into([one.key]) if e.why == TRIED_LOCK]
+        if not into or not one.is_idle or one.is_stopped:
+            continue
+        others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]
+        may_call = any(o.motion in (Motion.MOVING, Motion.BUSY) for o in others)
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            weaker(into[0].certainty, Certainty.POSSIBLE if may_call else Certainty.LIKELY),
+            f"{one.where()} is idle and has kept the lock on a file; {waits(len(root.waiters))} for it",
+            who=[one.who()],
+            evidence=[Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in into[:3]],
+            remedy=["take the lock in a with statement, so that an exception gives it back", "give acquires a time limit"],
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
 
