@@ -107,6 +107,7 @@ def main() -> None:
 
 def tell_processor_time(folder: Path, seconds: float) -> None:
     began, began_s, before = time.monotonic(), time.time(), {pid: cpu_s(pid) for pid in ours()}
+    print(f"processor time: {seconds:.0f} s from now", file=sys.stderr, flush=True)
     time.sleep(seconds)
     span, total = time.monotonic() - began, 0.0
     for pid, name in ours().items():
@@ -123,6 +124,7 @@ def tell_processor_time(folder: Path, seconds: float) -> None:
 def tell_step_times(folder: Path, pairs: int) -> None:
     ratios = []
     for number in range(pairs):
+        print(f"step time: pair {number + 1} of {pairs}", file=sys.stderr, flush=True)
         seen: dict[bool, float] = {}
         for runs in (True, False) if number % 2 else (False, True):
             with contextlib.nullcontext() if runs else stopped():
