@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from ray_rl_debug.analyze.frameworks import PHASE_OF_FUNCTION
 
 _WORDS: tuple[tuple[str, str], ...] = (
-    (r"(^|_)(weight_sync|sync_weights?|refit)", "weight_sync"),
-    (r"(^|_)(update|broadcast|push|pull|load|transfer|receive|recv|send|fetch)_(model_|new_)?weights", "weight_sync"),
+    (r"(^|_)(weights?_(sync|update|transfer)|sync_weights?|refit|update_named_param)", "weight_sync"),
+    (r"(^|_)(update|broadcast|push|pull|load|transfer|receive|recv|send|fetch)_(model_|new_)?weights?($|_)", "weight_sync"),
     (r"(^|_)(checkpoint|ckpt|save_model|save_state|write_shard|dump_state)", "checkpoint"),
     (r"(^|_)(validat|evaluat|eval($|_)|test_epoch)", "validation"),
     (r"(^|_)(reward|rewards|score|scores|scorer|judge|verify|verifier|grade)($|_)", "reward"),

@@ -78,7 +78,7 @@ def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reas
             "every rank of the job must create every group, in the same order, member or not",
             "see what keeps this rank: model loading, a download, a lock, a build of kernels",
         ],
-        phase="init",
+        phase=_phase(waiters[0]),
     )
 
 
@@ -96,8 +96,13 @@ def _sizes(found: Disagreement) -> Finding:
             "compute the size in one place and hand it to every member: engines times their tensor parallel size, plus the trainer",
             "compare it with the number of processes that are really asked to join",
         ],
-        phase=found.odd[0].one.phase or "init",
+        phase=_phase(found.odd[0].one),
     )
+
+
+def _phase(rank: Seen) -> str:
+    """Groups are made at the start, and once more for the weights."""
+    return "weight_sync" if rank.phase == "weight_sync" else "init"
 
 
 def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:

@@ -11,7 +11,7 @@ Remedy
     Pause and drain the engine before the update.
 
 Not this when
-    The absent rank is itself inside the update, in its own code.
+    The absent rank is itself inside the update, in its own code, or the group is still being made.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import QUEUED
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence
@@ -42,7 +43,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots outside a weight update that ranks inside it wait for."""
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
-        syncing = [w for w in waiters if w.phase == "weight_sync"]
+        syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
         if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped or one.motion is Motion.MOVING:
             continue
         queued = next((e for e in scene.graph.into([one.key]) if e.why.endswith(QUEUED)), None)

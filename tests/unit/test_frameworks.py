@@ -32,3 +32,20 @@ def test_every_table_names_its_version_and_no_name_is_told_twice() -> None:
         assert framework.version.count(".") >= 1, framework.name
     told = [r.function for f in FRAMEWORKS for r in f.phases]
     assert len(told) == len(set(told))
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("init_weights_update_group", "weight_sync"),
+        ("Engine.update_weight", "weight_sync"),
+        ("broadcast_model_weights", "weight_sync"),
+        ("prepare_weight_update", "weight_sync"),
+        ("weighted_update", "update"),
+        ("update_policy", "update"),
+        ("receive_weightings", None),
+        ("pause", None),
+    ],
+)
+def test_words_in_names_tell_the_phase_where_no_framework_does(name: str, phase: str | None) -> None:
+    assert phase_of_name(name) == phase
