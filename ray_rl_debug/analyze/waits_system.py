@@ -194,11 +194,14 @@ def _lock_edges(view: View) -> Iterator[Edge]:
 def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
     """Locks that are tried again and again between pauses: SQLite's busy handler, the filelock package. The kernel lists no waiter then.
 
-    SQLite keeps the file open; filelock closes it after each try, so that only the ``.lock`` files that others hold can be meant.
+    SQLite keeps the file open, and pauses inside a call other than ``sleep``; filelock closes the file after each try, so that only the ``.lock``
+    files that others hold can be meant.
     """
     frames = one.telling.frames if one.telling else ()
+    calls = frames[0].calls if frames else None
     tries = any("filelock/" in f.file and f.function.rsplit(".", 1)[-1] in ("acquire", "__enter__") for f in frames)
-    own = {(f.device, f.inode) for f in one.process.files or () if f.kind == "file" and f.writable and f.inode is not None}
+    files = one.process.files or () if calls is not None and "sleep" not in calls else ()
+    own = {(f.device, f.inode) for f in files if f.kind == "file" and f.writable and f.inode is not None}
     held: dict[str, str] = {}
     for lock in one.node.locks:
         holder = view.by_node_pid.get((one.node.name, lock.pid))

@@ -1,8 +1,9 @@
 """What a line of source waits for, where the stack alone does not say.
 
 ``work.wait()`` of a collective, ``lock.acquire()`` and ``with lock:`` are calls into C that leave no frame: all three show a line of own code
-that sleeps in a futex. The source tells the first from the others: the names that a line with a ``wait`` or ``get`` calls, and the names of the
-calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Names of functions are all that is kept, as in a stack.
+that sleeps in a futex. The source tells the first from the others: the names that a line with a ``wait``, ``get`` or ``sleep`` calls, and the
+names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Names of functions are all that is kept, as in a
+stack.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TOTAL_S = 0.3
 """For all lines of a node; files that are left then are not read."""
 CLOCK_SLACK_S = 1.0
 """Of the clocks of a file system and the kernel; a source edited after its process began no longer tells what runs."""
-_WAIT = re.compile(rb"\b(?:wait|get)\b")
+_WAIT = re.compile(rb"\b(?:wait|get|sleep)\b")
 
 
 def read_calls(lines: Mapping[int, tuple[int, str, int]], *, proc: Path = Path("/proc"), total_s: float = TOTAL_S) -> dict[int, tuple[str, ...]]:

@@ -34,7 +34,7 @@ SOURCE = textwrap.dedent(
                 .wait())  # over two lines
             self.unknown(x).wait()  # whoever made it
             with self.lock:  # no wait at all
-                pass
+                time.sleep(self.pause)  # a pause
     """
 )
 
@@ -54,6 +54,7 @@ def line_of(mark: str) -> int:
         ("over two lines", {"wait", "broadcast"}),
         ("whoever made it", {"wait", "unknown"}),
         ("no wait at all", set()),
+        ("a pause", {"sleep"}),
     ],
 )
 def test_what_a_line_waits_for(mark: str, calls: set[str]) -> None:
@@ -103,9 +104,10 @@ def test_lines_are_read_from_the_files_of_the_process(tmp_path: Path) -> None:
         5: (2**22 + 1, name, 3),
         6: (pid, "relative.py", 1),
         7: (pid, str(tmp_path), 1),
+        8: (pid, name, line_of("a pause")),
     }
     found = read_calls(lines)
-    assert {key: set(names) for key, names in found.items()} == {1: {"wait", "isend"}, 2: set()}
+    assert {key: set(names) for key, names in found.items()} == {1: {"wait", "isend"}, 2: set(), 8: {"sleep"}}
     assert read_calls(lines, total_s=-1.0) == {}
 
 

@@ -310,16 +310,18 @@ FILELOCK = f"acquire@filelock/_api.py:300 __enter__@filelock/_api.py:400 Cache.f
 
 
 @pytest.mark.parametrize(
-    ("tries", "kind", "access", "expected"),
+    ("tries", "calls", "kind", "access", "expected"),
     [
-        (SQLITE, "POSIX", "WRITE", True),
-        (SQLITE, "POSIX", "READ", False),
-        (SQLITE, "FLOCK", "WRITE", False),
-        (FILELOCK, "FLOCK", "WRITE", True),
-        (FILELOCK.replace("filelock/", "app/"), "FLOCK", "WRITE", False),
+        (SQLITE, (), "POSIX", "WRITE", True),
+        (SQLITE, ("sleep",), "POSIX", "WRITE", False),
+        (SQLITE, None, "POSIX", "WRITE", False),
+        (SQLITE, (), "POSIX", "READ", False),
+        (SQLITE, (), "FLOCK", "WRITE", False),
+        (FILELOCK, ("sleep",), "FLOCK", "WRITE", True),
+        (FILELOCK.replace("filelock/", "app/"), ("sleep",), "FLOCK", "WRITE", False),
     ],
 )
-def test_a_lock_that_is_tried_again_and_again(tries: str, kind: str, access: str, expected: bool) -> None:
+def test_a_lock_that_is_tried_again_and_again(tries: str, calls: tuple[str, ...] | None, kind: str, access: str, expected: bool) -> None:
     stacks = Stacks()
     reads = f"Cache.fill@app/cache.py:4 {EXECUTOR} {MAIN}"
     file = OpenFile(fd=9, path="/data/model.lock", kind="file", inode=7, device="08:01", writable=True)
@@ -331,7 +333,9 @@ def test_a_lock_that_is_tried_again_and_again(tries: str, kind: str, access: str
     pair = [replace(p, files=(file,) if keeps_open[p.pid] else ()) for p in pair]
     locks = (FileLock(lock=1, kind=kind, access=access, pid=101, device="08:01", inode=7),)
     actors = [actor(i, f"Cache{i}", 100 + i) for i in range(2)]
-    taken = snapshot(stacks.node(pair, locks=locks), ray_state(actors=actors))
+    node = stacks.node(pair, locks=locks)
+    node = replace(node, frames=tuple(replace(f, calls=calls) if f.function in ("Cache.save", "acquire") else f for f in node.frames))
+    taken = snapshot(node, ray_state(actors=actors))
     assert (("100", "101", "file lock") in edges(taken)) is expected
     if expected:
         state, cause, who, _ = accused(taken)
