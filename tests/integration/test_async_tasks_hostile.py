@@ -169,6 +169,41 @@ def test_every_task_awaits_itself_or_the_next(image):
         check(*image.read(forged))
 
 
+def test_a_task_whose_coroutine_has_become_another_object_is_none(image):
+    at = {word: i for i, word in enumerate(image.words)}
+    one, other = image.tasks[:2]
+    for index in [at[w] for w in range(one.address + 16, one.address + 200, 8) if w in at]:
+        tasks, _ = image.read([(index, other.loop)])
+        assert [t.name for t in tasks or () if [f.function for f in t.chain] == ["?"]] == []
+
+
+OWN_KIND = """
+import asyncio, collections.abc, sys
+class Own(collections.abc.Coroutine):
+    def __init__(self): self.future = asyncio.get_running_loop().create_future()
+    def send(self, value): self.future._asyncio_future_blocking = True; return self.future
+    def throw(self, *error): raise StopIteration
+    def __await__(self): return iter(self.future)
+async def main():
+    own = asyncio.get_running_loop().create_task(Own(), name="own")
+    await asyncio.sleep(0)
+    open(sys.argv[1], "w").close()
+    await own
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_coroutine_of_the_programs_own_class_is_still_a_task(version, start, tmp_path):
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"no CPython {version} on this machine")
+    child = start(python, "-S", "-E", "-c", OWN_KIND, tmp_path / "ready", ready=tmp_path / "ready")
+    tasks, gap = reader.read_async_tasks(child.pid, deadline_s=30)
+    assert gap is None
+    assert [f.function for f in {t.name: t for t in tasks}["own"].chain] == ["?"]
+
+
 def test_nothing_but_noise(image):
     check(*image.read([(i, (i * 0x9E3779B97F4A7C15) & ((1 << 64) - 1)) for i in range(len(image.words))]))
 

@@ -29,6 +29,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     type_flags: int = 168
     type_members: int = 240
     type_base: int = 256
+    type_dict: int = 264
     type_dictoffset: int = 288
     type_cached_keys: int
     string_ascii: int

@@ -101,6 +101,11 @@ class Objects:
                     continue
         return kind.members.get(name)
 
+    def defines(self, kind: PyType, name: str) -> bool:
+        """Does a class written in Python, or one of its first bases, have this in its body?"""
+        tables = (self.memory.word(base + self.layout.type_dict) for base in kind.bases)
+        return any(name in self.lookup(table, [name]) for table in tables if table)
+
     # scalars
 
     def string(self, address: int) -> str:

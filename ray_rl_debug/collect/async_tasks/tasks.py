@@ -157,6 +157,8 @@ class Interpreter:
         links, end = self.chains.follow(coroutine, marks)
         if not links and not end:
             return None  # its coroutine has returned; the task is about to end
+        if not links and end == coroutine and not self._may_run(coroutine):
+            raise BadRead("no coroutine")  # freed meanwhile, and its memory somebody else's
         is_running = address in current or bool(links and links[0].is_running)
         if is_running:
             awaited = RUNNING
@@ -175,6 +177,11 @@ class Interpreter:
             timer_s=timer,
         )
         return Read(task=task, links=links, marks=marks, held=self._held(links))
+
+    def _may_run(self, coroutine: int) -> bool:
+        """Is an object that is none of Python's own coroutines one of a class of the program?"""
+        kind = self._objects.type_of(coroutine)
+        return kind is not None and self._objects.defines(kind, "send")
 
     def is_unmoved(self, found: Read) -> bool:
         """Does all that a task's description rests on stand there still? A freed task keeps its type, and has no references."""
