@@ -87,7 +87,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if first.kind in _WAITS_FOR_RAY:
         if process.object_refs_before:
             return Motion.MOVING, "waits for another object than before"
-        if running:  # what waits for one object sleeps: it is awake because answers come and the next call follows
+        # what waits for one object sleeps: it is awake because answers come and the next call follows
+        if running and thread is not None and thread.cpu_s is not None:
             return Motion.MOVING, "awake at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)

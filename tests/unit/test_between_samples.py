@@ -42,6 +42,12 @@ def test_who_waits_for_ray_at_one_line_and_then_at_another_moves() -> None:
     assert build_view(snapshot(stacks.node([trainer]))).seen["node1/100"].motion is Motion.MOVING
 
 
+def test_processor_time_of_other_threads_does_not_wake_a_wait_for_ray() -> None:
+    (node,) = polls_a_buffer(producer="ALIVE").nodes
+    blind = [replace(p, threads=()) if p.pid == 100 else p for p in node.processes]
+    assert build_view(snapshot(replace(node, processes=tuple(blind)))).seen["node1/100"].motion is not Motion.MOVING
+
+
 @pytest.mark.parametrize(("written", "motion"), [(20_000_000, Motion.MOVING), (40_000, Motion.FROZEN), (None, Motion.FROZEN)])
 def test_a_writer_that_is_met_in_its_pauses_is_known_by_its_bytes(written: int | None, motion: Motion) -> None:
     stacks = Stacks()
