@@ -99,9 +99,9 @@ def test_a_line_of_megabytes_is_cut_around_the_text():
 def _seconds(block: bytes) -> float:
     best = float("inf")
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         list(MATCHER.match_block(block))
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
     return best
 
 
