@@ -53,7 +53,7 @@ def worker_of(one: subprocess.Popen[str]) -> int:
     return int(one.stdout.readline())
 
 
-def is_gone(pid: int, seconds: float = 10.0) -> bool:
+def is_gone(pid: int, seconds: float = 60.0) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         try:
@@ -73,7 +73,7 @@ def test_killed_worker_is_started_again(started: list[subprocess.Popen[str]]) ->
     second = worker_of(one)
     assert second not in (first, one.pid)
     one.send_signal(signal.SIGTERM)
-    said, errors = one.communicate(timeout=20)
+    said, errors = one.communicate(timeout=60)
     assert one.returncode == 1
     assert said == "left\n"
     assert "the companion was ended by signal 9" in errors
@@ -84,7 +84,7 @@ def test_who_is_asked_to_end_ends_and_takes_the_worker_along(started: list[subpr
     one = start(started)
     worker = worker_of(one)
     one.send_signal(how)
-    said, _ = one.communicate(timeout=20)
+    said, _ = one.communicate(timeout=60)
     assert (one.returncode, said) == (1, "left\n")
     assert is_gone(worker)
 
@@ -99,7 +99,7 @@ def test_worker_ends_with_its_keeper(started: list[subprocess.Popen[str]]) -> No
 @pytest.mark.parametrize("code", ["0", "1", "2", "3", "130"])
 def test_end_that_is_meant_is_the_end(started: list[subprocess.Popen[str]], code: str) -> None:
     one = start(started, code)
-    said, errors = one.communicate(timeout=20)
+    said, errors = one.communicate(timeout=60)
     assert (one.returncode, len(said.splitlines()), errors) == (int(code), 1, "")
 
 
