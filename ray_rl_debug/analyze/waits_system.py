@@ -194,24 +194,26 @@ def _lock_edges(view: View) -> Iterator[Edge]:
 def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
     """Locks that are tried again and again between pauses: SQLite's busy handler, the filelock package. The kernel lists no waiter then.
 
-    SQLite keeps the file open, and pauses inside a call other than ``sleep``; filelock closes the file after each try, so that only the ``.lock``
-    files that others hold can be meant.
+    SQLite keeps the file open, and pauses inside a call other than ``sleep``. filelock closes the file after each try: which of the ``.lock`` files
+    that others hold it means is not seen.
     """
     frames = one.telling.frames if one.telling else ()
     calls = frames[0].calls if frames else None
     tries = any("filelock/" in f.file and f.function.rsplit(".", 1)[-1] in ("acquire", "__enter__") for f in frames)
     files = one.process.files or () if calls is not None and "sleep" not in calls else ()
     own = {(f.device, f.inode) for f in files if f.kind == "file" and f.writable and f.inode is not None}
-    held: dict[str, str] = {}
+    held: dict[str, tuple[str, Certainty]] = {}
     for lock in one.node.locks:
         holder = view.by_node_pid.get((one.node.name, lock.pid))
         if holder is None or holder == one.key or lock.waiting or lock.access != "WRITE":
             continue
         path = next((f.path for f in view.seen[holder].process.files or () if f.inode == lock.inode), "")
-        if (lock.kind == "POSIX" and (lock.device, lock.inode) in own) or (tries and lock.kind == "FLOCK" and path.endswith(".lock")):
-            held[holder] = f"pid {lock.pid} holds the {lock.kind} lock on {path or 'a file that it has open'}, and it pauses between its tries"
-    sure = Certainty.LIKELY if len(held) == 1 else Certainty.POSSIBLE
-    for holder, evidence in held.items():
+        holds = f"pid {lock.pid} holds the {lock.kind} lock on {path or 'a file that it has open'}"
+        if lock.kind == "POSIX" and (lock.device, lock.inode) in own:
+            held[holder] = (f"{holds}, and it pauses between its tries", Certainty.LIKELY)
+        elif tries and lock.kind == "FLOCK" and path.endswith(".lock"):
+            held[holder] = (f"it pauses between its tries for a lock on a file that is not seen; {holds}", Certainty.POSSIBLE)
+    for holder, (evidence, sure) in held.items():
         yield Edge(source=one.key, target=holder, why=TRIED_LOCK, evidence=evidence, certainty=sure)
 
 

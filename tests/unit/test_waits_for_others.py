@@ -342,18 +342,25 @@ def test_a_lock_that_is_tried_again_and_again(tries: str, calls: tuple[str, ...]
         assert (state, cause, who) == (State.HANG, Cause.BLOCKED_IO, {101})
 
 
-@pytest.mark.parametrize(("driver_cpu_s", "state"), [(0.0, State.HANG), (1.9, State.UNKNOWN)], ids=["nobody is left to call", "somebody may call"])
-def test_an_idle_process_that_keeps_a_lock(driver_cpu_s: float, state: State) -> None:
+@pytest.mark.parametrize(
+    ("tries", "driver_cpu_s", "state"),
+    [(SQLITE, 0.0, State.HANG), (SQLITE, 1.9, State.UNKNOWN), (FILELOCK, 0.0, State.UNKNOWN)],
+    ids=["nobody is left to call", "somebody may call", "which file is not seen"],
+)
+def test_an_idle_process_that_keeps_a_lock(tries: str, driver_cpu_s: float, state: State) -> None:
     stacks = Stacks()
     file = OpenFile(fd=9, path="/data/model.lock", kind="file", inode=7, device="08:01", writable=True)
+    waiter = process(stacks, 100, "ray::Cache.save", tries, wchan="hrtimer_nanosleep", syscall=230)
     processes = [
-        process(stacks, 100, "ray::Cache.save", FILELOCK, wchan="hrtimer_nanosleep", syscall=230),
+        replace(waiter, files=(file,) if tries == SQLITE else ()),
         replace(process(stacks, 101, "ray::Cache", MAIN), files=(file,)),
         process(stacks, 1, "driver", "train@app/main.py:7", kind="driver", cpu_s=driver_cpu_s, wchan=None if driver_cpu_s else "futex_do_wait"),
     ]
-    locks = (FileLock(lock=1, kind="FLOCK", access="WRITE", pid=101, device="08:01", inode=7),)
+    locks = (FileLock(lock=1, kind="POSIX" if tries == SQLITE else "FLOCK", access="WRITE", pid=101, device="08:01", inode=7),)
     actors = [actor(i, "Cache", 100 + i) for i in range(2)]
-    report = diagnose(snapshot(stacks.node(processes, locks=locks), ray_state(actors=actors)))
+    node = stacks.node(processes, locks=locks)
+    node = replace(node, frames=tuple(replace(f, calls=()) if f.function == "Cache.save" else f for f in node.frames))
+    report = diagnose(snapshot(node, ray_state(actors=actors)))
     (kept,) = [f for f in report.findings if "has kept the lock" in f.summary]
     assert ({w.pid for w in kept.who}, kept.certainty is Certainty.POSSIBLE) == ({101}, state is State.UNKNOWN)
     assert report.verdict.state is state
