@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ray_rl_debug import gaps, signatures
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Scene, judge
 from ray_rl_debug.report import Cause, Certainty, Finding, State, Verdict
@@ -65,7 +65,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
-    asks = any(s.process.kind == "driver" and s.kind in (Kind.RAY_GET, Kind.RAY_WAIT) for s in seen)
+    asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
     if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
         summary = "every actor is idle and Ray has no unfinished task: the job waits for its user, or has ended"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
-from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, Kind, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind, Place
 from ray_rl_debug.snapshot import CoreWorker, Process, Thread
 
 BUSY_FRACTION = 0.15
@@ -35,8 +35,6 @@ BULK_BYTES_PER_S = 2 << 20
 
 _MAY_CARRY = frozenset({Kind.CODE, Kind.FILE, Kind.SLEEP})
 """Where bytes of files tell more than the stack: a writer with a bounded rate is met in its pauses."""
-
-_WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
 
 
 class Motion(str, enum.Enum):
@@ -84,7 +82,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, "stack changed between samples"
     if len(lines) > 1:
         return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
-    if first.kind in _WAITS_FOR_RAY:
+    if first.kind in WAITS_FOR_RAY:
         if process.object_refs_before:
             return Motion.MOVING, "waits for another object than before"
         # what waits for one object sleeps: it is awake because answers come and the next call follows
@@ -102,7 +100,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
 
 
 def _waits(places: Sequence[Place]) -> bool:
-    return all(p.kind in WAITS_FOR_RANKS or p.kind in IDLE_KINDS or p.kind in _WAITS_FOR_RAY for p in places)
+    return all(p.kind in WAITS_FOR_RANKS or p.kind in IDLE_KINDS or p.kind in WAITS_FOR_RAY for p in places)
 
 
 def _shared_outer(places: Sequence[Place]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
@@ -35,7 +35,7 @@ def is_poller(one: Seen) -> bool | None:
         if any(function.rsplit(".", 1)[-1] == f and part in file for f, part in POLLERS):
             return True
     # on a slow machine all samples may meet the short calls between the pauses
-    rests = place.kind is Kind.SLEEP or (place.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and one.motion is not Motion.FROZEN)
+    rests = place.kind is Kind.SLEEP or (place.kind in WAITS_FOR_RAY and one.motion is not Motion.FROZEN)
     if rests and len(_functions(one)) == 1 and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
         return None
     return False

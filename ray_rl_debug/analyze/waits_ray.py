@@ -13,14 +13,13 @@ import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import QUEUED, Edge
-from ray_rl_debug.analyze.places import GROUP_WAIT, Kind
+from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
 
 _TASK_HEX = 48
-_RAY_KINDS = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
 _ACTOR_PENDING = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTARTING"})
 _UNSCHEDULED = frozenset({"PENDING_NODE_ASSIGNMENT", "PENDING_ARGS_AVAIL", "PENDING_OBJ_STORE_MEM_AVAIL"})
 
@@ -67,7 +66,7 @@ def ray_edges(view: View) -> Iterator[Edge]:
     """Edges of every process that waits in ``ray.get`` or ``ray.wait``, and of coroutines that await ObjectRefs."""
     index = index_ray(view)
     for one in view:
-        waits = [t for t in one.threads if t.place.kind in _RAY_KINDS]
+        waits = [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
         if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):
             continue
@@ -146,7 +145,7 @@ def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why
 
 def _all_wait(one: Seen) -> bool:
     """Every call that the process runs waits in Ray itself: none is left to take the next from its queue."""
-    waiting = sum(1 for t in one.threads if t.place.kind in _RAY_KINDS)
+    waiting = sum(1 for t in one.threads if t.place.kind in WAITS_FOR_RAY)
     return one.core is not None and 0 < len(one.core.running_task_ids) <= waiting
 
 

@@ -115,7 +115,9 @@ def _disagreement(claims: list[Claim]) -> Disagreement | None:
     if len(sizes) < 2 or len(set(ranks)) < len(ranks) or 0 not in ranks or any(len(c) == size for size, c in sizes.items()):
         return None
     first = next(c for c in claims if c.rank == 0)
-    stores = _ports(first.one, "LISTEN") & ({first.port} if first.port is not None else _ports(first.one, "LISTEN"))
+    stores = _ports(first.one, "LISTEN")
+    if first.port is not None:
+        stores &= {first.port}
     if not set.intersection(stores, *(_ports(c.one, "ESTABLISHED") for c in claims if c is not first)):
         return None  # they do not meet at the first rank's store
     least = min(map(len, sizes.values()))

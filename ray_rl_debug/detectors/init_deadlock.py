@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug import gaps
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
@@ -132,5 +132,5 @@ def _nobody_is_starting(scene: Scene, job_id: str | None) -> bool:
     starting = any(a.job_id == job_id and a.state not in ("ALIVE", "DEAD") for a in ray.actors)
     pending = any(g.state not in ("CREATED", "REMOVED") for g in ray.placement_groups)
     drivers = [s for s in scene.view if s.process.kind == "driver" and s.identity.job_id in (job_id, None)]
-    waiting = all(d.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and d.motion is Motion.FROZEN for d in drivers)
+    waiting = all(d.kind in WAITS_FOR_RAY and d.motion is Motion.FROZEN for d in drivers)
     return bool(drivers) and waiting and not starting and not pending

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.places import Kind, kernel_call
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen
@@ -44,7 +44,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         for n in scene.view.ray.nodes
         if (s := scene.view.ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
     ]
-    waiters = [s for s in scene.view if s.kind in (Kind.RAY_GET, Kind.RAY_WAIT) and s.motion is not Motion.MOVING and not scene.graph.out(s.key)]
+    waiters = [s for s in scene.view if s.kind in WAITS_FOR_RAY and s.motion is not Motion.MOVING and not scene.graph.out(s.key)]
     putting = [s for s in scene.view if s.telling and any(f.function.endswith("put_object") for f in s.telling.frames) and s.motion is Motion.FROZEN]
     if not stuck and not (full and (waiters or putting)):
         return

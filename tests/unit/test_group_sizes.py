@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnose import diagnose
@@ -68,6 +69,18 @@ def test_the_rank_with_a_size_of_its_own_is_named(at_store: bool) -> None:
 def test_nobody_is_accused_for_sizes_that_fit(ranks: list[tuple[int, int, str]]) -> None:
     stacks = Stacks()
     report = diagnose(run(stacks, *(member(stacks, n, rank, size, name=name) for n, (rank, size, name) in enumerate(ranks))))
+    assert not [f.summary for f in report.findings if "do not agree" in f.summary]
+
+
+def test_groups_of_several_sizes_that_are_made_inside_another_are_usual() -> None:
+    stacks = Stacks()
+    members = [member(stacks, 0, 0, 4), *(member(stacks, n, n, 3) for n in (1, 2))]
+    taken = run(stacks, *members)
+    (node,) = taken.nodes
+    inside = tuple(
+        replace(f, function="new_group", file="torch/distributed/distributed_c10d.py") if f.function == "custom_group" else f for f in node.frames
+    )
+    report = diagnose(replace(taken, nodes=(replace(node, frames=inside),)))
     assert not [f.summary for f in report.findings if "do not agree" in f.summary]
 
 
