@@ -28,6 +28,16 @@ from slurm_cluster.jobs import (
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
+def stand_in_for_verl(slurm: SlurmCluster, folder: str, program: str) -> Path:
+    """A folder of the shared file system with a program under the name of verl's trainer."""
+    package = slurm.shared / folder / "verl" / "trainer"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    (package / "main_ppo.py").write_text(program)
+    return slurm.shared / folder
+
+
 def test_an_ordinary_users_program_runs_on_both_nodes(slurm: SlurmCluster) -> None:
     job = submit(slurm, sys.executable, DRIVER, "a b", user=USER, watch=True)
     fields = slurm.wait(job, timeout_s=PATIENCE_S)
@@ -113,12 +123,8 @@ def test_a_trainer_trains_on_both_nodes_with_the_sizes_it_gets(slurm: SlurmClust
 
 
 def test_verl_is_what_runs_when_nothing_is_said_and_its_exit_code_is_the_jobs(slurm: SlurmCluster) -> None:
-    package = slurm.shared / "packages" / "verl" / "trainer"
-    package.mkdir(parents=True)
-    (package.parent / "__init__.py").touch()
-    (package / "__init__.py").touch()
-    (package / "main_ppo.py").write_text(f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport both_nodes\nsys.exit(both_nodes.main())\n")
-    env = (f"PYTHONPATH={package.parent.parent}", "DRIVER_EXIT=7")
+    folder = stand_in_for_verl(slurm, "packages", f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport both_nodes\nsys.exit(both_nodes.main())\n")
+    env = (f"PYTHONPATH={folder}", "DRIVER_EXIT=7")
     job = submit(slurm, "data.train_files=x.parquet", framework="verl", nodes=1, doctor="off", env=env)
     fields = slurm.wait(job, timeout_s=PATIENCE_S)
     text = output(slurm, job)
@@ -190,18 +196,16 @@ def test_the_signal_before_the_time_limit_requeues(slurm: SlurmCluster) -> None:
 
 
 def test_verl_on_one_node_starts_its_own_ray_with_the_allowed_cpus(slurm: SlurmCluster) -> None:
-    package = slurm.shared / "single" / "verl" / "trainer"
-    package.mkdir(parents=True)
-    (package.parent / "__init__.py").touch()
-    (package / "__init__.py").touch()
-    (package / "main_ppo.py").write_text(
+    folder = stand_in_for_verl(
+        slurm,
+        "single",
         "import sys, ray\n"
         "given = dict(a.lstrip('+').split('=', 1) for a in sys.argv[1:])\n"
         "cpus, gpus = (int(given[f'ray_kwargs.ray_init.num_{kind}']) for kind in ('cpus', 'gpus'))\n"
         "ray.init(num_cpus=cpus, num_gpus=gpus, include_dashboard=False, object_store_memory=100 << 20)\n"
-        "print('single', cpus, gpus, ray.cluster_resources()['CPU'], flush=True)\n"
+        "print('single', cpus, gpus, ray.cluster_resources()['CPU'], flush=True)\n",
     )
-    env = (f"PYTHONPATH={package.parent.parent}",)
+    env = (f"PYTHONPATH={folder}",)
     shape = {"nodes": 1, "cpus_per_node": 1, "gpus_per_node": "1", "exclusive": False, "mem": "3000", "object_store_mb": None}
     job = submit(slurm, "a=b", framework="verl-single", doctor="off", env=env, **shape)
     fields = slurm.wait(job, timeout_s=PATIENCE_S)
