@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import fcntl
 import os
 import signal
+import time
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +23,7 @@ SIGNAL = signal.SIGRTMIN + 12
 """A real-time signal: inference engines, schedulers and MPI have uses of their own for SIGUSR1 and SIGUSR2."""
 FOLDER = Path("/tmp")
 """The same for all processes of a node; ``TMPDIR`` differs between workers."""
+CREATE_TRIES = 8
 
 _open: dict[str, BinaryIO] = {}
 
@@ -61,19 +64,38 @@ def _write_stacks_on_signal() -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
     if path.parent.is_symlink() or path.parent.stat().st_uid != os.getuid():
         return  # somebody else's trap in a folder that all may write to
-    _remove_old(path.parent)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    file = os.fdopen(descriptor, "ab", buffering=0)
+    file = _create(path)
     faulthandler.register(SIGNAL, file=file, all_threads=True, chain=False)
     _open["stacks"] = file
+    for other in path.parent.glob("*.stacks"):
+        _remove_if_left_behind(other)
+
+
+def _create(path: Path) -> BinaryIO:
+    """The file, locked for as long as this process lives, so that others see whose it is even from another container."""
+    for _ in range(CREATE_TRIES):
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "ab", buffering=0)
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            held_by_a_remover = False
+        except OSError as e:  # some file systems know no locks: nobody removes anything there
+            held_by_a_remover = isinstance(e, BlockingIOError)
+        if not held_by_a_remover and os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+        time.sleep(0.001)
+    raise FileNotFoundError(path)
+
+
+def _remove_if_left_behind(path: Path) -> None:
+    """Remove the file of a process that has ended: the one that nobody holds a lock on. Others may be doing the same at this moment."""
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+    except OSError:
+        pass
 
 
 def _start_ticks() -> int:
     return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-
-
-def _remove_old(folder: Path) -> None:
-    """Files of processes that have ended. Another container that shares the folder has other processes; only empty files are removed."""
-    for path in folder.glob("*.stacks"):
-        if not Path("/proc", path.name.partition("-")[0]).exists() and path.stat().st_size == 0:
-            path.unlink(missing_ok=True)

@@ -11,7 +11,9 @@ from ray_rl_debug.prepare import FOLDER, SIGNAL, stack_file
 
 MAX_BYTES = 4 << 20
 QUIET_S = 0.03
-"""The stacks are complete when the file has not grown for this long."""
+"""The stacks are complete when the file has not grown for this long and the process sleeps again."""
+QUIET_RUNNING_S = 0.3
+"""The same for one that still runs: it may be busy, or on a full machine have been put aside in the middle of its stacks."""
 
 Thread = tuple[str | None, bool | None, tuple[tuple[str, str, int], ...]]
 """Name, whether it was executing, and its frames (function, file, line), innermost first."""
@@ -32,7 +34,7 @@ def read_stacks(pid: int, *, timeout_s: float = 1.0, proc: Path = PROC, folder: 
         return None
     from ray_rl_debug.imports import faulthandler
 
-    dumps = faulthandler.read(_wait_for(path, timeout_s).splitlines())
+    dumps = faulthandler.read(_wait_for(path, proc / str(pid), timeout_s).splitlines())
     try:
         os.truncate(path, 0)
     except OSError:
@@ -68,11 +70,18 @@ def _catches(pid: int, proc: Path) -> bool:
     return bool(int(caught, 16) >> (SIGNAL - 1) & 1)
 
 
-def _wait_for(path: Path, timeout_s: float) -> str:
+def _wait_for(path: Path, process: Path, timeout_s: float) -> str:
     until, size, changed = time.monotonic() + timeout_s, 0, time.monotonic()
-    while (now := time.monotonic()) < until and not (size and now - changed > QUIET_S):
+    while (now := time.monotonic()) < until and not (size and _is_complete(now - changed, process)):
         time.sleep(0.005)
         found = path.stat().st_size if path.exists() else 0
         if found != size:
             size, changed = found, now
     return read_text(path, MAX_BYTES) or ""
+
+
+def _is_complete(quiet_s: float, process: Path) -> bool:
+    if quiet_s <= QUIET_S:
+        return False
+    stat = read_stat(process)
+    return stat is None or stat.state == "S" or quiet_s > QUIET_RUNNING_S

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,12 @@ if child == 0:
 def wait_for_child(): os.waitpid(child, 0)
 wait_for_child()
 """
+START_TOGETHER = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+print("ready", flush=True)
+signal.sigwait({signal.SIGUSR1})
+"""
 USES_SIGNAL_ITSELF = """
 import signal, time
 from ray_rl_debug import prepare
@@ -47,7 +54,7 @@ time.sleep(600)
 """
 
 
-@contextmanager
+@contextlib.contextmanager
 def python(code: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert child.stdout is not None
@@ -57,6 +64,12 @@ def python(code: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait(10)
         child.stdout.close()
+
+
+def own_folder() -> Path:
+    folder = stack_file(1, 1, os.getuid()).parent
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 def file_of(pid: int) -> Path:
@@ -97,6 +110,38 @@ def test_a_process_that_is_not_prepared_or_uses_the_signal_itself_is_left_alone(
         assert read_stacks(own.pid) is None
         assert not file_of(own.pid).exists()
         assert (plain.poll(), own.poll()) == (None, None)
+
+
+def test_files_left_behind_are_removed_and_one_that_is_held_in_another_container_stays(tmp_path: Path) -> None:
+    folder = own_folder()
+    left_behind, held, vanishes = (folder / f"{2**30 + i}-1.stacks" for i in range(3))
+    left_behind.write_text("a dump cut short")
+    vanishes.symlink_to(tmp_path / "removed by another worker meanwhile")
+    try:
+        with held.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            with python(PREPARED) as (parent, announced):
+                assert [path.exists() for path in (left_behind, held)] == [False, True]
+                assert [file_of(pid).exists() for pid in (parent.pid, int(announced))] == [True, True]
+    finally:
+        held.unlink()
+        vanishes.unlink()
+
+
+def test_many_that_start_at_once_and_clean_the_same_folder_all_open_their_doors() -> None:
+    folder = own_folder()
+    for i in range(500):
+        (folder / f"{2**30 + i}-1.stacks").touch()
+    code = START_TOGETHER + PREPARED
+    with contextlib.ExitStack() as stack:
+        children = [stack.enter_context(python(code))[0] for _ in range(8)]
+        for child in children:
+            child.send_signal(signal.SIGUSR1)
+        for child in children:
+            assert child.stdout is not None
+            child.stdout.readline()
+            assert read_stacks(child.pid) is not None
+    assert not list(folder.glob(f"{2**30}-*"))
 
 
 def test_workers_with_the_hook_are_seen_from_a_user_namespace_of_our_own(tmp_path: Path) -> None:
