@@ -2,7 +2,7 @@
 
 Story
     User or reward code is in a file, mount, lock, child process or socket call without end; everybody else waits for
-    that rank.
+    that rank. Or a process and its child wait for each other: for the end, for input, for room in a pipe.
 
 Evidence
     The stack, the kernel's wait channel and system call, the process or address at the other end.
@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.detectors.rings import ring_found, rings
 from ray_rl_debug.detectors.scene import Found, Judgement, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Evidence, Who
 
@@ -57,6 +58,10 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
+    for ring in rings(scene):
+        if ring.is_of_pipes:
+            remedy = ["read the output of a child while it runs (communicate), and close the ends of pipes that a process does not use"]
+            yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD)])
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))

@@ -2,7 +2,7 @@
 
 Story
     Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread
-    that nobody serves; or processes wait for each other in a ring of file locks, pipes and children.
+    that nobody serves; or processes wait for each other in a ring of file locks and sockets.
 
 Evidence
     All working threads of the process wait at locks, queues or joins, in every sample.
@@ -23,8 +23,8 @@ from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.view import Seen, describe_place
-from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.analyze.waits_system import TRIED_LOCK, waits_for_work
+from ray_rl_debug.detectors.rings import ring_found, rings
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
@@ -69,34 +69,11 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 
 def _rings(scene: Scene) -> Iterator[Found]:
-    """Processes that wait for each other by other means than Ray calls and collectives: locks on files, pipes, children, sockets."""
-    for root, members, edges in scene.cycles():
-        if len(members) < 2 or len(members) < len(root.nodes) or any(is_waiting(m) or m.motion is Motion.MOVING for m in members):
-            continue
-        if any(e.certainty is Certainty.POSSIBLE or e.why.startswith(("ray.", "await")) for e in edges):
-            continue
-        verdicts = [judge(scene, m).certainty for m in members]
-        if None in verdicts:
-            continue
-        certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
-        if Certainty.POSSIBLE in verdicts or any(_has_hands_free(m) for m in members):
-            certainty = Certainty.POSSIBLE
-        ring = " → ".join([*(m.name for m in members), members[0].name])
-        finding = make_finding(
-            ID,
-            NAME,
-            CAUSE,
-            certainty,
-            f"processes wait for each other in a ring: {ring}",
-            who=[m.who() for m in members],
-            evidence=[
-                *(stack_evidence(m) for m in members[:4]),
-                *(Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in edges[:4]),
-            ],
-            remedy=["take the locks in one order everywhere", "close the ends of pipes that a process does not use, and give waits a time limit"],
-            phase=members[0].phase,
-        )
-        yield Found(finding=finding, explains=frozenset(root.nodes))
+    """Processes that wait for each other by other means than Ray calls and collectives: locks on files, sockets, and what goes with them."""
+    for ring in rings(scene):
+        if not ring.is_of_pipes:
+            remedy = ["take the locks in one order everywhere", "close the ends of pipes that a process does not use, and give waits a time limit"]
+            yield ring_found(scene, ring, ID, NAME, CAUSE, remedy)
 
 
 def _kept(scene: Scene) -> Iterator[Found]:
@@ -118,11 +95,6 @@ def _kept(scene: Scene) -> Iterator[Found]:
             remedy=["take the lock in a with statement, so that an exception gives it back", "give acquires a time limit"],
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
-
-
-def _has_hands_free(one: Seen) -> bool:
-    """Does another thread of its own code work, which may give back what the ring waits for?"""
-    return any(t is not one.telling and t.score > 0 and t.place.path and t.place.kind is Kind.CODE for t in one.threads)
 
 
 def _no_child_works(scene: Scene, one: Seen) -> bool:

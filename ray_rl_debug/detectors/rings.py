@@ -1,0 +1,73 @@
+"""Processes that wait for each other in a ring by other means than Ray calls and collectives. Two rules take their share of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import Edge, Root
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence
+
+_OF_PIPES = frozenset({"waitpid", "pipe"})
+
+
+class Ring(msgspec.Struct, frozen=True, kw_only=True):
+    """Members that all stand still, and the edges that close the ring."""
+
+    root: Root
+    members: tuple[Seen, ...]
+    edges: tuple[Edge, ...]
+    certainty: Certainty
+
+    @property
+    def is_of_pipes(self) -> bool:
+        """Do a process and its children wait for each other's end, input or output, with no lock between them?"""
+        return all(e.why in _OF_PIPES for e in self.edges)
+
+
+def rings(scene: Scene) -> Iterator[Ring]:
+    """Rings of locks on files, pipes, children and sockets, as sure as their weakest part."""
+    for root, members, edges in scene.cycles():
+        if len(members) < 2 or len(members) < len(root.nodes) or any(is_waiting(m) or m.motion is Motion.MOVING for m in members):
+            continue
+        if any(e.certainty is Certainty.POSSIBLE or e.why.startswith(("ray.", "await")) for e in edges):
+            continue
+        verdicts = [judge(scene, m).certainty for m in members]
+        if None in verdicts:
+            continue
+        certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
+        if Certainty.POSSIBLE in verdicts or any(_has_hands_free(m) for m in members):
+            certainty = Certainty.POSSIBLE
+        yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
+
+
+def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
+    """The finding that accuses every member."""
+    members = ring.members
+    said = " → ".join([*(m.name for m in members), members[0].name])
+    finding = make_finding(
+        id,
+        name,
+        cause,
+        ring.certainty,
+        f"processes wait for each other in a ring: {said}",
+        who=[m.who() for m in members],
+        evidence=[
+            *(stack_evidence(m) for m in members[:4]),
+            *(Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in ring.edges[:4]),
+        ],
+        remedy=remedy,
+        phase=members[0].phase,
+    )
+    return Found(finding=finding, explains=frozenset(ring.root.nodes))
+
+
+def _has_hands_free(one: Seen) -> bool:
+    """Does another thread of its own code work, which may give back what the ring waits for?"""
+    return any(t is not one.telling and t.score > 0 and t.place.path and t.place.kind is Kind.CODE for t in one.threads)
