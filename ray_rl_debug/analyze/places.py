@@ -293,7 +293,7 @@ def _stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, t
 
 
 _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
-    ("threading.py", frozenset({"join", "_wait_for_tstate_lock"}), Kind.JOIN),
+    ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
     ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
     ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
     ("concurrent/futures/_base.py", frozenset({"result", "exception", "result_iterator", "as_completed", "_result_or_cancel"}), Kind.FUTURE),

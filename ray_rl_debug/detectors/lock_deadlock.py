@@ -59,9 +59,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         verdict = judge(scene, one)
         if verdict.certainty is None:
             continue
-        forked = one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
-        waiting = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why == "waitpid" and e.source in scene.view.seen]
-        parents = waiting if forked else []
+        parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why == "waitpid" and e.source in scene.view.seen]
+        if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
+            parents = []  # they brought no lock into it
         yield Found(
             finding=_finding(one, others, parents, verdict.certainty, verdict.reason, lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
@@ -101,6 +101,10 @@ def _no_child_works(scene: Scene, one: Seen) -> bool:
     """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
     children = scene.view.children(one)
     return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
+
+
+def _is_forked(one: Seen, thread: SeenThread) -> bool:
+    return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
 
 
 def _asleep(thread: SeenThread) -> bool:

@@ -152,6 +152,19 @@ def test_a_pool_one_of_whose_workers_is_at_work() -> None:
     assert not any(f.cause is Cause.LOCK_DEADLOCK for f in diagnose(taken).findings)
 
 
+def test_a_child_that_cannot_end_for_a_thread_of_its_own_is_named_without_its_parent() -> None:
+    stacks = Stacks()
+    start = f"BaseProcess.start@multiprocessing/process.py:121 Judge.run@app/judge.py:9 {EXECUTOR} {MAIN}"
+    ends = f"_shutdown@threading.py:1590 BaseProcess._bootstrap@multiprocessing/process.py:332 {start}"
+    joins = f"Popen.poll@multiprocessing/popen_fork.py:27 BaseProcess.join@multiprocessing/process.py:149 Judge.run@app/judge.py:9 {EXECUTOR} {MAIN}"
+    logger = [("logger", "Queue.get@queue.py:171 Thread.run@threading.py:982 Thread._bootstrap@threading.py:1002")]
+    parent = process(stacks, 100, "ray::Judge.run", joins, syscall=61, wchan="do_wait")
+    child = process(stacks, 200, "ray::Judge.run", ends, kind="child", ppid=100, syscall=202, wchan="futex_do_wait", extra_threads=logger)
+    cores = [core(100, running=[1], actor_number=0)]
+    found = accused(snapshot(stacks.node([parent, child]), ray_state(actors=[actor(0, "Judge", 100)], cores=cores)))
+    assert found == (State.HANG, Cause.LOCK_DEADLOCK, {200}, Certainty.LIKELY)
+
+
 def with_refs(one: Process, before: str, now: str) -> Process:
     def wait(number: str) -> tuple[ObjectRefWait, ...]:
         return (ObjectRefWait(call="get", object_ids=(number + "00000001",), tid=one.pid),)
