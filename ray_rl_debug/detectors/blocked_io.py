@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
-from ray_rl_debug.detectors.rings import ring_found, rings
+from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import Found, Judgement, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Evidence, Who
 
@@ -79,7 +79,7 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
     """A ring that closes over I/O: the server's process waits for the job that waits for the server."""
     inside = set(root.nodes)
     handed = [e for e in scene.graph.edges if e.source in inside and e.target in inside and e.why in _HANDOVER and e.source in scene.view.seen]
-    if len(handed) == 1:
+    if len(handed) == 1 and thread_at_own_lock(scene, handed[0]) is None:
         client = scene.view.seen[handed[0].source]
         yield from _found(scene, client, scene.view.seen.get(handed[0].target), [client.who()], handed[0], frozenset(inside))
 

@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_system import TRIED_LOCK, waits_for_work
-from ray_rl_debug.detectors.rings import ring_found, rings
+from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
@@ -40,6 +40,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots whose threads wait for each other, or for a lock, queue or thread that nobody serves."""
     yield from _rings(scene)
     yield from _kept(scene)
+    yield from _served_under_lock(scene)
     for root, one in scene.process_roots():
         thread = one.telling
         if thread is None or one.is_stopped or not thread.place.path or one.motion is not Motion.FROZEN:
@@ -95,6 +96,37 @@ def _kept(scene: Scene) -> Iterator[Found]:
             remedy=["take the lock in a with statement, so that an exception gives it back", "give acquires a time limit"],
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _served_under_lock(scene: Scene) -> Iterator[Found]:
+    """A process that holds a lock while it waits for another, which waits for an answer that needs the lock."""
+    for root, _, edges in scene.cycles():
+        for edge in edges:
+            thread = thread_at_own_lock(scene, edge)
+            if thread is None:
+                continue
+            client, server = scene.view.seen[edge.source], scene.view.seen[edge.target]
+            verdicts = [judge(scene, one).certainty for one in (client, server)]
+            if None in verdicts or Motion.MOVING in (client.motion, server.motion):
+                continue
+            finding = make_finding(
+                ID,
+                NAME,
+                CAUSE,
+                Certainty.POSSIBLE if Certainty.POSSIBLE in verdicts else Certainty.LIKELY,
+                f"{server.where()} {server.at()}, and {client.where()} waits for an answer of its thread {thread.name or thread.tid}, "
+                f"which {describe_place(thread.place)}",
+                who=[server.who()],
+                evidence=[
+                    stack_evidence(server),
+                    stack_evidence(server, thread=thread),
+                    stack_evidence(client),
+                    Evidence(kind="socket", where=client.where(), text=edge.evidence),
+                ],
+                remedy=["give the lock back before waiting for another process", "give the request a time limit"],
+                phase=client.phase,
+            )
+            yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
 def _no_child_works(scene: Scene, one: Seen) -> bool:

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge, Root
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
@@ -66,6 +68,17 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         phase=members[0].phase,
     )
     return Found(finding=finding, explains=frozenset(ring.root.nodes))
+
+
+def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
+    """Of a server that waits in the ring itself: its thread that stands at a lock, when nobody but the waiting thread can hold it."""
+    server = scene.view.seen.get(edge.target)
+    if server is None or edge.why not in ("socket", AWAITED_SOCKET):
+        return None
+    own = [t for t in server.threads if t is not server.telling and t.place.path and kernel_call(t.kernel) != "accept"]
+    if any(t.place.kind is not Kind.LOCK or (t.kernel is not None and t.kernel.state != "S") for t in own):
+        return None
+    return own[0] if own else None
 
 
 def _has_hands_free(one: Seen) -> bool:

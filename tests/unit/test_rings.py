@@ -1,16 +1,16 @@
-"""A process and its child that wait for each other: one for the end, the other for a pipe that only the first could empty or fill."""
+"""Processes that wait for each other: a parent for its child and the child for a pipe; a driver for an actor and the actor for the driver."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from scenes import EXECUTOR, MAIN, Stacks, actor, core, process, ray_state, snapshot
+from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import OpenFile, Snapshot
+from ray_rl_debug.snapshot import OpenFile, Snapshot, Socket
 
-PARENT, CHILD = 100, 200
+DRIVER, PARENT, CHILD = 1, 100, 200
 
 
 def grader(*, child_writes: bool = True, reader: float | None = None) -> Snapshot:
@@ -43,3 +43,36 @@ def test_a_thread_that_reads_the_pipe_may_free_them() -> None:
     report = diagnose(grader(reader=1.9))
     assert report.verdict.state is not State.HANG
     assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
+
+
+LOCK, SLOW = "handle@app/main.py:20 Thread.run@threading.py:982", "time_the_tool@app/tool.py:4 handle@app/main.py:21 Thread.run@threading.py:982"
+
+
+@pytest.mark.parametrize(
+    ("threads", "cause", "who"),
+    [
+        ([LOCK], Cause.LOCK_DEADLOCK, {DRIVER}),
+        ([LOCK, SLOW], Cause.BLOCKED_IO, {PARENT}),
+        ([SLOW], Cause.BLOCKED_IO, {PARENT}),
+    ],
+    ids=["its handler stands at a lock", "one handler at a lock, another in a slow tool", "its handler is in a slow tool"],
+)
+def test_a_driver_that_serves_the_actor_it_waits_for(threads: list[str], cause: Cause, who: set[int]) -> None:
+    stacks = Stacks()
+    client = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
+    server = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
+    call = f"SocketIO.readinto@socket.py:706 Roller.roll@app/roll.py:7 {EXECUTOR} {MAIN}"
+    roller = process(stacks, PARENT, "ray::Roller.roll", call, sockets=[client], syscall=45, arg0=9)
+    handlers = [(f"handler-{i}", text) for i, text in enumerate(threads)]
+    driver = process(
+        stacks, DRIVER, "driver", f"{RAY_GET} main@app/main.py:30", kind="driver", refs=[task_id(1)], sockets=[server], extra_threads=handlers
+    )
+    kernel = [
+        replace(t, state="S", wchan="futex_do_wait" if "handle" in text[:6] else "hrtimer_nanosleep", syscall=None)
+        for t, text in zip(driver.threads[1:], threads, strict=True)
+    ]
+    driver = replace(driver, threads=(driver.threads[0], *kernel))
+    ray = ray_state(actors=[actor(0, "Roller", PARENT)], cores=[core(PARENT, running=[1], actor_number=0)])
+    report = diagnose(snapshot(stacks.node([roller, driver]), ray))
+    first = report.findings[0]
+    assert (report.verdict.state, first.cause, {w.pid for w in first.who}) == (State.HANG, cause, who)
