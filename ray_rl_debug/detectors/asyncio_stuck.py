@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
-from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, judge, make_finding, proc_evidence
+from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, judge, make_finding, proc_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import AsyncTask
 
@@ -53,7 +53,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         ends = _told(one)
         if one.is_idle:
             running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
-            if ends or (running and not _calls_are_at_rest(one)):
+            if running and not ends and _calls_are_at_rest(one):
+                yield from _empty_queue(scene, root, one)
+            elif ends or running:
                 yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY if ends else _pace(scene, one)), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
@@ -68,6 +70,28 @@ def _calls_are_at_rest(one: Seen) -> bool:
     """Does every call of Ray in it wait at an empty queue for the next piece of work? Then who fills the queue is asked, not this one."""
     calls = [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
     return bool(calls) and all(t.awaited is not None and t.awaited.kind == "queue" and serves(t) for t in calls)
+
+
+def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
+    """Somebody waits for the next piece of work of a queue, and every process that does not wait for it is idle."""
+    others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]
+    if not root.waiters or not all(o.is_idle and o.motion is not Motion.MOVING for o in others):
+        return
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,  # the next piece may come from outside of the job
+        f"{one.where()} waits at an empty queue for the next piece of work; {waits(len(root.waiters))} for it, and all others of the job are idle",
+        who=[one.who()],
+        evidence=[
+            proc_evidence(one, f"runs {one.identity.method or 'a call'}"),
+            *waiter_evidence(scene.view.seen[w] for w in root.waiters if w in scene.view.seen),
+        ],
+        remedy=["see whether those who fill the queue have ended early; give the read a time limit, or let them send an end mark"],
+        phase=one.phase,
+    )
+    yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
 def _pace(scene: Scene, one: Seen) -> Certainty:

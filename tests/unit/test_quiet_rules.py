@@ -33,8 +33,10 @@ def test_a_loader_that_delivers(slices: int, accused: list[str]) -> None:
     assert sure(diagnose(snapshot(stacks.node([owner, worker])))) == accused
 
 
-def calling(text: str, *, cpu_s: float = 0.0, tasks: tuple[AsyncTask, ...] | None = (), finished: int = 5, written: int = 0) -> Report:
-    """A driver in ray.get for a call that runs far longer than those before it."""
+def calling(
+    text: str, *, cpu_s: float = 0.0, tasks: tuple[AsyncTask, ...] | None = (), finished: int = 5, written: int = 0, beside: str | None = None
+) -> Report:
+    """A driver in ray.get for a call that runs far longer than those before it; maybe beside another process that computes at ``beside``."""
     stacks = Stacks()
     driver = process(stacks, 50, "python train.py", f"{RAY_GET} main@train.py:9", kind="driver", refs=[task_id(1)])
     busy = [text, text.replace(":60", ":61"), text] if cpu_s else [text]
@@ -44,7 +46,9 @@ def calling(text: str, *, cpu_s: float = 0.0, tasks: tuple[AsyncTask, ...] | Non
     history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=0.5),) if finished else ()
     owned = OwnedTask(task_id=task_id(1), name="Scorer.compute_score", actor_id=f"{7:032x}")
     cores = [core(102, running=[1], actor_number=7), msgspec.structs.replace(core(50, owned=[owned]), kind="DRIVER")]
-    return diagnose(snapshot(stacks.node([driver, one]), ray_state(actors=[actor(7, "Scorer", 102)], tasks=[task], cores=cores, history=history)))
+    others = [process(stacks, 103, "ray::Producer.run", beside, beside.replace(":60", ":61"), cpu_s=1.9)] if beside else []
+    ray = ray_state(actors=[actor(7, "Scorer", 102)], tasks=[task], cores=cores, history=history)
+    return diagnose(snapshot(stacks.node([driver, one, *others]), ray))
 
 
 BUSY = f"normalise@app/score.py:60 Scorer.compute_score@app/score.py:20 {EXECUTOR} {MAIN}"
@@ -86,6 +90,12 @@ def sleeping(delay_s: float) -> tuple[AsyncTask, ...]:
 )
 def test_calls_without_an_end_in_sight(tasks: tuple[AsyncTask, ...], finished: int, accused: list[str]) -> None:
     assert sure(calling(IDLE, tasks=tasks, finished=finished)) == accused
+
+
+@pytest.mark.parametrize(("beside", "suspects"), [(None, ["asyncio-stuck"]), (BUSY, [])], ids=["all others idle", "one at work"])
+def test_an_empty_queue_that_nobody_is_about_to_fill(beside: str | None, suspects: list[str]) -> None:
+    found = calling(IDLE, tasks=QUEUE, beside=beside).findings
+    assert [(f.cause.value, f.certainty) for f in found if f.who[0].pid == 102] == [(cause, Certainty.POSSIBLE) for cause in suspects]
 
 
 def test_a_process_that_gets_no_core_is_not_frozen() -> None:
