@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, kernel_call, place_of, short_name
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, is_library, kernel_call, place_of, short_name
 from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
@@ -43,10 +43,37 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stack_frames(node: Node, stack: int) -> tuple[Frame, ...]:
-    """The frames of an interned stack, innermost first; empty when the index is wrong (a damaged file)."""
-    if not 0 <= stack < len(node.stacks):
-        return ()
-    return tuple(node.frames[i] for i in node.stacks[stack] if 0 <= i < len(node.frames))
+    """The frames of an interned stack, innermost first; empty when the index is wrong (a damaged file).
+
+    A child that multiprocessing has forked carries the stack of its parent on. What the parent did at that moment is left out where the child has
+    code of its own to show.
+    """
+    frames = _all_frames(node, stack)
+    own = frames[: _first_of_parent(frames)]
+    return own if any(not is_library(f) for f in own) else frames
+
+
+def forget_inherited_tasks(node: Node, process: Process) -> Process:
+    """The process without the asyncio tasks that are its parent's: a forked child has a copy of their memory, and no loop that runs them."""
+    if not process.async_tasks or not process.samples:
+        return process
+    stacks = [_all_frames(node, t.stack) for t in process.samples[-1].threads]
+    own = [frames[: _first_of_parent(frames)] for frames in stacks]
+    runs_loop = any(frame.file.startswith(("asyncio/", "uvloop/")) for frames in own for frame in frames)
+    return msgspec.structs.replace(process, async_tasks=()) if own != stacks and not runs_loop else process
+
+
+def _all_frames(node: Node, stack: int) -> tuple[Frame, ...]:
+    return tuple(node.frames[i] for i in node.stacks[stack] if 0 <= i < len(node.frames)) if 0 <= stack < len(node.stacks) else ()
+
+
+def _first_of_parent(frames: Sequence[Frame]) -> int:
+    """Position of the frame in which the parent forked this process; the length where it was not forked."""
+    for i in range(1, len(frames)):
+        forks = frames[i].file.endswith("multiprocessing/popen_fork.py") and short_name(frames[i].function) == "_launch"
+        if forks and short_name(frames[i - 1].function) == "_bootstrap":
+            return i
+    return len(frames)
 
 
 def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
@@ -61,7 +88,9 @@ def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThrea
         if not frames:
             continue
         of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
-        runs_loop = thread.tid in loops or (thread.name or "").startswith(LOOP_THREADS)
+        # the thread that forked keeps its name in the child
+        is_named = (thread.name or "").startswith(LOOP_THREADS) and _first_of_parent(frames) == len(frames) == len(node.stacks[thread.stack])
+        runs_loop = thread.tid in loops or is_named
         place = place_of(frames, thread, of_kernel, runs_loop=runs_loop, in_task=thread.tid in in_task, in_group=in_group)
         seen.append(
             SeenThread(
@@ -96,14 +125,17 @@ def is_in_group(process: Process) -> bool:
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
-    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works, or one of a pool at the same line."""
+    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works, or one of a pool at the same line.
+
+    A joined thread that waits for a third in the same way is followed on.
+    """
     if telling.place.kind not in THREAD_WAITS:
         return None
     joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}
     for other in others:
         own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
         if other is not telling and joined & own:
-            return other
+            return follow(other, [t for t in others if t is not telling]) or other
     working = [t for t in others if t is not telling and t.score > 0 and t.place.path and not waits_for_worker(telling, t)]
     return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
 

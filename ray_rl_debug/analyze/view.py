@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_tab
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
-from ray_rl_debug.analyze.telling import SeenThread, follow, see_threads
+from ray_rl_debug.analyze.telling import SeenThread, follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.report import Who
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState, Snapshot
 
@@ -55,6 +55,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_stopped(self) -> bool:
         return self.process.state in ("T", "t")
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds from the start of the process to the end of the window, by the clock of its node."""
+        start_s = self.process.start_time_s
+        return max(0.0, self.node.started_time_s + self.node.window_s - start_s) if start_s is not None else None
 
     @property
     def is_idle(self) -> bool:
@@ -183,9 +189,7 @@ def build_view(snapshot: Snapshot) -> View:
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
-        for process in node.processes:
-            if process.kind not in JUDGED_KINDS:
-                continue
+        for process in (forget_inherited_tasks(node, p) for p in node.processes if p.kind in JUDGED_KINDS):
             identity = identify(node, process, pids.get(process.ppid or -1), actors)
             core = cores.get((node.node_id, process.pid)) or (cores.get((None, process.pid)) if node.node_id is None else None)
             one = _see(node, process, identity, core, by_actor.get(identity.actor_id or ""))

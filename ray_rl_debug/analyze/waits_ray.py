@@ -21,7 +21,12 @@ from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
 
 _TASK_HEX = 48
 _ACTOR_PENDING = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTARTING"})
-_UNSCHEDULED = frozenset({"PENDING_NODE_ASSIGNMENT", "PENDING_ARGS_AVAIL", "PENDING_OBJ_STORE_MEM_AVAIL"})
+_UNSCHEDULED = frozenset({"PENDING_NODE_ASSIGNMENT", "PENDING_OBJ_STORE_MEM_AVAIL"})
+NEEDS_ARGS = "PENDING_ARGS_AVAIL"
+"""State of a task one of whose arguments is the result of another that has not ended."""
+ARGUMENT = "ray.argument"
+SAME_BREATH_S = 1.0
+"""Calls that feed each other are submitted one right after the other."""
 
 
 class RayIndex(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +94,33 @@ def ray_edges(view: View) -> Iterator[Edge]:
         yield from guessed
         if waits and not found and not guessed:
             yield from _edges_to_groups(index, one, "ray.get")
+    yield from _argument_edges(view, index)
+
+
+def _argument_edges(view: View, index: RayIndex) -> Iterator[Edge]:
+    """From tasks that need arguments to those of the same owner that are most likely to produce them: Ray's tables do not say which do."""
+    for worker in view.ray.core_workers if view.ray else ():
+        owner = next((s for s in view if s.core is worker), None)
+        if owner is None:
+            continue
+        needy = [t.task_id for t in worker.owned if _state(index, t.task_id) == NEEDS_ARGS]
+        for task_id in needy:
+            at_s = _submitted_s(index, task_id)
+            before = {t.task_id: _submitted_s(index, t.task_id) for t in worker.owned if t.task_id != task_id}
+            close = [t for t, s in before.items() if at_s is not None and s is not None and 0 <= at_s - s <= SAME_BREATH_S]
+            for other in close or [t for t in before if t not in needy]:
+                for edge in _edges_of_task(view, index, owner, other, "argument", Certainty.LIKELY):
+                    yield msgspec.structs.replace(edge, source=f"task:{task_id}")
+
+
+def _state(index: RayIndex, task_id: str) -> str | None:
+    task, owned = index.tasks.get(task_id), index.owned.get(task_id)
+    return task.state if task is not None else owned[2] if owned is not None else None
+
+
+def _submitted_s(index: RayIndex, task_id: str) -> float | None:
+    task = index.tasks.get(task_id)
+    return task.state_times_s.get(NEEDS_ARGS) if task is not None else None
 
 
 def _edges_to_groups(index: RayIndex, one: Seen, call: str) -> Iterator[Edge]:
@@ -102,7 +134,7 @@ def _edges_to_groups(index: RayIndex, one: Seen, call: str) -> Iterator[Edge]:
 
 def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: str, certainty: Certainty) -> Iterator[Edge]:
     why = call if call.startswith("ray") else ("await" if call == "await" else f"ray.{call}")
-    name, actor_id, status = index.owned.get(task_id, (None, None, None))
+    name, actor_id, _ = index.owned.get(task_id, (None, None, None))
     task = index.tasks.get(task_id)
     name = name or (task.name if task else None)
     actor_id = actor_id or (task.actor_id if task else None)
@@ -118,22 +150,35 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
         yield Edge(source=one.key, target=f"pg:{task.placement_group_id}", why=why, evidence=evidence, certainty=certainty)
         return
     actor = index.actors.get(actor_id or "")
+    needy = task_id if _state(index, task_id) == NEEDS_ARGS else _needy_before(view, index, one, actor)
+    if needy is not None:
+        what = f"{name or 'its task'} needs what another call produces" if needy == task_id else f"{name} stands behind a call that needs an argument"
+        yield Edge(source=one.key, target=f"task:{needy}", why=why, evidence=what, certainty=certainty)
+        return
     if actor is not None and not _is_creation(task):
         yield from _edge_to_actor(view, one, actor, name, why, certainty)
         return
     if actor is not None and actor.state in _ACTOR_PENDING:
         yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=f"{actor.class_name} is not created yet", certainty=certainty)
         return
-    state = task.state if task is not None else status
-    if state in _UNSCHEDULED:
+    if (state := _state(index, task_id)) in _UNSCHEDULED:
         target = next((f"pg:{g.placement_group_id}" for g in index.groups.values() if _is_pending_ready(g, name)), f"task:{task_id}")
         yield Edge(source=one.key, target=target, why=why, evidence=f"{name or 'its task'} is {state}", certainty=certainty)
+
+
+def _needy_before(view: View, index: RayIndex, one: Seen, actor: RayActor | None) -> str | None:
+    """An actor takes the calls of one caller in order: while it is idle, the first that needs an argument holds up those behind it."""
+    process = view.actor_process(actor.actor_id) if actor is not None else None
+    if actor is None or process is None or not process.is_idle or (process.core is not None and process.core.running_task_ids):
+        return None
+    calls = [t for t in (one.core.owned if one.core else ()) if t.actor_id == actor.actor_id]
+    return next((t.task_id for t in calls if _state(index, t.task_id) == NEEDS_ARGS), None)
 
 
 def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why: str, certainty: Certainty) -> Iterator[Edge]:
     process = view.actor_process(actor.actor_id)
     if process is not None:
-        running = process.identity.method or (process.telling.place.op if process.telling else None)
+        running = process.identity.method or (process.telling.place.op if process.telling and not process.is_idle else None)
         if process is one and not _all_wait(one):
             return  # another thread of it may come to the call
         evidence = f"its call {name or ''}".rstrip() + (f", queued behind {running}" if running else ", not started")

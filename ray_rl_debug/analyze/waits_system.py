@@ -169,12 +169,14 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
 
 
 def waits_for_work(child: Seen) -> bool:
-    """Is a child at its queue, with nothing to do?"""
+    """Is a child at its queue, with nothing to do? The queue of an engine is filled by a thread of it that reads what its parent sends."""
     place = child.place
     if place is None:
         return False
     if place.kind in IDLE_KINDS:
         return True
+    if place.kind is Kind.QUEUE:
+        return any(t is not child.telling and t.place.path and t.place.kind is Kind.MP_QUEUE for t in child.threads)
     own = {f.rsplit(".", 1)[-1] for t in child.threads for f in (fr.function for fr in t.frames)}
     return place.kind is Kind.MP_QUEUE and bool(own & {"_worker_loop", "worker", "_resource_tracker"})
 

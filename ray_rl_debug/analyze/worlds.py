@@ -43,7 +43,7 @@ def find_worlds(view: View) -> tuple[World, ...]:
         if one.identity.world is not None:
             ranked[one.identity.world].append(one)
     worlds = [_ranked_world(view, key, members) for key, members in ranked.items()]
-    worlds = _merge_late(worlds)
+    worlds = _merge_fragments(_merge_late(worlds))
     worlds = _join_connected(view, worlds, _worlds_by_class(view, {m.key for w in worlds for m in w.members}))
     worlds += _worlds_by_parent(view, {m.key for w in worlds for m in w.members})
     worlds = [msgspec.structs.replace(w, ranks=_ranks_of(w)) for w in worlds]
@@ -78,6 +78,21 @@ def _merge_late(worlds: list[World]) -> list[World]:
             continue
         merged[twin] = _with_members(merged[twin], world.members)
     return merged
+
+
+def _merge_fragments(worlds: list[World]) -> list[World]:
+    """Ranks of one class and size that name different ports to meet at and complete each other exactly belong together: some were set up anew."""
+    alike: dict[tuple[str, str, str], list[World]] = defaultdict(list)
+    for world in worlds:
+        job, role, meeting, size = world.key.split("|")
+        if world.missing and ":" in meeting:
+            alike[(job, role, size)].append(world)
+    for fragments in alike.values():
+        ranks = sorted(m.identity.rank or 0 for w in fragments for m in w.members)
+        if len(fragments) > 1 and ranks == list(range(fragments[0].size or 0)):
+            whole = _with_members(fragments[0], [m for w in fragments[1:] for m in w.members])
+            worlds = [*(w for w in worlds if all(w is not f for f in fragments)), whole]
+    return worlds
 
 
 def _is_same(one: World, other: World) -> bool:

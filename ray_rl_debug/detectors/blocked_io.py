@@ -25,8 +25,8 @@ from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
-from ray_rl_debug.detectors.scene import Found, Judgement, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
-from ray_rl_debug.report import Cause, Evidence, Who
+from ray_rl_debug.detectors.scene import ANSWER_S, Found, Judgement, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
+from ray_rl_debug.report import Cause, Certainty, Evidence, Who
 
 ID = "RRD502"
 NAME = "blocked in I/O"
@@ -34,6 +34,7 @@ CAUSE = Cause.BLOCKED_IO
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
+_AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _HANDOVER = frozenset({AWAITED_SOCKET, AWAITED_CHILD, "socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
 
 
@@ -90,6 +91,8 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
     if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
         verdict = _surely(verdict, judge(scene, server))
+    if server is not None and edge is not None and edge.why == AWAITED_CHILD and scene.usual_s(client) is None:
+        verdict = _surely(verdict, _judge_tool(server))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
@@ -121,6 +124,14 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
+
+
+def _judge_tool(child: Seen) -> Judgement:
+    """Agents await programs all the time, and most end: one that is young may well end too, unless it stands at a file or pipe."""
+    age_s = child.age_s
+    if age_s is None or age_s >= ANSWER_S or any(kernel_call(t) in _AT_FILE for t in child.process.threads[:1]):
+        return Judgement(certainty=Certainty.LIKELY, reason=child.motion_reason)
+    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits runs for {age_s:.0f} s: it may well end")
 
 
 def _surely(one: Judgement, other: Judgement) -> Judgement:

@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
-_ENGINE_WORDS = ("vllm", "sglang", "engine", "httpserver")
+_ENGINE_WORDS = ("llm", "sglang", "engine", "httpserver")
 
 
 def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[str], *, engines: bool) -> Iterator[Found]:

@@ -2,7 +2,8 @@
 
 Story
     Actors or tasks wait for each other's results in a ring; each is busy waiting, so none can answer. The smallest ring is
-    an actor that waits for a call to itself.
+    an actor that waits for a call to itself. Or a rank calls one that waits in a collective, which in the end waits for
+    the caller.
 
 Evidence
     The ObjectRefs each one waits for, and the queue each call stands in.
@@ -18,8 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.detectors.scene import Found, Scene, make_finding
-from ray_rl_debug.report import Cause, Certainty, Evidence
+from ray_rl_debug.analyze.graph import QUEUED, Edge
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen, describe_place
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
 ID = "RRD401"
 NAME = "ring of Ray calls"
@@ -27,23 +32,66 @@ CAUSE = Cause.RAY_GET_CYCLE
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Cycles of Ray waits alone."""
+    """Cycles of Ray waits alone, and those that close over collectives."""
     for root, members, edges in scene.cycles():
-        if not members or not all(e.why.startswith(("ray.", "await")) for e in edges):
-            continue
-        ring = " → ".join([*(m.identity.label for m in members), members[0].identity.label])
-        finding = make_finding(
-            ID,
-            NAME,
-            CAUSE,
-            Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY,
-            f"calls wait for each other in a ring: {ring}" if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
-            who=[m.who() for m in members],
-            evidence=[Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in edges[:6]],
-            remedy=[
-                "make one of the calls asynchronous, or give the actor max_concurrency > 1 so that it can answer while it waits",
-                "pass results forward instead of calling back",
-            ],
-            phase=members[0].phase,
-        )
-        yield Found(finding=finding, explains=frozenset(root.nodes))
+        calls = [e for e in edges if e.why.startswith(("ray.", "await"))]
+        if members and len(calls) == len(edges):
+            yield Found(finding=_finding(scene, members, calls), explains=frozenset(root.nodes))
+        elif calls and _closes_over_collectives(scene, members, calls, edges):
+            yield Found(finding=_over_collectives(scene, members, calls, edges), explains=frozenset(root.nodes))
+
+
+def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
+    ring = " → ".join([*(m.identity.label for m in members), members[0].identity.label])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in calls) else Certainty.LIKELY,
+        f"calls wait for each other in a ring: {ring}" if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
+        who=[m.who() for m in members],
+        evidence=[Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:6]],
+        remedy=[
+            "make one of the calls asynchronous, or give the actor max_concurrency > 1 so that it can answer while it waits",
+            "pass results forward instead of calling back",
+        ],
+        phase=members[0].phase,
+    )
+
+
+def _closes_over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> bool:
+    """Do all calls of the ring stand in a queue behind calls that wait in collectives, and is there nothing else in it?
+
+    A call that runs may be answered: by another thread than the one in the collective.
+    """
+    ranks = [scene.view.seen.get(e.source) for e in edges if e not in calls]
+    return (
+        all(e.why.endswith(QUEUED) for e in calls)
+        and all(one is not None and is_waiting(one) for one in ranks)
+        and all(m.motion is Motion.FROZEN for m in members)
+    )
+
+
+def _over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> Finding:
+    callers = [scene.view.seen[key] for key in dict.fromkeys(e.source for e in calls)]
+    waits = [e for e in edges if e not in calls]
+    first = scene.view.seen[calls[0].target]
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"{callers[0].where()} {callers[0].at()} for a call to {first.name}, which {describe_place(first.place) if first.place else 'waits'} "
+        "for ranks that wait for the caller",
+        who=[one.who() for one in callers],
+        evidence=[
+            *(stack_evidence(one) for one in callers[:3]),
+            *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:3]),
+            *(Evidence(kind="collective", where=scene.who(e.source).label, text=f"{e.why}: {e.evidence}") for e in waits[:3]),
+        ],
+        remedy=[
+            "do not call a rank of a world from within a step: it can answer only after its collective",
+            "pass what is needed as an argument of the step",
+        ],
+        phase=callers[0].phase,
+    )

@@ -32,7 +32,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots with calls queued behind their running one, when no rank waits for them otherwise."""
     for root, one in scene.process_roots():
         queued = [e for e in scene.graph.into([one.key]) if e.why.endswith(QUEUED)]
-        if not queued or scene.waiting_ranks(one) or one.is_stopped or one.motion is Motion.MOVING:
+        if not queued or scene.waiting_ranks(one) or one.is_stopped or one.is_idle or one.motion is Motion.MOVING:
             continue
         verdict = judge(scene, one)
         if verdict.certainty is None:

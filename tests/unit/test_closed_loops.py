@@ -20,13 +20,25 @@ LISTENS = Socket(family="tcp", state="LISTEN", local="0.0.0.0:80", inode=8)
 WORKS = "score@/job/reward.py:7 run@concurrent/futures/thread.py:58 _worker@concurrent/futures/thread.py:83 run@threading.py:982"
 
 
-def report(*tasks: AsyncTask, sockets: tuple[Socket, ...] | None = PAIR, children: tuple[str, ...] = (), **more: object) -> Report:
+def report(
+    *tasks: AsyncTask,
+    sockets: tuple[Socket, ...] | None = PAIR,
+    children: tuple[str, ...] = (),
+    age_s: float | None = None,
+    child_syscall: int | None = None,
+    **more: object,
+) -> Report:
     stacks = Stacks()
     one = process(stacks, 200, "python agent.py", LOOP, kind="named", async_tasks=tasks, sockets=sockets or (), **more)  # type: ignore[arg-type]
     if sockets is None:
         one = msgspec.structs.replace(one, sockets=None)
-    inside = [process(stacks, 300 + i, title, "wait@/job/tool.py:1", kind="child", ppid=200) for i, title in enumerate(children)]
-    return diagnose(snapshot(stacks.node([one, *inside])))
+    inside = [
+        process(stacks, 300 + i, title, "wait@/job/tool.py:1", kind="child", ppid=200, syscall=child_syscall) for i, title in enumerate(children)
+    ]
+    taken = snapshot(stacks.node([one]))
+    now_s = taken.nodes[0].started_time_s + taken.nodes[0].window_s
+    aged = [msgspec.structs.replace(p, start_time_s=now_s - age_s if age_s is not None else None) for p in inside]
+    return diagnose(snapshot(stacks.node([one, *aged])))
 
 
 def certainty(*tasks: AsyncTask, **more: object) -> Certainty | None:
@@ -97,6 +109,16 @@ def test_calls_that_work_come_before_those_that_stand_in_line() -> None:
 def test_what_is_awaited_in_words(awaited: Awaited, text: str) -> None:
     seen: Process = of(sockets=(*PAIR, PEER))
     assert describe_awaited(seen, awaited) == text
+
+
+@pytest.mark.parametrize(
+    ("age_s", "syscall", "expected"),
+    [(4.0, 35, Certainty.POSSIBLE), (4.0, 257, Certainty.LIKELY), (90.0, 35, Certainty.LIKELY), (None, 35, Certainty.LIKELY)],
+    ids=["young", "young, at a file", "old", "of unknown age"],
+)
+def test_a_program_that_an_agent_awaits_may_well_end(age_s: float | None, syscall: int, expected: Certainty) -> None:
+    waits = task(1, Awaited(kind="subprocess", detail="process", pid=300), "Tool.run")
+    assert certainty(waits, children=("sandbox",), age_s=age_s, child_syscall=syscall) is expected
 
 
 def test_the_output_of_a_child() -> None:

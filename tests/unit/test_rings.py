@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+from scenes import ALL_REDUCE, EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import OpenFile, Snapshot, Socket
+from ray_rl_debug.snapshot import OpenFile, OwnedTask, Snapshot, Socket
 
 DRIVER, PARENT, CHILD = 1, 100, 200
 
@@ -76,3 +76,26 @@ def test_a_driver_that_serves_the_actor_it_waits_for(threads: list[str], cause: 
     report = diagnose(snapshot(stacks.node([roller, driver]), ray))
     first = report.findings[0]
     assert (report.verdict.state, first.cause, {w.pid for w in first.who}) == (State.HANG, cause, who)
+
+
+@pytest.mark.parametrize(
+    ("answers_beside", "state"), [(False, State.HANG), (True, State.UNKNOWN)], ids=["one call at a time", "another thread answers"]
+)
+def test_a_rank_that_calls_one_that_waits_for_it_in_a_collective(answers_beside: bool, state: State) -> None:
+    """Rank 0 asks rank 1 for its metrics from within the step; rank 1 is in the step's all_reduce already."""
+    stacks = Stacks()
+    step = f"Trainer.step@app/trainer.py:20 {EXECUTOR} {MAIN}"
+    asks = f"{RAY_GET} Trainer.collect@app/trainer.py:9 {step}"
+    beside = [("metrics", f"Trainer.metrics@app/trainer.py:30 {EXECUTOR}")] if answers_beside else []
+    ranks = [
+        process(stacks, 100, "ray::Trainer.step", asks, rank=0, size=2, refs=[task_id(9)]),
+        process(stacks, 101, "ray::Trainer.step", f"{ALL_REDUCE} {step}", rank=1, size=2, extra_threads=beside),
+    ]
+    owned = [OwnedTask(task_id=task_id(9), name="Trainer.metrics", actor_id=f"{1:032x}")]
+    running = [1, 9] if answers_beside else [1]
+    cores = [core(100, running=[0], owned=owned, actor_number=0), core(101, running=running, actor_number=1)]
+    ray = ray_state(actors=[actor(i, "Trainer", 100 + i) for i in range(2)], cores=cores)
+    report = diagnose(snapshot(stacks.node(ranks), ray))
+    assert report.verdict.state is state
+    if state is State.HANG:
+        assert (report.findings[0].cause, [w.pid for w in report.findings[0].who]) == (Cause.RAY_GET_CYCLE, [100])

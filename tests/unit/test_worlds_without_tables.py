@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import msgspec
-from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, process, snapshot
+from scenes import ALL_REDUCE, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snapshot
 
 from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import State
+from ray_rl_debug.report import Cause, State
 from ray_rl_debug.snapshot import Process, Snapshot
 
 TRAIN = f"Trainer.train@app/trainer.py:20 {EXECUTOR} {MAIN}"
@@ -36,3 +36,22 @@ def test_a_worker_that_ray_started_ahead_of_any_job_belongs_to_the_world_it_meet
 
 def test_ranks_of_two_jobs_stay_apart() -> None:
     assert sorted(w.missing for w in diagnose(taken("02000000", "01000000")).worlds) == [(0,), (1,)]
+
+
+def two_ports(*ranks: int) -> Snapshot:
+    """Ranks of a world of two; those after the first name another port."""
+    here = Stacks()
+    stacks = [f"{RENDEZVOUS} {TRAIN}", MAIN]
+    found = [rank(here, 100 + i, number, stacks[i], None) for i, number in enumerate(ranks)]
+    elsewhere = {**found[1].env, "MASTER_PORT": "45999"}
+    return snapshot(here.node([found[0], msgspec.structs.replace(found[1], title="ray::Trainer", env=elsewhere, env_now=elsewhere)]))
+
+
+def test_a_rank_that_was_not_told_of_the_new_meeting_point_is_the_missing_one() -> None:
+    report = diagnose(two_ports(0, 1))
+    assert [(w.ranks, w.missing) for w in report.worlds] == [((0, 1), ())]
+    assert (report.findings[0].cause, [w.pid for w in report.findings[0].who]) == (Cause.INIT_DEADLOCK, [101])
+
+
+def test_two_worlds_that_both_lack_the_same_rank_stay_apart() -> None:
+    assert [w.missing for w in diagnose(two_ports(0, 0)).worlds] == [(1,), (1,)]
