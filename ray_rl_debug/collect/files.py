@@ -13,7 +13,8 @@ from ray_rl_debug.snapshot import FileLock, OpenFile
 MAX_FILES = 200
 _BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
 _NETWORK_MOUNTS = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p")
-_LOCK = re.compile(r"^(\d+): (-> )?(\w+)\s+\w+\s+(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+)")
+# one who waits behind another waiter stands further to the right
+_LOCK = re.compile(r"^(\d+): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+)")
 
 
 class FileReader:

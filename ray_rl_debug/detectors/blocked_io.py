@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
-from ray_rl_debug.detectors.scene import ANSWER_S, Found, Judgement, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
+from ray_rl_debug.detectors.scene import ANSWER_S, Found, Judgement, Scene, judge, make_finding, may_go_on, proc_evidence, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence, Who
 
 ID = "RRD502"
@@ -91,8 +91,8 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
     if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
         verdict = _surely(verdict, judge(scene, server))
-    if server is not None and edge is not None and edge.why == AWAITED_CHILD and scene.usual_s(client) is None:
-        verdict = _surely(verdict, _judge_tool(server))
+    if server is not None and edge is not None and scene.usual_s(client) is None:
+        verdict = _surely(verdict, _judge_end(client, server, edge))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
@@ -126,12 +126,22 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
     yield Found(finding=finding, explains=explains)
 
 
-def _judge_tool(child: Seen) -> Judgement:
-    """Agents await programs all the time, and most end: one that is young may well end too, unless it stands at a file or pipe."""
-    age_s = child.age_s
-    if age_s is None or age_s >= ANSWER_S or any(kernel_call(t) in _AT_FILE for t in child.process.threads[:1]):
-        return Judgement(certainty=Certainty.LIKELY, reason=child.motion_reason)
-    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits runs for {age_s:.0f} s: it may well end")
+def _judge_end(client: Seen, end: Seen, edge: Edge) -> Judgement:
+    """May what is waited for still come? Agents await programs all the time, and most end: a young one may well end too.
+
+    Not one that stands at a file or pipe; and a pipe that is full shows that its reader sleeps too long.
+    """
+    likely = Judgement(certainty=Certainty.LIKELY, reason=end.motion_reason)
+    is_old = end.process.kind == "child" and end.age_s is not None and end.age_s >= ANSWER_S
+    waiting = waiting_thread(client)
+    if is_old or (edge.why == "pipe" and waiting is not None and kernel_call(waiting.kernel) == "write"):
+        return likely
+    goes_on = may_go_on(end)
+    if goes_on is not None:
+        return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
+    if edge.why != AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
+        return likely
+    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits runs for {end.age_s:.0f} s: it may well end")
 
 
 def _surely(one: Judgement, other: Judgement) -> Judgement:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
-from ray_rl_debug.analyze.places import Kind, is_library
+from ray_rl_debug.analyze.places import Kind, is_library, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import SHELLS, Seen, View
@@ -180,7 +181,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if one.key in scene.joined.advanced:
         return Judgement(certainty=None, reason="it went on during the window")
     age, usual = scene.age_s(one), scene.usual_s(one)
-    asleep = one.place is not None and one.place.timed
+    asleep = any(t is not None and t.place.timed for t in (one.telling, one.followed))
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
         stands = one.motion is Motion.FROZEN and not asleep
@@ -204,6 +205,17 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
+
+
+def may_go_on(one: Seen) -> str | None:
+    """Why the process at the end of a wait, of which nothing else is known, may well go on: it sleeps for a time, or coroutines of it do."""
+    thread = one.followed or one.telling
+    if thread.place.timed if thread is not None else any(kernel_call(t) == "sleep" for t in one.process.threads[:1]):
+        return "who should answer sleeps for a time and wakes by itself"
+    sleeps = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and not serves(t)]
+    if any(t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S for t in sleeps):
+        return "coroutines of who should answer sleep for a time and go on by themselves"
+    return None
 
 
 def _quiet_s(one: Seen) -> float | None:
