@@ -112,6 +112,11 @@ def _is_still(process: Process, end: End) -> bool:
 SERVES_RANK = 9
 
 
+def waits_inside(process: Process) -> bool:
+    """Do coroutines of it stand still for what another part of the process, or nobody, should give them?"""
+    return any(e.is_still and rank(e) < SERVES_RANK and e.awaited.kind not in OUTSIDE for e in find_ends(process))
+
+
 def rank(end: End) -> int:
     """How telling: what cannot end comes first, what waits for work by design last."""
     if end.is_cycle:

@@ -292,6 +292,9 @@ def _stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, t
     return found
 
 
+BUILD_LOCK = "torch/utils/file_baton.py"
+"""Where ranks wait until one of them has built an extension: for a file to go away."""
+
 _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
     ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
@@ -316,6 +319,8 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("requests/api.py", None, Kind.SOCKET),
     ("requests/sessions.py", None, Kind.SOCKET),
     ("httpcore/_backends/sync.py", None, Kind.SOCKET),
+    ("grpc/_channel.py", frozenset({"__call__", "_blocking", "result", "_next"}), Kind.SOCKET),
+    (BUILD_LOCK, frozenset({"wait"}), Kind.FLOCK),
     ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
     ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
@@ -330,6 +335,9 @@ _HELPERS: tuple[tuple[str, str], ...] = (
     ("torch/_inductor/", "_read_thread"),
     ("torch/utils/data/_utils/worker.py", "__nothing__"),
     ("ray/_private/import_thread.py", "_run"),
+    ("multiprocessing/managers.py", "serve_forever"),
+    ("multiprocessing/managers.py", "serve_client"),
+    ("multiprocessing/managers.py", "accepter"),
     ("ray/_private/log_monitor.py", "run"),
     ("logging/handlers.py", "_monitor"),
     ("opentelemetry/sdk", "worker"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.graph import Edge
-from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, kernel_call
+from ray_rl_debug.analyze.places import BUILD_LOCK, IDLE_KINDS, Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import Seen, View
@@ -33,6 +33,8 @@ def system_edges(view: View) -> Iterator[Edge]:
     for one in view:
         if one.kind is Kind.SLEEP and one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
+        if one.kind is Kind.FLOCK:
+            yield from _build_edges(view, one)
 
 
 def waiting_thread(one: Seen) -> SeenThread | None:
@@ -217,6 +219,20 @@ def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
             held[holder] = (f"it pauses between its tries for a lock on a file that is not seen; {holds}", Certainty.POSSIBLE)
     for holder, (evidence, sure) in held.items():
         yield Edge(source=one.key, target=holder, why=TRIED_LOCK, evidence=evidence, certainty=sure)
+
+
+def _build_edges(view: View, one: Seen) -> Iterator[Edge]:
+    """From a rank that waits for the build of an extension to those that are in the same function and do not wait: one of them builds."""
+    frames = one.telling.frames if one.telling else ()
+    at = next((i for i, f in enumerate(frames) if f.file.endswith(BUILD_LOCK)), None)
+    if at is None or at + 1 >= len(frames):
+        return
+    caller = (frames[at + 1].function, frames[at + 1].file)
+    for other in view:
+        inside = [t for t in other.threads if caller in {(f.function, f.file) for f in t.frames}]
+        if inside and not any(f.file.endswith(BUILD_LOCK) for t in inside for f in t.frames):
+            evidence = f"waits for a lock file to go away; {other.name} is in the same {caller[0]}: {other.at()}"
+            yield Edge(source=one.key, target=other.key, why="lock file", evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _path_of(view: View, source: str, inode: int) -> str:

@@ -56,7 +56,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             if running and not ends and _calls_are_at_rest(one):
                 yield from _empty_queue(scene, root, one)
             elif ends or running:
-                yield Found(finding=_finding(scene, one, ends, Certainty.LIKELY if ends else _pace(scene, one)), explains=frozenset(root.nodes))
+                sure = _pace(scene, one) if not ends else Certainty.POSSIBLE if _another_call_works(one) else Certainty.LIKELY
+                yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
             yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
@@ -92,6 +93,12 @@ def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
         phase=one.phase,
     )
     yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _another_call_works(one: Seen) -> bool:
+    """Is a call of Ray on its way in the same process, step by step? An update of the weights, say, will wake those that it holds up."""
+    calls = [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func") and t.awaited is not None]
+    return any(t.stable is False or (t.awaited is not None and t.awaited.kind in ("sleep", "running", "ready")) for t in calls)
 
 
 def _pace(scene: Scene, one: Seen) -> Certainty:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind, kernel_call
 from ray_rl_debug.analyze.progress import Motion
@@ -51,6 +52,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why != AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
             handed = [e for e in handed if e.why not in ("waitpid", AWAITED_CHILD)]  # it waits for something of its own
+        if sink is not None and sink.is_idle and waits_inside(sink.process):
+            continue  # its own coroutines say what it waits for: another rule's
         if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
             # a launcher that only joins its processes is in nobody's way
@@ -92,7 +95,7 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
     if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
         verdict = _surely(verdict, judge(scene, server))
     if server is not None and edge is not None and scene.usual_s(client) is None:
-        verdict = _surely(verdict, _judge_end(client, server, edge))
+        verdict = _surely(verdict, _judge_end(scene, client, server, edge))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
@@ -126,7 +129,7 @@ def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge
     yield Found(finding=finding, explains=explains)
 
 
-def _judge_end(client: Seen, end: Seen, edge: Edge) -> Judgement:
+def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
     """May what is waited for still come? Agents await programs all the time, and most end: a young one may well end too.
 
     Not one that stands at a file or pipe; and a pipe that is full shows that its reader sleeps too long.
@@ -136,7 +139,7 @@ def _judge_end(client: Seen, end: Seen, edge: Edge) -> Judgement:
     waiting = waiting_thread(client)
     if is_old or (edge.why == "pipe" and waiting is not None and kernel_call(waiting.kernel) == "write"):
         return likely
-    goes_on = may_go_on(end)
+    goes_on = may_go_on(scene, end)
     if goes_on is not None:
         return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
     if edge.why != AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
@@ -155,7 +158,10 @@ def _remedy(kind: Kind | None) -> list[str]:
     if kind is Kind.SOCKET:
         return ["give the call a time limit (requests: timeout=, urllib: timeout=, sockets: settimeout)", "look at the server at the other end"]
     if kind is Kind.FLOCK:
-        return ["end or wait for the process that holds the lock; use a lock with a time limit (filelock timeout=)"]
+        return [
+            "end or wait for the process that holds the lock; use a lock with a time limit (filelock timeout=)",
+            "remove a lock file that a killed process has left behind (torch_extensions/*/lock)",
+        ]
     if kind is Kind.CHILD:
         return ["look at the child process; give subprocess calls timeout="]
     return [

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.detectors.scene import Found, Scene, make_finding
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, may_go_on
 from ray_rl_debug.report import Cause, Certainty, Evidence
 from ray_rl_debug.snapshot import AsyncTask
 
@@ -42,8 +42,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind in ("event", "condition", "future") and _gate(t)
         ]
         named = _ENGINE.search(f"{one.identity.class_name} {one.identity.actor or ''} {one.process.title}") or one.identity.role == "engine"
-        if not gated or not named:
-            continue
+        if not gated or not named or may_go_on(scene, one):
+            continue  # what goes on in it, an update of the weights say, may well resume it
         at = _gate(gated[0])
         finding = make_finding(
             ID,

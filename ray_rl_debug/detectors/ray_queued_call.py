@@ -43,7 +43,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             ID,
             NAME,
             CAUSE,
-            Certainty.LIKELY if one.motion is not Motion.UNKNOWN else Certainty.POSSIBLE,
+            # a loop that serves may sleep between two turns for ever; what is set up will be ready one day
+            verdict.certainty if running == "__init__" else Certainty.LIKELY if one.motion is not Motion.UNKNOWN else Certainty.POSSIBLE,
             f"{one.where()} runs {running} and does not come back; {len(queued)} waited-for call{'s' if len(queued) > 1 else ''} queue behind it",
             who=[one.who()],
             evidence=[

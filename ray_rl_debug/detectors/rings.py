@@ -16,6 +16,7 @@ from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
+FILE_LOCKS = frozenset({"flock", "posix", "ofdlck"})
 _OF_PIPES = frozenset({"waitpid", "pipe"})
 
 
@@ -28,6 +29,11 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
     certainty: Certainty
 
     @property
+    def accused(self) -> tuple[Seen, ...]:
+        """All of it; where ranks wait in a collective inside of a file lock, those that hold the lock."""
+        return tuple(m for m in self.members if m.key in _holders(self.edges)) if any(is_waiting(m) for m in self.members) else self.members
+
+    @property
     def is_of_pipes(self) -> bool:
         """Do a process and its children wait for each other's end, input or output, with no lock between them?"""
         return all(e.why in _OF_PIPES for e in self.edges)
@@ -36,8 +42,10 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
 def rings(scene: Scene) -> Iterator[Ring]:
     """Rings of locks on files, pipes, children and sockets, as sure as their weakest part."""
     for root, members, edges in scene.cycles():
-        if len(members) < 2 or len(members) < len(root.nodes) or any(is_waiting(m) or m.motion is Motion.MOVING for m in members):
+        if len(members) < 2 or len(members) < len(root.nodes) or any(m.motion is Motion.MOVING for m in members):
             continue
+        if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
+            continue  # a ring of ranks: other rules'
         if any(e.certainty is Certainty.POSSIBLE or e.why.startswith(("ray.", "await")) for e in edges):
             continue
         verdicts = [judge(scene, m).certainty for m in members]
@@ -51,7 +59,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
 
 def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
     """The finding that accuses every member."""
-    members = ring.members
+    members, accused = ring.members, ring.accused
     said = " → ".join([*(m.name for m in members), members[0].name])
     finding = make_finding(
         id,
@@ -59,7 +67,7 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         cause,
         ring.certainty,
         f"processes wait for each other in a ring: {said}",
-        who=[m.who() for m in members],
+        who=[m.who() for m in accused],
         evidence=[
             *(stack_evidence(m) for m in members[:4]),
             *(Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in ring.edges[:4]),
@@ -79,6 +87,10 @@ def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
     if any(t.place.kind is not Kind.LOCK or (t.kernel is not None and t.kernel.state != "S") for t in own):
         return None
     return own[0] if own else None
+
+
+def _holders(edges: Sequence[Edge]) -> frozenset[str]:
+    return frozenset(e.target for e in edges if e.why in FILE_LOCKS)
 
 
 def _has_hands_free(one: Seen) -> bool:

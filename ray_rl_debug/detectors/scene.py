@@ -10,7 +10,7 @@ import msgspec
 from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
-from ray_rl_debug.analyze.places import Kind, is_library, kernel_call
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, is_library, kernel_call
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import SHELLS, Seen, View
@@ -181,7 +181,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if one.key in scene.joined.advanced:
         return Judgement(certainty=None, reason="it went on during the window")
     age, usual = scene.age_s(one), scene.usual_s(one)
-    asleep = any(t is not None and t.place.timed for t in (one.telling, one.followed))
+    asleep = any(t is not None and t.place.timed for t in (one.telling, one.followed)) or (one.kind in THREAD_WAITS and naps(one))
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
         stands = one.motion is Motion.FROZEN and not asleep
@@ -201,21 +201,32 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         return Judgement(certainty=Certainty.POSSIBLE, reason="it puts an object into Ray's store: how far it is cannot be seen")
     if one.kind is Kind.CHILD and _script_goes_on(scene, one):
         return Judgement(certainty=Certainty.POSSIBLE, reason="the shell that it waits for woke up during the window: its script goes on")
+    if one.kind is Kind.CHILD and _child_ended(scene, one):
+        return Judgement(certainty=Certainty.POSSIBLE, reason="the child that it waits for began or ended during the window: others follow")
     window_s = one.process.window_s or 0.0
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
 
 
-def may_go_on(one: Seen) -> str | None:
-    """Why the process at the end of a wait, of which nothing else is known, may well go on: it sleeps for a time, or coroutines of it do."""
+def may_go_on(scene: Scene, one: Seen) -> str | None:
+    """Why the process at the end of a wait, of which nothing else is known, may well go on: it or its coroutines sleep, or its children work."""
     thread = one.followed or one.telling
     if thread.place.timed if thread is not None else any(kernel_call(t) == "sleep" for t in one.process.threads[:1]):
         return "who should answer sleeps for a time and wakes by itself"
-    sleeps = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and not serves(t)]
-    if any(t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S for t in sleeps):
+    if naps(one):
         return "coroutines of who should answer sleep for a time and go on by themselves"
-    return None
+    return "a child of who should answer is at work" if _works_below(scene, one) else None
+
+
+def _works_below(scene: Scene, one: Seen) -> bool:
+    return any(child.motion in (Motion.MOVING, Motion.BUSY) or _works_below(scene, child) for child in scene.view.children(one))
+
+
+def naps(one: Seen) -> bool:
+    """Does a coroutine of it, other than those that serve, sleep for no longer than answers take?"""
+    sleeps = (t.awaited for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and not serves(t))
+    return any(a.delay_s is not None and a.delay_s < ANSWER_S for a in sleeps)
 
 
 def _quiet_s(one: Seen) -> float | None:
@@ -230,6 +241,18 @@ def _script_goes_on(scene: Scene, one: Seen) -> bool:
     """A shell that waits for one program sleeps; one that starts the next wakes up."""
     children = (s.process for s in scene.view if s.node is one.node and s.process.ppid == one.process.pid and s.process.comm in SHELLS)
     return any(t.run_slices for child in children for t in child.threads)
+
+
+def _child_ended(scene: Scene, one: Seen) -> bool:
+    """One that runs program after program stands in the same wait at every look, each time for another child."""
+    thread = one.followed or one.telling
+    if thread is None or kernel_call(thread.kernel) != "wait" or thread.kernel is None:
+        return False
+    wanted = thread.kernel.syscall_arg0
+    children = [s for s in scene.view if s.node is one.node and s.process.ppid == one.process.pid]
+    if wanted in {s.process.pid for s in children}:
+        children = [s for s in children if s.process.pid == wanted]
+    return not children or any(s.age_s is not None and s.age_s < (one.process.window_s or 0.0) for s in children)
 
 
 def weaker(a: Certainty, b: Certainty) -> Certainty:

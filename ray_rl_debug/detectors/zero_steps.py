@@ -44,7 +44,10 @@ def detect(scene: Scene) -> Iterator[Found]:
     ray = scene.view.ray
     if ray is None or scene.graph.edges or not ray.history or any(not s.is_idle for s in scene.view if s.process.kind == "ray-worker"):
         return
-    drivers = [h for h in ray.history if _DRIVES.search(h.name)]
+    # what runs on the ranks themselves may well make its steps inside of one call
+    own = {one.identity.class_name for w in scene.worlds for one in w.members}
+    own |= {h.name.rpartition(".")[0] for h in ray.history if phase_of_name(h.name) == "init"}
+    drivers = [h for h in ray.history if _DRIVES.search(h.name) and h.name.rpartition(".")[0] not in own]
     phases = {phase_of_name(h.name) for h in ray.history}
     ranks = [w for w in scene.worlds if len(w.members) > 1 or w.size]
     if not drivers or phases & _WORK or not (ranks or "init" in phases) or any(w.running_task_ids for w in ray.core_workers if w.kind != "DRIVER"):
