@@ -14,6 +14,7 @@ import click
 from ray_rl_debug.commands.options import exit_code, progress, rendering, save, save_snapshot, show_report
 from ray_rl_debug.errors import EXIT_INTERRUPTED, UsageError
 from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.stopping import StopEvent
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
@@ -108,7 +109,7 @@ def snapshot(
 @contextlib.contextmanager
 def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
     """An event that the first Ctrl-C sets; the second one ends the command as usual."""
-    stop = threading.Event()
+    stop = StopEvent()
 
     def interrupt(number: int, frame: object) -> None:
         if stop.is_set():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, AuthenticationRefusedError, UsageError
+from ray_rl_debug.stopping import StopEvent
 
 if TYPE_CHECKING:
     from ray_rl_debug.otel.settings import Settings
@@ -169,7 +170,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
         address=found,
         finished=lambda job: finished_calls(found, job),
     )
-    stop = threading.Event()
+    stop = StopEvent()
     with_signals(stop)
     companion.run(stop)
     return EXIT_FINDINGS if companion.hung else EXIT_OK

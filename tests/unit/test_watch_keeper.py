@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import os, signal, sys, threading, time
+import os, signal, sys
+from ray_rl_debug.stopping import StopEvent
 from ray_rl_debug.watch.keeper import keep_alive
 code = keep_alive(first_pause_s=0.05)
 if code is not None:
     sys.exit(code)
-stop = threading.Event()
+stop = StopEvent()
 signal.signal(signal.SIGTERM, lambda n, f: stop.set())
 signal.signal(signal.SIGINT, lambda n, f: stop.set())
 print(os.getpid(), flush=True)
