@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK,
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.telling import LOOP_THREADS
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, judge, make_finding, proc_evidence, waiter_evidence, waits
@@ -55,7 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
             if running and not ends and _calls_are_at_rest(one):
                 yield from _empty_queue(scene, root, one)
-            elif ends or running:
+            elif ends or (running and _runs_loop(one)):
                 sure = _pace(scene, one) if not ends else Certainty.POSSIBLE if _another_call_works(one) else Certainty.LIKELY
                 yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
@@ -65,6 +66,11 @@ def detect(scene: Scene) -> Iterator[Found]:
     for one in scene.view:
         if one.key not in tied and one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
             yield from _alone(scene, one)
+
+
+def _runs_loop(one: Seen) -> bool:
+    """A synchronous actor has no loop; what it has under way without a frame is a generator that is held back. Without stacks nobody knows."""
+    return not one.threads or any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
 
 
 def _calls_are_at_rest(one: Seen) -> bool:

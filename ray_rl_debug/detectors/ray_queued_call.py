@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import QUEUED
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
@@ -28,11 +29,16 @@ NAME = "call queued behind an endless one"
 CAUSE = Cause.RAY_QUEUED_CALL
 
 
+def _has_nothing_to_do(one: Seen) -> bool:
+    """An idle actor is in nobody's way, unless a call of it is under way that shows no frame: a generator whose consumer does not take more."""
+    return one.is_idle and not (one.core and one.core.running_task_ids)
+
+
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots with calls queued behind their running one, when no rank waits for them otherwise."""
     for root, one in scene.process_roots():
         queued = [e for e in scene.graph.into([one.key]) if e.why.endswith(QUEUED)]
-        if not queued or scene.waiting_ranks(one) or one.is_stopped or one.is_idle or one.motion is Motion.MOVING:
+        if not queued or scene.waiting_ranks(one) or one.is_stopped or _has_nothing_to_do(one) or one.motion is Motion.MOVING:
             continue
         verdict = judge(scene, one)
         if verdict.certainty is None:

@@ -377,5 +377,10 @@ def test_a_job_without_a_single_step_is_finished_and_said_so() -> None:
     assert (report.verdict.state, report.findings[0].cause) == (State.FINISHED, Cause.ZERO_STEPS)
 
 
+@pytest.mark.parametrize("finished", [("Trainer.init_model", "Trainer.fit"), ("Trainer.fit",)])
+def test_steps_inside_of_one_call_on_the_ranks_are_not_seen_and_not_denied(finished: tuple[str, ...]) -> None:
+    assert ended(*finished).findings == ()
+
+
 def test_a_job_that_did_steps_is_only_idle() -> None:
     assert ended("Trainer.init_model", "Trainer.update_policy", "Runner.fit").findings == ()

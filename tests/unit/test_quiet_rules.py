@@ -34,13 +34,21 @@ def test_a_loader_that_delivers(slices: int, accused: list[str]) -> None:
 
 
 def calling(
-    text: str, *, cpu_s: float = 0.0, tasks: tuple[AsyncTask, ...] | None = (), finished: int = 5, written: int = 0, beside: str | None = None
+    text: str,
+    *,
+    cpu_s: float = 0.0,
+    tasks: tuple[AsyncTask, ...] | None = (),
+    finished: int = 5,
+    written: int = 0,
+    beside: str | None = None,
+    is_async: bool = True,
 ) -> Report:
     """A driver in ray.get for a call that runs far longer than those before it; maybe beside another process that computes at ``beside``."""
     stacks = Stacks()
     driver = process(stacks, 50, "python train.py", f"{RAY_GET} main@train.py:9", kind="driver", refs=[task_id(1)])
     busy = [text, text.replace(":60", ":61"), text] if cpu_s else [text]
-    one = process(stacks, 102, "ray::Scorer.compute_score", *busy, cpu_s=cpu_s, async_tasks=tasks)
+    loop = [("AsyncIO Thread: default", "run_forever@asyncio/base_events.py:600 run@threading.py:982")] if is_async else []
+    one = process(stacks, 102, "ray::Scorer.compute_score", *busy, cpu_s=cpu_s, async_tasks=tasks, extra_threads=loop)
     one = msgspec.structs.replace(one, written_bytes=written)
     task = RayTask(task_id=task_id(1), name="Scorer.compute_score", state="RUNNING", pid=102, state_times_s={"RUNNING": 100.0})
     history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=0.5),) if finished else ()
@@ -90,6 +98,11 @@ def sleeping(delay_s: float) -> tuple[AsyncTask, ...]:
 )
 def test_calls_without_an_end_in_sight(tasks: tuple[AsyncTask, ...], finished: int, accused: list[str]) -> None:
     assert sure(calling(IDLE, tasks=tasks, finished=finished)) == accused
+
+
+def test_a_generator_that_is_held_back_is_no_coroutine() -> None:
+    """A call of a synchronous actor without a frame of its own: its consumer does not take what it has made so far."""
+    assert sure(calling(IDLE, is_async=False)) == []
 
 
 @pytest.mark.parametrize(("beside", "suspects"), [(None, ["asyncio-stuck"]), (BUSY, [])], ids=["all others idle", "one at work"])

@@ -1,0 +1,140 @@
+"""Waits whose end may well go on by itself: asleep for a time, at work through a child, between two programs. Called hung only where it cannot be."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from scenes import ALL_REDUCE, EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import Cause, Certainty, Report, State
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Process, Socket
+
+READ, WRITE, OPEN, WAIT, SLEEP, RECV = 0, 1, 257, 61, 230, 45
+RANK, END = 100, 200
+STEP = f"Trainer.step@app/trainer.py:20 {EXECUTOR} {MAIN}"
+PIPE = OpenFile(fd=1, path="pipe:[77]", kind="pipe", inode=77)
+POPEN = f"Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 Trainer.upload@app/trainer.py:9 {STEP}"
+CLIENT = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
+SERVER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
+ASKS = f"SocketIO.readinto@socket.py:706 post@requests/api.py:115 Trainer.verify@app/trainer.py:61 {STEP}"
+
+
+def report(stacks: Stacks, *processes: Process) -> Report:
+    """With a second rank that waits for the first in an all_reduce."""
+    other = process(stacks, 101, "ray::Trainer.step", f"{ALL_REDUCE} {STEP}", rank=1, size=2)
+    return diagnose(snapshot(stacks.node([*processes, other])))
+
+
+def sure(found: Report) -> bool:
+    return found.verdict.state is State.HANG and any(f.certainty is not Certainty.POSSIBLE and f.cause is Cause.BLOCKED_IO for f in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("call", "sleeps", "age_s", "is_hang"),
+    [(READ, False, 9.0, True), (READ, True, 9.0, False), (READ, True, 90.0, True), (WRITE, True, 9.0, True)],
+    ids=["it does nothing", "it pauses between two lines", "it sleeps for long", "it sleeps while the pipe is full"],
+)
+def test_the_other_end_of_a_pipe(call: int, sleeps: bool, age_s: float, is_hang: bool) -> None:
+    stacks = Stacks()
+    rank = process(stacks, RANK, "ray::Trainer.step", f"Trainer.upload@app/trainer.py:9 {STEP}", rank=0, size=2, syscall=call, arg0=1)
+    rank = replace(rank, files=(replace(PIPE, writable=call == WRITE),))
+    text, at = ("main@app/upload.py:4", SLEEP) if sleeps else ("recv@socket.py:5 main@app/upload.py:7", RECV)
+    child = process(stacks, END, "python upload.py", text, kind="child", ppid=RANK, syscall=at)
+    child = replace(child, files=(replace(PIPE, writable=call == READ),), start_time_s=200.0 - age_s)
+    assert sure(report(stacks, rank, child)) is is_hang
+
+
+def napping(delay_s: float, name: str) -> AsyncTask:
+    chain = (AwaitFrame(function=name, file="app/api.py", line=12),)
+    return AsyncTask(address=1, name="Task-1", chain=chain, awaited=Awaited(kind="sleep", delay_s=delay_s), stable=True, tid=END)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "is_hang"),
+    [((), True), ((napping(9.0, "Api.model"),), False), ((napping(3600.0, "Api.model"),), True), ((napping(5.0, "Api.heartbeat"),), True)],
+    ids=["no coroutine", "an answer is under way", "one that sleeps for an hour", "a heartbeat"],
+)
+def test_the_other_end_of_a_connection(tasks: tuple[AsyncTask, ...], is_hang: bool) -> None:
+    stacks = Stacks()
+    rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
+    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607"
+    api = process(stacks, END, "python api.py", loop, kind="child", sockets=[SERVER], async_tasks=tasks)
+    assert sure(report(stacks, rank, api)) is is_hang
+
+
+def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:
+    stacks = Stacks()
+    rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
+    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607"
+    stuck = replace(napping(0.0, "Api.generate"), awaited=Awaited(kind="condition", address=9))
+    found = report(stacks, rank, process(stacks, END, "python api.py", loop, kind="child", sockets=[SERVER], async_tasks=(stuck,)))
+    (root,) = (f for f in found.findings if f.root)
+    assert (root.cause, [w.pid for w in root.who]) == (Cause.ASYNCIO_STUCK, [END])
+
+
+@pytest.mark.parametrize(
+    ("child_age_s", "grandchild_cpu_s", "is_hang"),
+    [(30.0, 0.0, True), (0.4, 0.0, False), (None, 0.0, False), (30.0, 1.9, False)],
+    ids=["the same program all the time", "one that has just begun", "between two programs", "its compiler works"],
+)
+def test_a_rank_that_runs_programs(child_age_s: float | None, grandchild_cpu_s: float, is_hang: bool) -> None:
+    stacks = Stacks()
+    found = [process(stacks, RANK, "ray::Trainer.step", POPEN, rank=0, size=2, syscall=WAIT, arg0=END)]
+    if child_age_s is not None:
+        child = process(stacks, END, "g++", MAIN, kind="child", ppid=RANK, syscall=RECV)
+        found.append(replace(child, samples=(), start_time_s=200.0 - child_age_s))
+        below = process(stacks, 300, "cc1plus", MAIN, kind="child", ppid=END, cpu_s=grandchild_cpu_s, state="R" if grandchild_cpu_s else "S")
+        found.append(replace(below, samples=(), start_time_s=200.0 - child_age_s))
+    assert sure(report(stacks, *found)) is is_hang
+
+
+@pytest.mark.parametrize(("producer", "is_hang"), [("sleep", False), ("lock", True)])
+def test_the_thread_that_fills_a_queue(producer: str, is_hang: bool) -> None:
+    stacks = Stacks()
+    main = f"Queue.get@queue.py:171 Trainer.next@app/trainer.py:7 {STEP}"
+    rank = process(stacks, RANK, "ray::Trainer.step", main, rank=0, size=2, extra_threads=[("producer", "produce@app/data.py:4")])
+    call = SLEEP if producer == "sleep" else None
+    rank = replace(rank, threads=(rank.threads[0], replace(rank.threads[1], syscall=call, wchan=None if call else "futex_do_wait")))
+    assert (report(stacks, rank).verdict.state is State.HANG) is is_hang
+
+
+@pytest.mark.parametrize(("running", "is_hang"), [("load", False), (None, True)], ids=["an update goes on", "nothing goes on"])
+def test_calls_that_wait_until_another_call_of_the_same_actor_has_ended(running: str | None, is_hang: bool) -> None:
+    stacks = Stacks()
+    ray = AwaitFrame(function="run_async_func_or_coro_in_event_loop.<locals>.async_func")
+    gate = AsyncTask(
+        address=1,
+        name="Task-1",
+        chain=(ray, AwaitFrame(function="Engine.generate", file="app/engine.py", line=5)),
+        awaited=Awaited(kind="condition", address=7),
+        stable=True,
+    )
+    update = AsyncTask(
+        address=2,
+        name="Task-2",
+        chain=(ray, AwaitFrame(function="Engine.update", file="app/engine.py", line=9)),
+        awaited=Awaited(kind="sleep", delay_s=1.0),
+        stable=False,
+    )
+    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
+    tasks = (gate, update) if running else (gate,)
+    engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", loop)], async_tasks=tasks)
+    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
+    owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
+    cores = [core(END, running=[1], actor_number=1), core(RANK, running=[9], actor_number=2, owned=[owned])]
+    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
+    found = diagnose(snapshot(stacks.node([engine, client]), state))
+    assert (found.verdict.state is State.HANG) is is_hang
+
+
+@pytest.mark.parametrize(("method", "is_hang"), [("__init__", False), ("serve", True)], ids=["it is set up", "it serves for ever"])
+def test_calls_that_stand_behind_one_that_sleeps_again_and_again(method: str, is_hang: bool) -> None:
+    stacks = Stacks()
+    engine = process(stacks, END, f"ray::Engine.{method}", f"load@app/engine.py:7 Engine.{method}@app/engine.py:3 {EXECUTOR} {MAIN}", syscall=SLEEP)
+    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
+    owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
+    cores = [core(END, running=[5], actor_number=1), core(RANK, running=[9], actor_number=2, owned=[owned])]
+    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
+    found = diagnose(snapshot(stacks.node([engine, client]), state))
+    assert (found.verdict.state is State.HANG) is is_hang

@@ -1,0 +1,69 @@
+"""Locks on files and lock files: every waiter is seen, the holder is named, and a build that goes on is no hang."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+from scenes import BARRIER, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snapshot
+
+from ray_rl_debug.collect.files import read_locks
+from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.report import Cause, Report, State
+from ray_rl_debug.snapshot import FileLock, Process
+
+# As Linux 6.8 prints one holder and three who wait for it one behind the other.
+ROWS = """\
+1: FLOCK  ADVISORY  WRITE 100 fe:00:77 0 EOF
+1: -> FLOCK  ADVISORY  WRITE 101 fe:00:77 0 EOF
+1:  -> FLOCK  ADVISORY  WRITE 102 fe:00:77 0 EOF
+1:   -> FLOCK  ADVISORY  WRITE 103 fe:00:77 0 EOF
+2: POSIX  ADVISORY  READ 104 fe:00:78 0 EOF
+"""
+FIT = f"Cache.fit@app/cache.py:20 {EXECUTOR} {MAIN}"
+
+
+def test_those_who_wait_behind_others_are_seen_too(tmp_path: Path) -> None:
+    (tmp_path / "locks").write_text(ROWS)
+    assert [(row.pid, row.waiting) for row in read_locks(tmp_path)] == [(100, False), (101, True), (102, True), (103, True), (104, False)]
+
+
+def ranks(stacks: Stacks, *texts: str, syscall: int | None = None) -> list[Process]:
+    return [process(stacks, 100 + i, "ray::Cache.fit", f"{text} {FIT}", rank=i, size=len(texts), syscall=syscall) for i, text in enumerate(texts)]
+
+
+def test_a_rank_that_waits_in_a_barrier_inside_of_the_lock_is_the_one_to_name() -> None:
+    stacks = Stacks()
+    waits = "Cache.prepare@app/cache.py:9"
+    found = ranks(stacks, f"{BARRIER} {waits}", waits, waits)
+    found[1:] = [replace(p, threads=(replace(p.threads[0], syscall=73, wchan="locks_lock_inode_wait"),)) for p in found[1:]]
+    locks = tuple(FileLock(lock=1, kind="FLOCK", access="WRITE", pid=100 + i, device="fe:00", inode=77, waiting=i > 0) for i in range(3))
+    report = diagnose(snapshot(stacks.node(found, locks=locks)))
+    (root,) = (f for f in report.findings if f.root)
+    assert (report.verdict.state, root.cause, [w.pid for w in root.who]) == (State.HANG, Cause.LOCK_DEADLOCK, [100])
+    assert {v.pid for v in root.victims} == {101, 102}
+
+
+BATON = "FileBaton.wait@torch/utils/file_baton.py:50 _jit_compile@torch/utils/cpp_extension.py:2100 load@torch/utils/cpp_extension.py:1600"
+BUILDS = "_run_ninja_build@torch/utils/cpp_extension.py:2500 _jit_compile@torch/utils/cpp_extension.py:2100 load@torch/utils/cpp_extension.py:1600"
+
+
+def extension(*texts: str, busy: bool = False) -> Report:
+    stacks = Stacks()
+    found = ranks(stacks, *texts, RENDEZVOUS)
+    if busy:
+        found[1] = replace(found[1], cpu_s=1.9, threads=(replace(found[1].threads[0], state="R", cpu_s=1.9),))
+    return diagnose(snapshot(stacks.node(found)))
+
+
+def test_a_lock_file_of_a_build_that_was_killed() -> None:
+    report = extension(BATON, BATON)
+    assert (report.verdict.state, report.findings[0].cause) == (State.HANG, Cause.BLOCKED_IO)
+    assert {w.pid for f in report.findings if f.root for w in f.who} == {100, 101}
+    assert any("lock file" in line for line in report.findings[0].remedy)
+
+
+def test_ranks_that_wait_for_the_one_that_builds() -> None:
+    report = extension(BATON, BUILDS, busy=True)
+    assert report.verdict.state is not State.HANG
+    assert 100 not in {w.pid for f in report.findings for w in f.who}
