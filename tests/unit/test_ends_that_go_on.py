@@ -99,26 +99,20 @@ def test_the_thread_that_fills_a_queue(producer: str, is_hang: bool) -> None:
     assert (report(stacks, rank).verdict.state is State.HANG) is is_hang
 
 
-@pytest.mark.parametrize(("running", "is_hang"), [("load", False), (None, True)], ids=["an update goes on", "nothing goes on"])
-def test_calls_that_wait_until_another_call_of_the_same_actor_has_ended(running: str | None, is_hang: bool) -> None:
-    stacks = Stacks()
+def call_of(number: int, function: str, awaited: Awaited, *, stable: bool) -> AsyncTask:
+    """A call of Ray on the loop of an async actor."""
     ray = AwaitFrame(function="run_async_func_or_coro_in_event_loop.<locals>.async_func")
-    gate = AsyncTask(
-        address=1,
-        name="Task-1",
-        chain=(ray, AwaitFrame(function="Engine.generate", file="app/engine.py", line=5)),
-        awaited=Awaited(kind="condition", address=7),
-        stable=True,
-    )
-    update = AsyncTask(
-        address=2,
-        name="Task-2",
-        chain=(ray, AwaitFrame(function="Engine.update", file="app/engine.py", line=9)),
-        awaited=Awaited(kind="sleep", delay_s=1.0),
-        stable=False,
-    )
+    chain = (ray, AwaitFrame(function=function, file="app/engine.py", line=5))
+    return AsyncTask(address=number, name=f"Task-{number}", chain=chain, awaited=awaited, stable=stable)
+
+
+@pytest.mark.parametrize(("goes_on", "is_hang"), [(True, False), (False, True)], ids=["an update goes on", "nothing goes on"])
+def test_calls_that_wait_until_another_call_of_the_same_actor_has_ended(goes_on: bool, is_hang: bool) -> None:
+    stacks = Stacks()
+    gate = call_of(1, "Engine.generate", Awaited(kind="condition", address=7), stable=True)
+    update = call_of(2, "Engine.update", Awaited(kind="sleep", delay_s=1.0), stable=False)
     loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
-    tasks = (gate, update) if running else (gate,)
+    tasks = (gate, update) if goes_on else (gate,)
     engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", loop)], async_tasks=tasks)
     client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
     owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
