@@ -7,6 +7,7 @@ unfinished tasks that the process submitted stand in, less surely: submitted is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
@@ -24,9 +25,12 @@ _ACTOR_PENDING = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTART
 _UNSCHEDULED = frozenset({"PENDING_NODE_ASSIGNMENT", "PENDING_OBJ_STORE_MEM_AVAIL"})
 NEEDS_ARGS = "PENDING_ARGS_AVAIL"
 """State of a task one of whose arguments is the result of another that has not ended."""
-ARGUMENT = "ray.argument"
-SAME_BREATH_S = 1.0
+_SAME_BREATH_S = 1.0
 """Calls that feed each other are submitted one right after the other."""
+_MOST_NEEDY = 64
+"""Of one owner's calls that need arguments so many are followed: the others wait for the same."""
+_MOST_PRODUCERS = 64
+"""Of the calls that may produce an argument, those that run first."""
 
 
 class RayIndex(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +43,10 @@ class RayIndex(msgspec.Struct, frozen=True, kw_only=True):
     tasks: dict[str, RayTask]
     actors: dict[str, RayActor]
     groups: dict[str, RayPlacementGroup]
+    owners: dict[str, Seen]
+    """Task id to the process that submitted it, of those that were collected."""
+    needy: dict[tuple[str, str], str]
+    """By owner and actor the first call that needs an argument."""
 
 
 def index_ray(view: View) -> RayIndex:
@@ -58,7 +66,15 @@ def index_ray(view: View) -> RayIndex:
             runner = _process_of(view, task)
             if runner is not None:
                 running[task.task_id] = runner
+    owners = {t.task_id: one for one in view for t in (one.core.owned if one.core else ())}
+    needy: dict[tuple[str, str], str] = {}
+    for task_id, owner in owners.items():
+        actor_id, status = owned[task_id][1:] if task_id in owned else (None, None)
+        if actor_id is not None and (tasks[task_id].state if task_id in tasks else status) == NEEDS_ARGS:
+            needy.setdefault((owner.key, actor_id), task_id)
     return RayIndex(
+        owners=owners,
+        needy=needy,
         running=running,
         owned=owned,
         tasks=tasks,
@@ -68,8 +84,14 @@ def index_ray(view: View) -> RayIndex:
 
 
 def ray_edges(view: View) -> Iterator[Edge]:
-    """Edges of every process that waits in ``ray.get`` or ``ray.wait``, and of coroutines that await ObjectRefs."""
+    """Edges of every process that waits in ``ray.get`` or ``ray.wait``, of coroutines that await ObjectRefs, of calls that need arguments."""
     index = index_ray(view)
+    found = list(_edges_of_processes(view, index))
+    yield from found
+    yield from _argument_edges(view, index, [e.target for e in found])
+
+
+def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
     for one in view:
         waits = [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
@@ -94,23 +116,37 @@ def ray_edges(view: View) -> Iterator[Edge]:
         yield from guessed
         if waits and not found and not guessed:
             yield from _edges_to_groups(index, one, "ray.get")
-    yield from _argument_edges(view, index)
 
 
-def _argument_edges(view: View, index: RayIndex) -> Iterator[Edge]:
-    """From tasks that need arguments to those of the same owner that are most likely to produce them: Ray's tables do not say which do."""
-    for worker in view.ray.core_workers if view.ray else ():
-        owner = next((s for s in view if s.core is worker), None)
-        if owner is None:
+def _argument_edges(view: View, index: RayIndex, awaited: list[str]) -> Iterator[Edge]:
+    """From tasks that need arguments to those of the same owner that are most likely to produce them: Ray's tables do not say which do.
+
+    `awaited` are nodes that somebody waits for; the tasks among them, and those that they lead to, are followed.
+    """
+    followed: dict[str, int] = defaultdict(int)
+    seen: set[str] = set()
+    while awaited:
+        node = awaited.pop()
+        task_id = node.removeprefix("task:")
+        owner = index.owners.get(task_id)
+        if node in seen or owner is None or _state(index, task_id) != NEEDS_ARGS or followed[owner.key] >= _MOST_NEEDY:
             continue
-        needy = [t.task_id for t in worker.owned if _state(index, t.task_id) == NEEDS_ARGS]
-        for task_id in needy:
-            at_s = _submitted_s(index, task_id)
-            before = {t.task_id: _submitted_s(index, t.task_id) for t in worker.owned if t.task_id != task_id}
-            close = [t for t, s in before.items() if at_s is not None and s is not None and 0 <= at_s - s <= SAME_BREATH_S]
-            for other in close or [t for t in before if t not in needy]:
-                for edge in _edges_of_task(view, index, owner, other, "argument", Certainty.LIKELY):
-                    yield msgspec.structs.replace(edge, source=f"task:{task_id}")
+        seen.add(node)
+        followed[owner.key] += 1
+        for other in _producers(index, owner, task_id):
+            for edge in _edges_of_task(view, index, owner, other, "argument", Certainty.LIKELY):
+                awaited.append(edge.target)
+                yield msgspec.structs.replace(edge, source=node)
+
+
+def _producers(index: RayIndex, owner: Seen, task_id: str) -> list[str]:
+    """Calls of the owner that were made right before this one; where none was, all that need nothing themselves."""
+    at_s = _submitted_s(index, task_id)
+    before = [t.task_id for t in (owner.core.owned if owner.core else ()) if t.task_id != task_id]
+    times = {t: _submitted_s(index, t) for t in before}
+    close = [t for t, s in times.items() if at_s is not None and s is not None and 0 <= at_s - s <= _SAME_BREATH_S]
+    likely = close or [t for t in before if _state(index, t) != NEEDS_ARGS]
+    return [*(t for t in likely if t in index.running), *(t for t in likely if t not in index.running)][:_MOST_PRODUCERS]
 
 
 def _state(index: RayIndex, task_id: str) -> str | None:
@@ -171,8 +207,7 @@ def _needy_before(view: View, index: RayIndex, one: Seen, actor: RayActor | None
     process = view.actor_process(actor.actor_id) if actor is not None else None
     if actor is None or process is None or not process.is_idle or (process.core is not None and process.core.running_task_ids):
         return None
-    calls = [t for t in (one.core.owned if one.core else ()) if t.actor_id == actor.actor_id]
-    return next((t.task_id for t in calls if _state(index, t.task_id) == NEEDS_ARGS), None)
+    return index.needy.get((one.key, actor.actor_id))
 
 
 def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why: str, certainty: Certainty) -> Iterator[Edge]:

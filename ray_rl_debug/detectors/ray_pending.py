@@ -16,12 +16,14 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding
 from ray_rl_debug.report import Cause, Certainty, Evidence
+from ray_rl_debug.snapshot import RayTask
 
 ID = "RRD402"
 NAME = "resources never come"
@@ -29,10 +31,19 @@ CAUSE = Cause.RAY_PENDING
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Roots that Ray could not place: placement groups, tasks, actors."""
+    """Roots that Ray could not place: placement groups, tasks, actors. Tasks of one name are one finding: there may be thousands."""
+    tasks = {f"task:{t.task_id}": t for t in scene.view.ray.tasks} if scene.view.ray else {}
+    alike: dict[tuple[str, str], list[str]] = {}
     for root in scene.graph.roots:
-        if not root.is_cycle:
-            yield from _found(scene, root.nodes[0], is_awaited=True)
+        node = root.nodes[0]
+        if node in tasks:
+            alike.setdefault((tasks[node].name, tasks[node].state), []).append(node)
+        elif not root.is_cycle:
+            yield from _found(scene, node, is_awaited=True)
+    for (_, state), nodes in alike.items():
+        if state == NEEDS_ARGS:
+            continue  # not for want of resources, and who should produce its argument is not known
+        yield from _found(scene, nodes[0], is_awaited=True, task=tasks[nodes[0]], alike=nodes)
     if not scene.view.has_stacks and not any(one.motion is Motion.MOVING for one in scene.view):
         for node in _pending(scene):
             yield from _found(scene, node, is_awaited=False)
@@ -47,7 +58,7 @@ def _pending(scene: Scene) -> Iterator[str]:
     yield from (node for node in (*groups, *actors) if node not in known)
 
 
-def _found(scene: Scene, node: str, *, is_awaited: bool) -> Iterator[Found]:
+def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = None, alike: Sequence[str] = ()) -> Iterator[Found]:
     group = scene.placement_group(node)
     actor = scene.actor(node)
     if group is not None:
@@ -57,9 +68,9 @@ def _found(scene: Scene, node: str, *, is_awaited: bool) -> Iterator[Found]:
         wanted = actor.resources
         what = f"actor {actor.name or actor.class_name} is {actor.state}"
     elif node.startswith("task:"):
-        task = next((t for t in scene.view.ray.tasks if node == f"task:{t.task_id}"), None) if scene.view.ray else None
         wanted = task.resources if task else {}
-        what = f"task {task.name} is {task.state}" if task else "a task was not started"
+        more = f", and {len(alike) - 1} more of its name" if len(alike) > 1 else ""
+        what = f"task {task.name} is {task.state}{more}" if task else "a task was not started"
     else:
         return
     short, certainty = _shortage(scene, wanted)
@@ -88,7 +99,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool) -> Iterator[Found]:
         ],
         phase="init",
     )
-    yield Found(finding=finding, explains=frozenset([node]))
+    yield Found(finding=finding, explains=frozenset([node, *alike]))
 
 
 def _plain_tasks(scene: Scene) -> list[Seen]:

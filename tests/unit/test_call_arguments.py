@@ -59,3 +59,17 @@ def test_an_idle_actor_is_never_accused_of_a_call_that_has_not_reached_it() -> N
 def test_a_service_that_was_called_long_before_produces_no_argument() -> None:
     assert SERVER not in {w.pid for f in run().findings for w in f.who}
     assert SERVER in {w.pid for f in run(serves_since_s=150.0).findings for w in f.who}
+
+
+def test_a_call_whose_producer_is_not_known_does_not_lack_resources() -> None:
+    assert [f.id for f in run(generates=False, serves_since_s=160.0).findings if "Trainer.train" in f.summary] == []
+
+
+def test_tasks_of_one_name_that_wait_for_resources_are_one_finding() -> None:
+    stacks = Stacks()
+    driver = process(stacks, DRIVER, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(n) for n in range(300)])
+    tasks = [RayTask(task_id=task_id(n), name="tokenize", state="PENDING_NODE_ASSIGNMENT", resources={"CPU": 1.0}) for n in range(300)]
+    owned = [OwnedTask(task_id=task_id(n), name="tokenize", status="PENDING_NODE_ASSIGNMENT") for n in range(300)]
+    cores = [msgspec.structs.replace(core(DRIVER, owned=owned), kind="DRIVER")]
+    (finding,) = diagnose(snapshot(stacks.node([driver]), ray_state(tasks=tasks, cores=cores))).findings
+    assert "and 299 more of its name" in finding.summary
