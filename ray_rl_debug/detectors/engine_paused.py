@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.coroutines import is_own
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, may_go_on
 from ray_rl_debug.report import Cause, Certainty, Evidence
@@ -70,6 +71,6 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 def _gate(task: AsyncTask) -> str | None:
     for frame in reversed(task.chain):
-        if _GATES.search(frame.function.rsplit(".", 1)[-1]):
+        if is_own(frame) and _GATES.search(frame.function.rsplit(".", 1)[-1]):
             return f"{frame.function}" + (f" ({(frame.file or '').rsplit('/', 1)[-1]}:{frame.line})" if frame.line else "")
     return None

@@ -17,6 +17,7 @@ PIPE = OpenFile(fd=1, path="pipe:[77]", kind="pipe", inode=77)
 POPEN = f"Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 Trainer.upload@app/trainer.py:9 {STEP}"
 CLIENT = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
 SERVER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
+LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
 ASKS = f"SocketIO.readinto@socket.py:706 post@requests/api.py:115 Trainer.verify@app/trainer.py:61 {STEP}"
 
 
@@ -58,17 +59,15 @@ def napping(delay_s: float, name: str) -> AsyncTask:
 def test_the_other_end_of_a_connection(tasks: tuple[AsyncTask, ...], is_hang: bool) -> None:
     stacks = Stacks()
     rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
-    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607"
-    api = process(stacks, END, "python api.py", loop, kind="child", sockets=[SERVER], async_tasks=tasks)
+    api = process(stacks, END, "python api.py", LOOP, kind="child", sockets=[SERVER], async_tasks=tasks)
     assert sure(report(stacks, rank, api)) is is_hang
 
 
 def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:
     stacks = Stacks()
     rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
-    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607"
     stuck = replace(napping(0.0, "Api.generate"), awaited=Awaited(kind="condition", address=9))
-    found = report(stacks, rank, process(stacks, END, "python api.py", loop, kind="child", sockets=[SERVER], async_tasks=(stuck,)))
+    found = report(stacks, rank, process(stacks, END, "python api.py", LOOP, kind="child", sockets=[SERVER], async_tasks=(stuck,)))
     (root,) = (f for f in found.findings if f.root)
     assert (root.cause, [w.pid for w in root.who]) == (Cause.ASYNCIO_STUCK, [END])
 
@@ -111,15 +110,27 @@ def test_calls_that_wait_until_another_call_of_the_same_actor_has_ended(goes_on:
     stacks = Stacks()
     gate = call_of(1, "Engine.generate", Awaited(kind="condition", address=7), stable=True)
     update = call_of(2, "Engine.update", Awaited(kind="sleep", delay_s=1.0), stable=False)
-    loop = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
     tasks = (gate, update) if goes_on else (gate,)
-    engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", loop)], async_tasks=tasks)
+    engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", LOOP)], async_tasks=tasks)
     client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
     owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
     cores = [core(END, running=[1], actor_number=1), core(RANK, running=[9], actor_number=2, owned=[owned])]
     state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
     found = diagnose(snapshot(stacks.node([engine, client]), state))
     assert (found.verdict.state is State.HANG) is is_hang
+
+
+def test_a_request_of_an_engine_that_waits_elsewhere_is_not_at_a_gate() -> None:
+    """Ray's own wrapper around a call is named ``_resume_span``."""
+    stacks = Stacks()
+    wrapper = AwaitFrame(function="_inject_tracing.<locals>._resume_span", file="ray/util/tracing/tracing_helper.py", line=520)
+    waits = call_of(1, "Engine.generate", Awaited(kind="condition", address=7), stable=True)
+    waits = replace(waits, chain=(waits.chain[0], wrapper, waits.chain[1]))
+    engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", LOOP)], async_tasks=(waits,))
+    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
+    cores = [core(END, running=[1], actor_number=1), core(RANK, running=[9], actor_number=2)]
+    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
+    assert [f.cause for f in diagnose(snapshot(stacks.node([engine, client]), state)).findings] == [Cause.ASYNCIO_STUCK]
 
 
 @pytest.mark.parametrize(("method", "is_hang"), [("__init__", False), ("serve", True)], ids=["it is set up", "it serves for ever"])
