@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
-from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
+from ray_rl_debug.detectors.rings import FILE_LOCKS, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import ANSWER_S, Found, Judgement, Scene, judge, make_finding, may_go_on, proc_evidence, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence, Who
 
@@ -36,7 +36,7 @@ CAUSE = Cause.BLOCKED_IO
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
-_HANDOVER = frozenset({AWAITED_SOCKET, AWAITED_CHILD, "socket", "flock", "posix", "ofdlck", "waitpid", "pipe"})
+_HANDOVER = FILE_LOCKS | {AWAITED_SOCKET, AWAITED_CHILD, "socket", "waitpid", "pipe"}
 
 
 def detect(scene: Scene) -> Iterator[Found]:

@@ -17,6 +17,7 @@ from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stac
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
 FILE_LOCKS = frozenset({"flock", "posix", "ofdlck"})
+"""`Edge.why` of waits for a lock on a file that the kernel knows."""
 _OF_PIPES = frozenset({"waitpid", "pipe"})
 
 
@@ -58,7 +59,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
 
 
 def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
-    """The finding that accuses every member."""
+    """What a rule says of a ring."""
     members, accused = ring.members, ring.accused
     said = " → ".join([*(m.name for m in members), members[0].name])
     finding = make_finding(
