@@ -57,7 +57,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             if running and not ends and _calls_are_at_rest(one):
                 yield from _empty_queue(scene, root, one)
             elif ends or (running and _runs_loop(one)):
-                sure = _pace(scene, one) if not ends else Certainty.POSSIBLE if _another_call_works(one) else Certainty.LIKELY
+                sure = _pace(scene, one)
+                if ends:
+                    sure = Certainty.POSSIBLE if _another_call_works(one) and not _is_overdue(scene, one) else Certainty.LIKELY
                 yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
@@ -75,8 +77,13 @@ def _runs_loop(one: Seen) -> bool:
 
 def _calls_are_at_rest(one: Seen) -> bool:
     """Does every call of Ray in it wait at an empty queue for the next piece of work? Then who fills the queue is asked, not this one."""
-    calls = [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
+    calls = _calls(one)
     return bool(calls) and all(t.awaited is not None and t.awaited.kind == "queue" and serves(t) for t in calls)
+
+
+def _calls(one: Seen) -> list[AsyncTask]:
+    """Those of its coroutines that are calls of Ray."""
+    return [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
 
 
 def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
@@ -103,8 +110,12 @@ def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
 
 def _another_call_works(one: Seen) -> bool:
     """Is a call of Ray on its way in the same process, step by step? An update of the weights, say, will wake those that it holds up."""
-    calls = [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func") and t.awaited is not None]
-    return any(t.stable is False or (t.awaited is not None and t.awaited.kind in ("sleep", "running", "ready")) for t in calls)
+    steps = ("sleep", "running", "ready")
+    return any(t.stable is False or (t.awaited is not None and t.awaited.kind in steps) for t in _calls(one) if not serves(t))
+
+
+def _is_overdue(scene: Scene, one: Seen) -> bool:
+    return scene.finished_calls(one) >= ENOUGH_CALLS and judge(scene, one).certainty is Certainty.LIKELY
 
 
 def _pace(scene: Scene, one: Seen) -> Certainty:
@@ -115,8 +126,7 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
     ticking = [t.awaited for t in one.process.async_tasks or () if t.awaited and t.awaited.kind in ("sleep", "running", "ready") and not serves(t)]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE
-    overdue = scene.finished_calls(one) >= ENOUGH_CALLS and judge(scene, one).certainty is Certainty.LIKELY
-    return Certainty.LIKELY if not ticking or overdue else Certainty.POSSIBLE
+    return Certainty.LIKELY if not ticking or _is_overdue(scene, one) else Certainty.POSSIBLE
 
 
 def _told(one: Seen) -> tuple[End, ...]:
