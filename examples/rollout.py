@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from kit import Seat, Stage, scenario
@@ -199,3 +201,46 @@ class AsyncTrainer:
 )
 def staleness_capacity_used_up(stage: Stage) -> Any:
     return stage.actor(AsyncTrainer, "async_trainer").prepare_batch.remote()
+
+
+class BatchMaker:
+    """Makes the batches; the prompts of the fatal one lie in a file that never answers."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        seat.sit()
+
+    def generate_batch(self, step: int) -> list[int]:
+        if step == FATAL_STEP:
+            os.mkfifo(self.seat.path("prompts.jsonl"))
+            self.seat.arrive()
+            Path(self.seat.path("prompts.jsonl")).read_bytes()
+        return [step]
+
+
+class BatchTrainer:
+    """Is handed each batch as an argument, as a reference that Ray resolves before it starts the call."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        seat.sit()
+
+    def update_policy(self, batch: list[int]) -> int:
+        return sum(batch)
+
+
+@scenario(
+    story="The trainer's call needs a batch that the rollout worker never finishes; the trainer has not even been called and is idle.",
+    cause="blocked-io",
+    phase="rollout",
+    culprits=["batch_maker"],
+    victims=["driver"],
+    ready=["batch_maker"],
+)
+def batch_that_never_comes(stage: Stage) -> Any:
+    import ray
+
+    maker, trainer = stage.actor(BatchMaker, "batch_maker"), stage.actor(BatchTrainer, "batch_trainer")
+    for step in range(FATAL_STEP):
+        ray.get(trainer.update_policy.remote(maker.generate_batch.remote(step)))
+    return trainer.update_policy.remote(maker.generate_batch.remote(FATAL_STEP))

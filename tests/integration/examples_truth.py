@@ -59,6 +59,7 @@ TABLE = tuple(
     event_loop_waits_for_itself        hang    rollout                                                     event-loop-blocked
     tool_server_never_answers          hang    trainer_2|tool_server                                       blocked-io
     async_tool_calls_unanswered        hang    agent_loop|tool_server                                      asyncio-stuck|blocked-io
+    batch_that_never_comes             hang    batch_maker                                                 blocked-io
     staleness_capacity_used_up         hang    async_trainer                                               staleness-gate
     trains_briskly                     healthy              -  -
     one_rank_is_slow                   {ALIVE}              -  -
@@ -73,7 +74,7 @@ EVERY_RUN = frozenset(
     """
     straggler_endless_normaliser mismatch_of_overlapped_works pipeline_receive_ring rank_killed_while_loading prompts_on_hung_mount
     locks_in_opposite_order ray_get_ring_of_three placement_group_wants_three_nodes producer_dead_trainer_polls semaphore_slots_lost
-    tool_server_never_answers staleness_capacity_used_up trains_briskly idle_notebook
+    tool_server_never_answers batch_that_never_comes staleness_capacity_used_up trains_briskly idle_notebook
     """.split()
 )
 """One of each family in every run of the tests; all of them with ``pytest -m slow tests/integration/test_examples.py``."""
