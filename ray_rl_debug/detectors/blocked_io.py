@@ -26,7 +26,19 @@ from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.rings import FILE_LOCKS, ring_found, rings, thread_at_own_lock
-from ray_rl_debug.detectors.scene import ANSWER_S, Found, Judgement, Scene, judge, make_finding, may_go_on, proc_evidence, stack_evidence, weaker
+from ray_rl_debug.detectors.scene import (
+    ANSWER_S,
+    Found,
+    Judgement,
+    Scene,
+    judge,
+    make_finding,
+    may_go_on,
+    proc_evidence,
+    sleeps,
+    stack_evidence,
+    weaker,
+)
 from ray_rl_debug.report import Cause, Certainty, Evidence, Who
 
 ID = "RRD502"
@@ -35,6 +47,7 @@ CAUSE = Cause.BLOCKED_IO
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
+_SOCKETS = frozenset({AWAITED_SOCKET, "socket"})
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _HANDOVER = FILE_LOCKS | {AWAITED_SOCKET, AWAITED_CHILD, "socket", "waitpid", "pipe"}
 
@@ -140,6 +153,8 @@ def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
     if is_old or (edge.why == "pipe" and waiting is not None and kernel_call(waiting.kernel) == "write"):
         return likely
     goes_on = may_go_on(scene, end)
+    if goes_on is None and edge.why not in _SOCKETS and sleeps(end):  # which thread of a server has the request is not known
+        goes_on = "who is waited for sleeps for a time and wakes by itself"
     if goes_on is not None:
         return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
     if edge.why != AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):

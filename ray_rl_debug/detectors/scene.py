@@ -209,11 +209,14 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
 
 
-def may_go_on(scene: Scene, one: Seen) -> str | None:
-    """Why the process at the end of a wait, of which nothing else is known, may well go on: it or its coroutines sleep, or its children work."""
+def sleeps(one: Seen) -> bool:
+    """Is it in a pause that ends by itself?"""
     thread = one.followed or one.telling
-    if thread.place.timed if thread is not None else any(kernel_call(t) == "sleep" for t in one.process.threads[:1]):
-        return "who should answer sleeps for a time and wakes by itself"
+    return thread.place.timed if thread is not None else any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
+
+
+def may_go_on(scene: Scene, one: Seen) -> str | None:
+    """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
     if naps(one):
         return "coroutines of who should answer sleep for a time and go on by themselves"
     return "a child of who should answer is at work" if _works_below(scene, one) else None
@@ -225,8 +228,8 @@ def _works_below(scene: Scene, one: Seen) -> bool:
 
 def naps(one: Seen) -> bool:
     """Does a coroutine of it, other than those that serve, sleep for no longer than answers take?"""
-    sleeps = (t.awaited for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and not serves(t))
-    return any(a.delay_s is not None and a.delay_s < ANSWER_S for a in sleeps)
+    asleep = (t.awaited for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and not serves(t))
+    return any(a.delay_s is not None and a.delay_s < ANSWER_S for a in asleep)
 
 
 def _quiet_s(one: Seen) -> float | None:

@@ -46,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         return
     # what runs on the ranks themselves may well make its steps inside of one call
     own = {one.identity.class_name for w in scene.worlds for one in w.members}
-    own |= {h.name.rpartition(".")[0] for h in ray.history if phase_of_name(h.name) == "init"}
+    own |= {h.name.rpartition(".")[0] for h in ray.history if phase_of_name(h.name) == "init" and not h.name.endswith(".__init__")}
     drivers = [h for h in ray.history if _DRIVES.search(h.name) and h.name.rpartition(".")[0] not in own]
     phases = {phase_of_name(h.name) for h in ray.history}
     ranks = [w for w in scene.worlds if len(w.members) > 1 or w.size]

@@ -33,11 +33,6 @@ class PolicyTrainer:
     def init_model(self) -> int:
         return self.rank
 
-    def run(self) -> str:
-        while not (self.folder / "end").exists():
-            time.sleep(0.1)
-        return "training finished"
-
     def generate_sequences(self, step: int, seconds: float) -> int:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -81,6 +76,15 @@ class PolicyTrainer:
         return step
 
 
+class TaskRunner:
+    """Drives the ranks; here it has nothing for them to do."""
+
+    def run(self, folder: str) -> str:
+        while not Path(folder, "end").exists():
+            time.sleep(0.1)
+        return "training finished"
+
+
 def main() -> None:
     address, folder, count, step_s, *more = sys.argv[1:]
     options = dict(word.partition("=")[::2] for word in more)
@@ -97,7 +101,7 @@ def main() -> None:
     step = 0
     if options.get("steps") == "0":
         ray.get([a.init_model.remote() for a in ranks])
-        print(ray.get(ranks[0].run.remote()), flush=True)
+        print(ray.get(ray.remote(TaskRunner).options(num_cpus=cpus).remote().run.remote(folder)), flush=True)
     while not end.exists():
         step += 1
         seconds = dice.choice((1, 2, 3, 5, 8, 13, 21, 34, 60)) if dice else float(step_s)

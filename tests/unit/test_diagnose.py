@@ -373,7 +373,7 @@ def ended(*finished: str) -> Report:
 
 
 def test_a_job_without_a_single_step_is_finished_and_said_so() -> None:
-    report = ended("Trainer.init_model", "Runner.fit")
+    report = ended("Trainer.__init__", "Runner.__init__", "Trainer.init_model", "Runner.fit")
     assert (report.verdict.state, report.findings[0].cause) == (State.FINISHED, Cause.ZERO_STEPS)
 
 

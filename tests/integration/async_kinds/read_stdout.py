@@ -2,7 +2,7 @@
 
 RRD502
 2 coroutines wait at tool (
-awaits the end or the output of sleep
+awaits the end or the output of cat
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from ready import soon
 
 
 async def tool():
-    child = await asyncio.create_subprocess_exec("sleep", "1000", stdout=asyncio.subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE)
     return await child.stdout.readline()
 
 

@@ -2,7 +2,7 @@
 
 RRD502
 2 coroutines wait at verify (
-awaits the end or the output of sleep
+awaits the end or the output of cat
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from ready import soon
 
 
 async def verify():
-    child = await asyncio.create_subprocess_exec("sleep", "1000")
+    child = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
     return await child.wait()
 
 
