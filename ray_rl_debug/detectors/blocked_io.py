@@ -98,16 +98,19 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
     handed = [e for e in scene.graph.edges if e.source in inside and e.target in inside and e.why in _HANDOVER and e.source in scene.view.seen]
     if len(handed) == 1 and thread_at_own_lock(scene, handed[0]) is None:
         client = scene.view.seen[handed[0].source]
-        yield from _found(scene, client, scene.view.seen.get(handed[0].target), [client.who()], handed[0], frozenset(inside))
+        # what goes on in a ring only looks again and again for what the ring does not give
+        yield from _found(scene, client, scene.view.seen.get(handed[0].target), [client.who()], handed[0], frozenset(inside), may_answer=False)
 
 
-def _found(scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str]) -> Iterator[Found]:
+def _found(
+    scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str], *, may_answer: bool = True
+) -> Iterator[Found]:
     verdict = judge(scene, client)
     if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
     if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
         verdict = _surely(verdict, judge(scene, server))
-    if server is not None and edge is not None and scene.usual_s(client) is None:
+    if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
         verdict = _surely(verdict, _judge_end(scene, client, server, edge))
     if verdict.certainty is None:
         return

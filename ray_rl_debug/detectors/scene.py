@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ray_rl_debug.analyze.coroutines import serves
+from ray_rl_debug.analyze.coroutines import is_own, serves
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, is_library, kernel_call
@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import SHELLS, Seen, View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
-from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, TaskHistory
+from ray_rl_debug.snapshot import AsyncTask, RayActor, RayPlacementGroup, TaskHistory
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +217,7 @@ def sleeps(one: Seen) -> bool:
 
 def may_go_on(scene: Scene, one: Seen) -> str | None:
     """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
-    if naps(one):
+    if any(not is_own(t.chain[0]) for t in _napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
         return "coroutines of who should answer sleep for a time and go on by themselves"
     return "a child of who should answer is at work" if _works_below(scene, one) else None
 
@@ -228,8 +228,12 @@ def _works_below(scene: Scene, one: Seen) -> bool:
 
 def naps(one: Seen) -> bool:
     """Does a coroutine of it, other than those that serve, sleep for no longer than answers take?"""
-    asleep = (t.awaited for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and not serves(t))
-    return any(a.delay_s is not None and a.delay_s < ANSWER_S for a in asleep)
+    return bool(_napping(one))
+
+
+def _napping(one: Seen) -> list[AsyncTask]:
+    asleep = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and t.chain and not serves(t)]
+    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
 
 
 def _quiet_s(one: Seen) -> float | None:

@@ -46,15 +46,21 @@ def test_the_other_end_of_a_pipe(call: int, sleeps: bool, age_s: float, is_hang:
     assert sure(report(stacks, rank, child)) is is_hang
 
 
-def napping(delay_s: float, name: str) -> AsyncTask:
-    chain = (AwaitFrame(function=name, file="app/api.py", line=12),)
+def napping(delay_s: float, name: str, *, began: str = "aiohttp/web_protocol.py") -> AsyncTask:
+    chain = (AwaitFrame(function="start", file=began, line=3), AwaitFrame(function=name, file="app/api.py", line=12))
     return AsyncTask(address=1, name="Task-1", chain=chain, awaited=Awaited(kind="sleep", delay_s=delay_s), stable=True, tid=END)
 
 
 @pytest.mark.parametrize(
     ("tasks", "is_hang"),
-    [((), True), ((napping(9.0, "Api.model"),), False), ((napping(3600.0, "Api.model"),), True), ((napping(5.0, "Api.heartbeat"),), True)],
-    ids=["no coroutine", "an answer is under way", "one that sleeps for an hour", "a heartbeat"],
+    [
+        ((), True),
+        ((napping(9.0, "Api.model"),), False),
+        ((napping(3600.0, "Api.model"),), True),
+        ((napping(5.0, "Api.heartbeat"),), True),
+        ((napping(5.0, "Api.until_all_finished", began="app/api.py"),), True),
+    ],
+    ids=["no coroutine", "an answer is under way", "one that sleeps for an hour", "a heartbeat", "a loop of its own that looks"],
 )
 def test_the_other_end_of_a_connection(tasks: tuple[AsyncTask, ...], is_hang: bool) -> None:
     stacks = Stacks()
