@@ -8,7 +8,7 @@ from scenes import ALL_REDUCE, EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, pro
 
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import OpenFile, OwnedTask, Snapshot, Socket
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Snapshot, Socket
 
 DRIVER, PARENT, CHILD = 1, 100, 200
 
@@ -49,15 +49,16 @@ LOCK, SLOW = "handle@app/main.py:20 Thread.run@threading.py:982", "time_the_tool
 
 
 @pytest.mark.parametrize(
-    ("threads", "cause", "who"),
+    ("threads", "polls", "cause", "who"),
     [
-        ([LOCK], Cause.LOCK_DEADLOCK, {DRIVER}),
-        ([LOCK, SLOW], Cause.BLOCKED_IO, {PARENT}),
-        ([SLOW], Cause.BLOCKED_IO, {PARENT}),
+        ([LOCK], False, Cause.LOCK_DEADLOCK, {DRIVER}),
+        ([LOCK, SLOW], False, Cause.BLOCKED_IO, {PARENT}),
+        ([SLOW], False, Cause.BLOCKED_IO, {PARENT}),
+        ([SLOW], True, Cause.BLOCKED_IO, {PARENT}),
     ],
-    ids=["its handler stands at a lock", "one handler at a lock, another in a slow tool", "its handler is in a slow tool"],
+    ids=["its handler stands at a lock", "one handler at a lock, another in a slow tool", "its handler is in a slow tool", "a coroutine of it polls"],
 )
-def test_a_driver_that_serves_the_actor_it_waits_for(threads: list[str], cause: Cause, who: set[int]) -> None:
+def test_a_driver_that_serves_the_actor_it_waits_for(threads: list[str], polls: bool, cause: Cause, who: set[int]) -> None:
     stacks = Stacks()
     client = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
     server = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
@@ -71,7 +72,9 @@ def test_a_driver_that_serves_the_actor_it_waits_for(threads: list[str], cause: 
         replace(t, state="S", wchan="futex_do_wait" if "handle" in text[:6] else "hrtimer_nanosleep", syscall=None)
         for t, text in zip(driver.threads[1:], threads, strict=True)
     ]
-    driver = replace(driver, threads=(driver.threads[0], *kernel))
+    chain = (AwaitFrame(function="start", file="aiohttp/web_protocol.py", line=3), AwaitFrame(function="until_finished", file="app/main.py", line=8))
+    looks = AsyncTask(address=1, name="Task-1", chain=chain, awaited=Awaited(kind="sleep", delay_s=2.0), stable=True, tid=DRIVER + 1000)
+    driver = replace(driver, threads=(driver.threads[0], *kernel), async_tasks=(looks,) if polls else ())
     ray = ray_state(actors=[actor(0, "Roller", PARENT)], cores=[core(PARENT, running=[1], actor_number=0)])
     report = diagnose(snapshot(stacks.node([roller, driver]), ray))
     first = report.findings[0]
