@@ -208,6 +208,8 @@ def place_of(
                 kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
             elif in_group and call == "poll" and own == 0 and _STORE & set(frames[0].calls or ()):
                 kind, op = Kind.RENDEZVOUS, "a wait for a key of torch's store"
+            if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):
+                kind = Kind.SLEEP  # met in the moment between two pauses
             timed = kind is Kind.SLEEP
     return Place(
         kind=kind,

@@ -36,6 +36,23 @@ def test_who_asks_ray_again_and_again_moves() -> None:
     assert [(f.cause, f.certainty) for f in report.findings if f.cause is Cause.STRAGGLER] == []
 
 
+@pytest.mark.parametrize(("calls", "cause"), [(("sleep",), Cause.PRODUCER_DIED), ((), Cause.STRAGGLER)], ids=["a pause", "no pause"])
+def test_who_is_met_in_the_moment_between_two_pauses_sleeps(calls: tuple[str, ...], cause: Cause) -> None:
+    """Its thread runs when the kernel is asked, at a line that does nothing but sleep."""
+    taken = polls_a_buffer(producer="DEAD", cpu_s=0.02)
+    stacks = Stacks()
+    pause = process(stacks, 100, "ray::Trainer.fit", ASKS.removeprefix(f"{RAY_GET} "))
+    pause = replace(pause, threads=(replace(pause.threads[0], state="R"),))
+    others = [
+        process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)]),
+        process(stacks, 101, "ray::Buffer", IDLE),
+    ]
+    node = stacks.node([pause, *others])
+    frames = tuple(replace(f, calls=calls) if f.function == "Trainer.wait_for_batch" else f for f in node.frames)
+    report = diagnose(replace(taken, nodes=(replace(node, frames=frames),)))
+    assert report.findings[0].cause is cause
+
+
 def test_who_waits_for_ray_at_one_line_and_then_at_another_moves() -> None:
     stacks = Stacks()
     trainer = process(stacks, 100, "ray::Trainer.fit", ASKS, ASKS, ASKS.replace("trainer.py:4", "trainer.py:5"))
