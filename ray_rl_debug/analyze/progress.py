@@ -20,7 +20,9 @@ WANTED_FRACTION = 0.4
 """Share of the window that a thread ran or was ready to run, above which it works: where cores are rare, a busy one gets few per cent of one."""
 
 AWAKE_SLICES_PER_S = 12.0
-"""Times a second a waiting thread may be scheduled and still count as asleep: py-spy's own stops and time-outs of waits wake it a few times."""
+"""Times a second, and times a sample, a waiting thread may be scheduled and still count as asleep: time-outs of waits and py-spy's stops wake it.
+
+A hung ``ray.get`` was seen to wake 3 to 6 times a second, one whose calls come back 50 to 800 times."""
 
 
 GLOO_SLICES_PER_S = 250.0
@@ -57,6 +59,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         done = core.executed_tasks - core.executed_tasks_before
         if done > 0:
             return Motion.MOVING, f"finished {done} Ray task{'s' if done > 1 else ''} during the window"
+    carried = _carried(process, places, thread)
+    if carried is not None:
+        return Motion.MOVING, carried
     running = _runs(process, thread)
     if len(places) < 2:
         if running:
@@ -64,13 +69,6 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         if process.window_s and process.cpu_s is not None and not places:
             return Motion.UNKNOWN, "no stacks"
         return Motion.UNKNOWN, "one sample only"
-    moved = _bytes_moved(process)
-    if moved >= BULK_BYTES_PER_S * (process.window_s or 1.0) and all(p.kind in _MAY_CARRY for p in places):
-        return Motion.MOVING, f"read or wrote {moved / 1e6:.0f} MB during the window"
-    if any(p.kind is Kind.DATALOADER for p in places) and is_awake(process, thread):
-        return Motion.MOVING, "woke up many times during the window: batches come"
-    if any(t.comm == "gloo_tcp_loop" and (t.run_slices or 0) > GLOO_SLICES_PER_S * (process.window_s or 1.0) for t in process.threads):
-        return Motion.MOVING, "gloo's network thread was busy during the window: collectives complete"
     functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
     lines = {(p.path, p.op) for p in places}
     first = places[0]
@@ -93,10 +91,27 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     flow = _flow(process, first.kind, thread)
     if flow is not None:
         return Motion.MOVING, flow
-    # a rendezvous polls its store by nature: being awake there tells nothing
-    if first.kind in (Kind.COLLECTIVE, Kind.P2P) and first.op != GPU_COLLECTIVE and is_awake(process, thread):
-        return Motion.MOVING, "woke up many times during the window: collectives complete"
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
+
+
+def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -> str | None:
+    """What the kernel counted over the window and that tells of progress wherever the samples met the process."""
+    window = process.window_s or 1.0
+    moved = _bytes_moved(process)
+    if places and moved >= BULK_BYTES_PER_S * window and all(p.kind in _MAY_CARRY for p in places):
+        return f"read or wrote {moved / 1e6:.0f} MB during the window"
+    if any(t.comm == "gloo_tcp_loop" and (t.run_slices or 0) > GLOO_SLICES_PER_S * window for t in process.threads):
+        return "gloo's network thread was busy during the window: collectives complete"
+    if not is_awake(process, thread):
+        return None
+    if any(p.kind is Kind.DATALOADER for p in places):
+        return "woke up many times during the window: batches come"
+    if places and all(p.kind is Kind.RAY_GET for p in places):
+        return "woke up many times during the window: one call follows another"
+    # a rendezvous polls its store by nature, and a wait may spin: being awake there tells nothing
+    if places and all(p.kind in (Kind.COLLECTIVE, Kind.P2P) and p.op != GPU_COLLECTIVE for p in places) and not _runs(process, thread):
+        return "woke up many times during the window: collectives complete"
+    return None
 
 
 def _waits(places: Sequence[Place]) -> bool:
@@ -146,7 +161,7 @@ def is_awake(process: Process, thread: Thread | None) -> bool:
     """Was the thread scheduled far more often than the looking itself explains?"""
     if thread is None or thread.run_slices is None or not process.window_s:
         return False
-    return thread.run_slices / process.window_s > AWAKE_SLICES_PER_S
+    return thread.run_slices > AWAKE_SLICES_PER_S * max(process.window_s, len(process.samples))
 
 
 def _cpu_text(process: Process, thread: Thread | None) -> str:

@@ -114,24 +114,30 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
     smallest = min(len(m) for m in sites.values())
     groups = [m for m in sites.values() if len(m) == smallest]
     tie = len(groups) > 1 or smallest * 2 == sum(len(m) for m in sites.values())
+    ranks = [one for members in sites.values() for one in members]
     odd = [one for group in groups for one in group]
     if tie:
         ahead = max(sites.values(), key=_progress)
         odd = list(ahead)
-    rest = [one for group in sites.values() for one in group if one not in odd]
+    rest = [one for one in ranks if one not in odd]
     labels = ", ".join(o.identity.label for o in odd[:4])
     others = f"the other ranks {rest[0].they()}" if rest else "the other ranks are elsewhere"
     return make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if tie and len(sites) > 2 else Certainty.LIKELY,
+        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) else Certainty.LIKELY,
         f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
         remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
+
+
+def _stand(ranks: list[Seen]) -> bool:
+    """Was one seen to wait for longer than a moment? Samples of different moments differ although all goes on."""
+    return any(one.motion is not Motion.UNKNOWN for one in ranks)
 
 
 def _progress(members: list[Seen]) -> tuple[int, ...]:
@@ -146,7 +152,7 @@ def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if all(e.certainty is Certainty.POSSIBLE for e in edges) else Certainty.LIKELY,
+        Certainty.POSSIBLE if all(e.certainty is Certainty.POSSIBLE for e in edges) or not _stand(waiters) else Certainty.LIKELY,
         f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it left out a collective or was never called",
         who=[one.who()],
         evidence=[stack_evidence(one), *waiter_evidence(waiters)],

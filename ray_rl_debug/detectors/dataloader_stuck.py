@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion, is_awake
 from ray_rl_debug.analyze.view import Seen
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, weaker
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, sleeps, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Certainty
 
 ID = "RRD505"
@@ -39,12 +39,15 @@ def detect(scene: Scene) -> Iterator[Found]:
         verdict = judge(scene, owner)
         if verdict.certainty is None or (owner is not one and (one.motion is Motion.MOVING or _naps(one))):
             continue
+        certainty = weaker(verdict.certainty, Certainty.LIKELY)
+        if owner is not one and sleeps(one) and scene.usual_s(owner) is None:  # an item that takes its time, for all that is known
+            certainty = weaker(certainty, judge(scene, one).certainty or certainty)
         stuck = f"; its worker pid {one.process.pid} {one.at()}" if owner is not one else "; no worker process was seen working"
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            weaker(verdict.certainty, Certainty.LIKELY),
+            certainty,
             f"{owner.where()} waits for its DataLoader{stuck}",
             who=[owner.who()] if owner is one else [owner.who(), one.who()],
             evidence=[stack_evidence(owner)] if owner is one else [stack_evidence(owner), stack_evidence(one)],

@@ -101,7 +101,8 @@ def test_verls_worker_group() -> None:
     with running("verl_program.py") as verl:
         address = verl.announced["address"]
         ranks = verl.await_step(3)["ranks"]
-        assert told(snapshot("--address", address)) == ("healthy", [])
+        report = snapshot("--address", address)
+        assert told(report) == ("healthy", []), report["verdict"]["summary"]
 
         verl.make("reward")
         report = snapshot("--address", address, interval_s=3.0)
@@ -111,7 +112,8 @@ def test_verls_worker_group() -> None:
 
         verl.release()
         verl.await_step(3)
-        assert told(snapshot("--address", address)) == ("healthy", [])
+        report = snapshot("--address", address)
+        assert told(report) == ("healthy", []), report["verdict"]["summary"]
 
         verl.make("update")
         report = snapshot("--address", address)

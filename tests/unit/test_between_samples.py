@@ -53,6 +53,26 @@ def test_who_is_met_in_the_moment_between_two_pauses_sleeps(calls: tuple[str, ..
     assert report.findings[0].cause is cause
 
 
+@pytest.mark.parametrize(
+    ("slices", "samples", "motion"),
+    [
+        (900, 1, Motion.MOVING),
+        (900, 3, Motion.MOVING),
+        (8, 1, Motion.UNKNOWN),
+        (8, 3, Motion.FROZEN),
+        (90, 30, Motion.FROZEN),
+        (900, 30, Motion.MOVING),
+    ],
+    ids=["one sample, calls", "three samples, calls", "one sample, still", "three samples, still", "stopped thirty times", "thirty samples, calls"],
+)
+def test_a_driver_whose_short_calls_come_back_is_met_in_ray_get_each_time(slices: int, samples: int, motion: Motion) -> None:
+    """It uses little processor time; its thread wakes with each answer. What py-spy's own stops wake does not count."""
+    stacks = Stacks()
+    one = process(stacks, 100, "ray::Trainer.fit", *[ASKS] * max(samples, 2), cpu_s=0.02, refs=[task_id(2)])
+    one = replace(one, samples=one.samples[:samples], threads=(replace(one.threads[0], run_slices=slices),))
+    assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is motion
+
+
 def test_who_waits_for_ray_at_one_line_and_then_at_another_moves() -> None:
     stacks = Stacks()
     trainer = process(stacks, 100, "ray::Trainer.fit", ASKS, ASKS, ASKS.replace("trainer.py:4", "trainer.py:5"))

@@ -111,6 +111,15 @@ def call_of(number: int, function: str, awaited: Awaited, *, stable: bool) -> As
     return AsyncTask(address=number, name=f"Task-{number}", chain=chain, awaited=awaited, stable=stable)
 
 
+def asked_by_a_client(stacks: Stacks, engine: Process, *, runs: int) -> Report:
+    """A client waits for call 1 of the engine, while the engine runs call `runs`."""
+    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
+    owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
+    cores = [core(END, running=[runs], actor_number=1), core(RANK, running=[9], actor_number=2, owned=[owned])]
+    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
+    return diagnose(snapshot(stacks.node([engine, client]), state))
+
+
 @pytest.mark.parametrize(("goes_on", "is_hang"), [(True, False), (False, True)], ids=["an update goes on", "nothing goes on"])
 def test_calls_that_wait_until_another_call_of_the_same_actor_has_ended(goes_on: bool, is_hang: bool) -> None:
     stacks = Stacks()
@@ -118,12 +127,7 @@ def test_calls_that_wait_until_another_call_of_the_same_actor_has_ended(goes_on:
     update = call_of(2, "Engine.update", Awaited(kind="sleep", delay_s=1.0), stable=False)
     tasks = (gate, update) if goes_on else (gate,)
     engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", LOOP)], async_tasks=tasks)
-    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
-    owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
-    cores = [core(END, running=[1], actor_number=1), core(RANK, running=[9], actor_number=2, owned=[owned])]
-    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
-    found = diagnose(snapshot(stacks.node([engine, client]), state))
-    assert (found.verdict.state is State.HANG) is is_hang
+    assert (asked_by_a_client(stacks, engine, runs=1).verdict.state is State.HANG) is is_hang
 
 
 def test_a_request_of_an_engine_that_waits_elsewhere_is_not_at_a_gate() -> None:
@@ -133,19 +137,11 @@ def test_a_request_of_an_engine_that_waits_elsewhere_is_not_at_a_gate() -> None:
     waits = call_of(1, "Engine.generate", Awaited(kind="condition", address=7), stable=True)
     waits = replace(waits, chain=(waits.chain[0], wrapper, waits.chain[1]))
     engine = process(stacks, END, "ray::Engine.generate", MAIN, extra_threads=[("AsyncIO Thread: default", LOOP)], async_tasks=(waits,))
-    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
-    cores = [core(END, running=[1], actor_number=1), core(RANK, running=[9], actor_number=2)]
-    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
-    assert [f.cause for f in diagnose(snapshot(stacks.node([engine, client]), state)).findings] == [Cause.ASYNCIO_STUCK]
+    assert [f.cause for f in asked_by_a_client(stacks, engine, runs=1).findings] == [Cause.ASYNCIO_STUCK]
 
 
 @pytest.mark.parametrize(("method", "is_hang"), [("__init__", False), ("serve", True)], ids=["it is set up", "it serves for ever"])
 def test_calls_that_stand_behind_one_that_sleeps_again_and_again(method: str, is_hang: bool) -> None:
     stacks = Stacks()
     engine = process(stacks, END, f"ray::Engine.{method}", f"load@app/engine.py:7 Engine.{method}@app/engine.py:3 {EXECUTOR} {MAIN}", syscall=SLEEP)
-    client = process(stacks, RANK, "ray::Client.ask", f"{RAY_GET} Client.ask@app/client.py:5 {EXECUTOR} {MAIN}", refs=[task_id(1)])
-    owned = OwnedTask(task_id=task_id(1), name="Engine.generate", actor_id=f"{1:032x}")
-    cores = [core(END, running=[5], actor_number=1), core(RANK, running=[9], actor_number=2, owned=[owned])]
-    state = ray_state(actors=[actor(1, "Engine", END), actor(2, "Client", RANK)], cores=cores)
-    found = diagnose(snapshot(stacks.node([engine, client]), state))
-    assert (found.verdict.state is State.HANG) is is_hang
+    assert (asked_by_a_client(stacks, engine, runs=5).verdict.state is State.HANG) is is_hang

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from scenes import EXECUTOR, IDLE, MAIN, NODE_ID, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+from scenes import ALL_REDUCE, BARRIER, EXECUTOR, IDLE, MAIN, NODE_ID, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
@@ -33,12 +33,42 @@ def test_a_loader_that_delivers(slices: int, accused: list[str]) -> None:
     assert sure(diagnose(snapshot(stacks.node([owner, worker])))) == accused
 
 
+@pytest.mark.parametrize(
+    ("place", "call", "accused"),
+    [("load_image@app/data.py:4", 230, []), ("read_shard@app/data.py:6", 0, ["dataloader-stuck"])],
+    ids=["an item that pauses", "an item that never comes"],
+)
+def test_a_loader_whose_item_takes_long(place: str, call: int, accused: list[str]) -> None:
+    stacks = Stacks()
+    owner = process(stacks, 100, "python train.py", LOADER, kind="named")
+    worker = process(stacks, 101, "python train.py", f"{place} {FETCH}", kind="child", ppid=100, syscall=call)
+    found = diagnose(snapshot(stacks.node([owner, worker])))
+    assert sure(found) == accused
+    assert [f.cause.value for f in found.findings] == ["dataloader-stuck"]
+
+
+@pytest.mark.parametrize(("samples", "accused"), [(1, []), (3, ["collective-mismatch"])])
+@pytest.mark.parametrize("other", ["idle", "elsewhere"])
+def test_ranks_met_once_in_different_places(other: str, samples: int, accused: list[str]) -> None:
+    """The samples of a moment are of different moments for different ranks: in a run at work they differ as a rule."""
+    stacks = Stacks()
+    update = f"{ALL_REDUCE} Trainer.update@app/trainer.py:30 {EXECUTOR} {MAIN}"
+    reward = f"{BARRIER} Trainer.score@app/trainer.py:20 {EXECUTOR} {MAIN}"
+    texts = [update, update, IDLE if other == "idle" else reward]
+    ranks = [process(stacks, 100 + i, "ray::Trainer.update", text, rank=i, size=3) for i, text in enumerate(texts)]
+    ranks = [msgspec.structs.replace(one, samples=one.samples[:samples]) for one in ranks]
+    found = diagnose(snapshot(stacks.node(ranks)))
+    assert sure(found) == accused
+    assert {f.cause.value for f in found.findings} == {"collective-mismatch"}
+
+
 def calling(
     text: str,
     *,
     cpu_s: float = 0.0,
     tasks: tuple[AsyncTask, ...] | None = (),
     finished: int = 5,
+    usual_s: float = 0.5,
     written: int = 0,
     beside: str | None = None,
     is_async: bool = True,
@@ -51,7 +81,7 @@ def calling(
     one = process(stacks, 102, "ray::Scorer.compute_score", *busy, cpu_s=cpu_s, async_tasks=tasks, extra_threads=loop)
     one = msgspec.structs.replace(one, written_bytes=written)
     task = RayTask(task_id=task_id(1), name="Scorer.compute_score", state="RUNNING", pid=102, state_times_s={"RUNNING": 100.0})
-    history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=0.5),) if finished else ()
+    history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=usual_s),) if finished else ()
     owned = OwnedTask(task_id=task_id(1), name="Scorer.compute_score", actor_id=f"{7:032x}")
     cores = [core(102, running=[1], actor_number=7), msgspec.structs.replace(core(50, owned=[owned]), kind="DRIVER")]
     others = [process(stacks, 103, "ray::Producer.run", beside, beside.replace(":60", ":61"), cpu_s=1.9)] if beside else []
@@ -144,3 +174,22 @@ def queued(*, done: int, cpu_s: float) -> Report:
 )
 def test_tasks_that_queue_behind_others(done: int, cpu_s: float, accused: list[str]) -> None:
     assert sure(queued(done=done, cpu_s=cpu_s)) == accused
+
+
+GRPC = f"_blocking@grpc/_channel.py:1162 __call__@grpc/_channel.py:1178 Scorer.compute_score@app/score.py:20 {EXECUTOR} {MAIN}"
+
+
+@pytest.mark.parametrize(("usual_s", "accused"), [(200.0, []), (0.5, ["blocked-io"])], ids=["as long as ever", "overdue"])
+def test_a_grpc_call_that_takes_as_long_as_ever(usual_s: float, accused: list[str]) -> None:
+    assert sure(calling(GRPC, usual_s=usual_s)) == accused
+
+
+def test_the_process_of_a_multiprocessing_manager_is_idle() -> None:
+    stacks = Stacks()
+    driver = process(stacks, 100, "python train.py", "ask_user@app/train.py:9 main@app/train.py:3", kind="driver", syscall=230)
+    serve = "wait@threading.py:629 serve_forever@multiprocessing/managers.py:175 start@multiprocessing/managers.py:560 main@app/train.py:3"
+    client = "recv@multiprocessing/connection.py:250 serve_client@multiprocessing/managers.py:230 run@threading.py:982"
+    manager = process(stacks, 101, "python train.py", serve, kind="child", ppid=100, extra_threads=[("Thread-2", client)])
+    taken = snapshot(stacks.node([driver, manager]))
+    assert build_view(taken).seen["node1/101"].is_idle
+    assert diagnose(taken).findings == ()
