@@ -39,6 +39,10 @@ _MAY_CARRY = frozenset({Kind.CODE, Kind.FILE, Kind.SLEEP})
 """Where bytes of files tell more than the stack: a writer with a bounded rate is met in its pauses."""
 
 
+_PASSED = frozenset({Kind.RAY_GET, Kind.COLLECTIVE, Kind.P2P})
+"""Who is met in one of these and elsewhere too came to its end or to its begin, however much processor time the loop around it takes."""
+
+
 class Motion(str, enum.Enum):
     FROZEN = "frozen"
     BUSY = "busy"
@@ -72,14 +76,16 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
     lines = {(p.path, p.op) for p in places}
     first = places[0]
+    passed = any(p.kind in _PASSED for p in places)
     if len(functions) > 1:
         shared = _shared_outer(places)
         # a loop that calls helpers changes its innermost frames only; a step loop changes which phase it is in
         if shared and shared >= min(len(p.path) for p in places) - 1:
-            return (Motion.BUSY, "runs in a loop: innermost frames change") if running else (Motion.MOVING, "stack changed between samples")
+            loops = running and not passed
+            return (Motion.BUSY, "runs in a loop: innermost frames change") if loops else (Motion.MOVING, "stack changed between samples")
         return Motion.MOVING, "stack changed between samples"
     if len(lines) > 1:
-        return (Motion.BUSY, "same functions, other lines") if not _waits(places) else (Motion.MOVING, "waits at other lines now")
+        return (Motion.MOVING, "waits at other lines now") if passed or _waits(places) else (Motion.BUSY, "same functions, other lines")
     if first.kind in WAITS_FOR_RAY:
         if process.object_refs_before:
             return Motion.MOVING, "waits for another object than before"

@@ -73,6 +73,17 @@ def test_a_driver_whose_short_calls_come_back_is_met_in_ray_get_each_time(slices
     assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is motion
 
 
+@pytest.mark.parametrize(
+    "at", ["take@app/trainer.py:12 Trainer.fit@app/trainer.py:5", "Trainer.fit@app/trainer.py:5", "Trainer.wait_for_batch@app/trainer.py:8"]
+)
+@pytest.mark.parametrize("cpu_s", [0.02, 1.5])
+def test_who_comes_to_ray_get_or_leaves_it_moves(at: str, cpu_s: float) -> None:
+    """On a slow core a driver of many short calls takes much processor time; it is no endless loop for that."""
+    stacks = Stacks()
+    one = process(stacks, 100, "ray::Trainer.fit", ASKS, f"{at} {EXECUTOR} {MAIN}", ASKS, cpu_s=cpu_s)
+    assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is Motion.MOVING
+
+
 def test_who_waits_for_ray_at_one_line_and_then_at_another_moves() -> None:
     stacks = Stacks()
     trainer = process(stacks, 100, "ray::Trainer.fit", ASKS, ASKS, ASKS.replace("trainer.py:4", "trainer.py:5"))
