@@ -57,6 +57,10 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     blind = [g for g in all_gaps if g.id in _BLINDING]
     standing = [s for s in seen if s.identity.method is not None and s.motion is Motion.UNKNOWN]
     sleeper = next((s for s in seen if s.kind is Kind.SLEEP and s.motion is Motion.FROZEN), None)
+    unseen = _unseen_end(scene)
+    if unseen is not None:
+        cure = next((g.remedy for g in blind if g.remedy), None)
+        return Verdict(state=State.UNKNOWN, summary=f"no verdict: {unseen}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
     if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
         asked = ", ".join(s.identity.label for s in moving[:3])
         summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.at()} between its looks: if it waits for work, nobody does any"
@@ -72,6 +76,17 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     cure = next((g.remedy for g in blind if g.remedy), None)
     return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+
+
+def _unseen_end(scene: Scene) -> str | None:
+    """Who stands still and waits for an actor that lives, but whose process is not in the snapshot."""
+    for root in scene.graph.roots:
+        actor = scene.actor(root.nodes[0])
+        waiters = [scene.view.seen[w] for w in root.waiters if w in scene.view.seen]
+        still = next((w for w in waiters if w.motion is Motion.FROZEN), None)
+        if actor is not None and actor.state == "ALIVE" and still is not None:
+            return f"{still.where()} waits for {scene.who(root.nodes[0]).label}, whose process was not seen"
+    return None
 
 
 def _has_work(scene: Scene) -> bool:

@@ -47,6 +47,11 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     is_still: bool = True
     """No task of it moved between the two reads, and no data came for them."""
 
+    @property
+    def descriptors(self) -> frozenset[int]:
+        """The sockets that they await."""
+        return frozenset(t.awaited.fd for t in self.tasks if t.awaited is not None and t.awaited.fd is not None)
+
 
 def own_frame(task: AsyncTask) -> AwaitFrame | None:
     """The innermost coroutine of own code; None where libraries only stand in the chain."""
@@ -105,8 +110,7 @@ def _is_still(process: Process, end: End) -> bool:
     if any(t.stable is False for t in end.tasks):
         return False
     window = process.window_s or 0.0
-    fds = {t.awaited.fd for t in end.tasks if t.awaited is not None and t.awaited.fd is not None}
-    return not any(s.fd in fds and s.quiet_s is not None and s.quiet_s < window for s in process.sockets or ())
+    return not any(s.fd in end.descriptors and s.quiet_s is not None and s.quiet_s < window for s in process.sockets or ())
 
 
 SERVES_RANK = 9

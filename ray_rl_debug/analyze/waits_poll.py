@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen, View
 from ray_rl_debug.report import Certainty
+from ray_rl_debug.snapshot import RayActor
 
 POLLERS: tuple[tuple[str, str], ...] = (
     ("_wait_for_next_poll", "replay_buffer"),  # verl 0.9: trainer/ppo/v1/replay_buffer.py
@@ -76,26 +77,33 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if polls is False:
             continue
         sure = Certainty.LIKELY if polls else Certainty.POSSIBLE
-        producers = [p for p in view if p is not one and _may_produce(p, one) and one.key not in targets.get(p.key, set())]
         at = one.place.path[0][0] if one.place and one.place.path else "poll"
+        others = [p for p in view if p is not one and one.key not in targets.get(p.key, set())]
+        producers = [p for p in others if _may_produce(p, one)]
+        dead = _dead_fellows(view, one) if not producers else []
+        if polls and not producers and not dead:  # met between two calls: those that have just finished some deliver
+            producers = [p for p in others if _is_fellow(p, one) and p.motion is Motion.MOVING]
         # waiters in the middle of a chain are reached through its head; name heads first
         heads = [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
         for producer in heads or producers:
             evidence = f"polls in {at}; {producer.identity.label} {_doing(producer)}"
             yield Edge(source=one.key, target=producer.key, why="polls", evidence=evidence, certainty=sure)
-        if producers or view.ray is None:
-            continue
-        for actor in view.ray.actors:
-            if actor.state == "DEAD" and actor.job_id == one.identity.job_id and actor.death_kind not in ("out-of-scope", "exited"):
-                evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
-                yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="polls", evidence=evidence, certainty=sure)
+        for actor in dead:
+            evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
+            yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="polls", evidence=evidence, certainty=sure)
+
+
+def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:
+    """Actors of its job that did not end by design."""
+    actors = view.ray.actors if view.ray is not None else ()
+    return [a for a in actors if a.state == "DEAD" and a.job_id == poller.identity.job_id and a.death_kind not in ("out-of-scope", "exited")]
 
 
 def _may_produce(other: Seen, poller: Seen) -> bool:
     own, its = poller.identity, other.identity
     if own.class_name and (own.class_name, own.method) == (its.class_name, its.method):
         return False  # a sibling in the same call is a fellow, not a producer
-    if other.identity.job_id != poller.identity.job_id and other.node is not poller.node:
+    if not _is_fellow(other, poller):
         return False
     if other.kind in WAITS_FOR_RANKS or other.is_stopped:
         return True
@@ -104,6 +112,10 @@ def _may_produce(other: Seen, poller: Seen) -> bool:
     pending = any(t.awaited is not None and t.awaited.kind != "sleep" for t in other.process.async_tasks or ())
     works = other.process.kind in ("child", "named") and not other.is_idle and other.place is not None and bool(other.place.path)
     return running or pending or works
+
+
+def _is_fellow(other: Seen, poller: Seen) -> bool:
+    return other.identity.job_id == poller.identity.job_id or other.node is poller.node
 
 
 def _doing(producer: Seen) -> str:

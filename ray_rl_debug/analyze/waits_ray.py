@@ -221,6 +221,9 @@ def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why
     elif actor.state in ("DEAD", *_ACTOR_PENDING):
         evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
         yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
+    else:
+        evidence = f"its call {name or ''}".rstrip() + f"; {actor.class_name} is {actor.state}, but its process was not seen"
+        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
 
 
 def _all_wait(one: Seen) -> bool:

@@ -27,7 +27,8 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.telling import LOOP_THREADS
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
-from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, judge, make_finding, proc_evidence, waiter_evidence, waits
+from ray_rl_debug.detectors.answers import may_come
+from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, is_blind, judge, make_finding, proc_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import AsyncTask
 
@@ -126,7 +127,7 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
     ticking = [t.awaited for t in one.process.async_tasks or () if t.awaited and t.awaited.kind in ("sleep", "running", "ready") and not serves(t)]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE
-    return Certainty.LIKELY if not ticking or _is_overdue(scene, one) else Certainty.POSSIBLE
+    return Certainty.LIKELY if (not ticking and not is_blind(one)) or _is_overdue(scene, one) else Certainty.POSSIBLE
 
 
 def _told(one: Seen) -> tuple[End, ...]:
@@ -187,6 +188,8 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
     tasks = one.process.async_tasks or ()
     if ends:
         first = ends[0]
+        hope = None if first.awaited.kind != "socket" or _is_overdue(scene, one) else may_come(scene, one, first.descriptors)
+        certainty = certainty if hope is None else Certainty.POSSIBLE
         summary = f"{_count(first, tasks)} of {one.where()} {_waits(one, first)}"
         if edge is not None:
             summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""
@@ -195,6 +198,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         evidence = [_evidence(one, end) for end in ends[:_SHOWN]]
         if edge is not None:
             evidence.append(Evidence(kind="socket", where=one.where(), text=edge.evidence))
+        evidence += [proc_evidence(one, hope)] if hope is not None else []
         evidence += _holders(one, first) + (_threads(one) if first.awaited.kind == "executor" else [])
     else:
         summary = (

@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.detectors.answers import may_come
 from ray_rl_debug.detectors.rings import FILE_LOCKS, ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import (
     ANSWER_S,
@@ -108,6 +109,10 @@ def _found(
     verdict = judge(scene, client)
     if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
+    kernel = client.telling.kernel if server is None and client.kind is Kind.SOCKET and client.telling is not None else None
+    if kernel is not None and kernel.syscall_arg0 is not None and scene.usual_s(client) is None:
+        hope = may_come(scene, client, {kernel.syscall_arg0})
+        verdict = verdict if hope is None else _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason=hope))
     if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
         verdict = _surely(verdict, judge(scene, server))
     if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:

@@ -80,6 +80,8 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
             return  # a queue: tasks end and others begin
         if any(h.motion in (Motion.MOVING, Motion.BUSY) for h in holders):
             short, certainty = "tasks at work hold the resources", Certainty.POSSIBLE
+        elif not _holders_answered(scene):
+            certainty = Certainty.POSSIBLE
     if not is_awaited:
         certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else Certainty.POSSIBLE
     finding = make_finding(
@@ -100,6 +102,12 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         phase="init",
     )
     yield Found(finding=finding, explains=frozenset([node, *alike]))
+
+
+def _holders_answered(scene: Scene) -> bool:
+    """Did every worker tell how many tasks it has finished? From one that did not, nobody knows whether it works through a queue."""
+    workers = [s for s in scene.view if s.process.kind == "ray-worker"]
+    return all(w.core is not None and w.core.executed_tasks_before is not None for w in workers)
 
 
 def _plain_tasks(scene: Scene) -> list[Seen]:

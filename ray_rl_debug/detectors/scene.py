@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, is_library, kernel_call
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.telling import SeenThread
+from ray_rl_debug.analyze.telling import LOOP_THREADS, SeenThread
 from ray_rl_debug.analyze.view import SHELLS, Seen, View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
@@ -203,10 +203,19 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         return Judgement(certainty=Certainty.POSSIBLE, reason="the shell that it waits for woke up during the window: its script goes on")
     if one.kind is Kind.CHILD and _child_ended(scene, one):
         return Judgement(certainty=Certainty.POSSIBLE, reason="the child that it waits for began or ended during the window: others follow")
+    if is_blind(one):
+        return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; its coroutines could not be read")
     window_s = one.process.window_s or 0.0
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
+
+
+def is_blind(one: Seen) -> bool:
+    """Does it wait for coroutines that were not read? What they do is not known, and speaks against nobody."""
+    has_loop = one.kind is Kind.LOOP_IDLE or any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
+    waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
+    return one.process.async_tasks is None and has_loop and waits
 
 
 def sleeps(one: Seen) -> bool:
@@ -219,6 +228,8 @@ def may_go_on(scene: Scene, one: Seen) -> str | None:
     """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
     if any(not is_own(t.chain[0]) for t in _napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
         return "coroutines of who should answer sleep for a time and go on by themselves"
+    if one.is_idle and is_blind(one):
+        return "the coroutines of who should answer could not be read"
     return "a child of who should answer is at work" if _works_below(scene, one) else None
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.counted import counted
@@ -50,6 +50,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         ranks = scene.waiting_ranks(one)
         doing = f"is busy {one.at()}" if one.motion is Motion.BUSY else one.at()
         certainty = verdict.certainty
+        if one.kind in WAITS_FOR_RAY:  # for whom was not seen: nothing says that it is at fault itself
+            certainty = weaker(certainty, Certainty.POSSIBLE)
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why == "same call"]
             if not counts and not singled_out and _has_equals(scene, one):

@@ -151,7 +151,7 @@ def test_a_process_that_gets_no_core_is_not_frozen() -> None:
     assert busy.motion_reason.endswith("although ready for 75 % of the time")
 
 
-def queued(*, done: int, cpu_s: float) -> Report:
+def queued(*, done: int, cpu_s: float, told: bool = True) -> Report:
     """Two tasks on one core: the second waits for the first to end."""
     stacks = Stacks()
     driver = process(stacks, 50, "python tokenize.py", f"{RAY_GET} main@tokenize.py:9", kind="driver", refs=[task_id(2)])
@@ -162,7 +162,7 @@ def queued(*, done: int, cpu_s: float) -> Report:
         RayTask(task_id=task_id(2), name="tokenize", state="PENDING_NODE_ASSIGNMENT", resources={"CPU": 1.0}),
     ]
     owned = [OwnedTask(task_id=task_id(2), name="tokenize")]
-    cores = [core(102, running=[1], done=done), msgspec.structs.replace(core(50, owned=owned), kind="DRIVER")]
+    cores = [msgspec.structs.replace(core(50, owned=owned), kind="DRIVER"), *([core(102, running=[1], done=done)] if told else [])]
     state = msgspec.structs.replace(
         ray_state(tasks=tasks, cores=cores), nodes=(RayNode(node_id=NODE_ID, ip="", host="node1", alive=True, resources={"CPU": 1.0}),)
     )
@@ -174,6 +174,12 @@ def queued(*, done: int, cpu_s: float) -> Report:
 )
 def test_tasks_that_queue_behind_others(done: int, cpu_s: float, accused: list[str]) -> None:
     assert sure(queued(done=done, cpu_s=cpu_s)) == accused
+
+
+def test_a_worker_that_did_not_tell_what_it_has_finished_may_work_through_a_queue() -> None:
+    found = queued(done=0, cpu_s=0.0, told=False)
+    assert sure(found) == []
+    assert [f.cause.value for f in found.findings] == ["ray-pending"]
 
 
 GRPC = f"_blocking@grpc/_channel.py:1162 __call__@grpc/_channel.py:1178 Scorer.compute_score@app/score.py:20 {EXECUTOR} {MAIN}"
