@@ -13,7 +13,8 @@ Remedy
 
 Not this when
     The coroutine waits for another process of the job: then that one is the root. Coroutines that wait for the next
-    request or piece of work are at rest, not stuck.
+    request or piece of work are at rest, not stuck. Only *possible* where the coroutines could not be read, or where a
+    service outside of the cluster has been quiet for less than a minute.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Remedy
     A time limit on the call; look at the other end.
 
 Not this when
-    Bytes move, or the process at the other end works on the answer.
+    Bytes move, or the process at the other end works on the answer. Only *possible* where who should answer sleeps for
+    a time, and where a service outside of the cluster has been quiet for less than a minute.
 """
 
 from __future__ import annotations

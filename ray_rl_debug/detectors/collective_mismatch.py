@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     A rank of the world is in no collective at all: then it is the one to look at, however different the others'
-    places are.
+    places are. Only *possible* where each rank was met once.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Remedy
     Look at what the worker reads; set a timeout; try num_workers=0.
 
 Not this when
-    The worker waits for indexes (idle by design), or moves between samples.
+    The worker waits for indexes (idle by design), or moves between samples. Only *possible* while it sleeps at one line
+    and no earlier call tells how long items take.
 """
 
 from __future__ import annotations

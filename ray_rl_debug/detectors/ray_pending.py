@@ -11,7 +11,8 @@ Remedy
     Ask for less or add nodes; look for leftover actors.
 
 Not this when
-    The cluster is still scaling up and resources appear, or the tasks only queue behind others that end.
+    The cluster is still scaling up and resources appear, or the tasks only queue behind others that end. Only *possible*
+    where a worker did not tell what it has finished.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ Remedy
 
 Not this when
     A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
+    Only *possible* where it waits in ray.get itself, for what was not seen.
 """
 
 from __future__ import annotations
