@@ -206,6 +206,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if is_blind(one):
         return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; its coroutines could not be read")
     window_s = one.process.window_s or 0.0
+    asleep = asleep or may_sleep(one)
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
@@ -218,10 +219,18 @@ def is_blind(one: Seen) -> bool:
     return one.process.async_tasks is None and has_loop and waits
 
 
+def may_sleep(one: Seen) -> bool:
+    """Does it stand at a line of own code, and the kernel did not tell in which call? It may as well only pause there."""
+    kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.CODE else None
+    return kernel is not None and kernel.state == "S" and kernel.syscall is None and kernel.wchan is None
+
+
 def sleeps(one: Seen) -> bool:
     """Is it in a pause that ends by itself?"""
     thread = one.followed or one.telling
-    return thread.place.timed if thread is not None else any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
+    if thread is None:
+        return any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
+    return thread.place.timed or may_sleep(one)
 
 
 def may_go_on(scene: Scene, one: Seen) -> str | None:

@@ -34,6 +34,8 @@ RECV = "recv@torch/distributed/distributed_c10d.py:2500 wrapper@torch/distribute
 RENDEZVOUS = "_create_c10d_store@torch/distributed/rendezvous.py:190 init_process_group@torch/distributed/distributed_c10d.py:1700"
 RAY_GET = "Worker.get_objects@ray/_private/worker.py:1007 get@ray/_private/worker.py:3009"
 IDLE = MAIN
+NO_CALL = -1
+"""What the kernel tells of a thread that sleeps in no system call."""
 
 
 class Stacks:
@@ -76,7 +78,7 @@ def process(
     size: int | None = None,
     cpu_s: float = 0.02,
     wchan: str | None = None,
-    syscall: int | None = None,
+    syscall: int | None = NO_CALL,
     arg0: int | None = None,
     ppid: int = 10,
     locals_: Sequence[Local] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+from scenes import EXECUTOR, IDLE, MAIN, NO_CALL, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Certainty, Report, State
@@ -40,6 +40,20 @@ def test_a_future_that_a_coroutine_may_complete(tasks: tuple[AsyncTask, ...] | N
     stacks = Stacks()
     text = f"Future.result@concurrent/futures/_base.py:451 {CLIENT}"
     assert sure(asked(stacks, process(stacks, 100, "ray::Agent.run", text, extra_threads=[LOOP], async_tasks=tasks))) == accused
+
+
+@pytest.mark.parametrize(
+    ("call", "window_s", "accused"),
+    [(None, 2.0, []), (NO_CALL, 2.0, ["straggler"]), (None, 20.0, ["straggler"])],
+    ids=["call not read", "call read", "call not read, a long look"],
+)
+def test_a_line_of_code_that_may_only_pause(call: int | None, window_s: float, accused: list[str]) -> None:
+    """Without the right to trace, stacks come from a prepared job, but not the system calls of its threads."""
+    stacks = Stacks()
+    one = process(stacks, 100, "ray::Agent.run", CLIENT, syscall=call)
+    report = asked(stacks, replace(one, window_s=window_s))
+    assert sure(report) == accused
+    assert report.findings[0].cause.value == "straggler"
 
 
 def connection(remote: str, quiet_s: float) -> Socket:
