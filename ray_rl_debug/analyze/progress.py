@@ -85,7 +85,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return (Motion.BUSY, "runs in a loop: innermost frames change") if loops else (Motion.MOVING, "stack changed between samples")
         return Motion.MOVING, "stack changed between samples"
     if len(lines) > 1:
-        return (Motion.MOVING, "waits at other lines now") if passed or _waits(places) else (Motion.BUSY, "same functions, other lines")
+        if _waits(places):
+            return Motion.MOVING, "waits at other lines now"
+        return (Motion.MOVING, "came to a wait or left it between samples") if passed else (Motion.BUSY, "same functions, other lines")
     if first.kind in WAITS_FOR_RAY:
         if process.object_refs_before:
             return Motion.MOVING, "waits for another object than before"

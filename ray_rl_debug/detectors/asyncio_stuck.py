@@ -25,11 +25,10 @@ from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK,
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.telling import LOOP_THREADS
 from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.detectors.answers import may_come
-from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, is_blind, judge, make_finding, proc_evidence, waiter_evidence, waits
+from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, has_loop, is_blind, judge, make_finding, proc_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import AsyncTask
 
@@ -74,7 +73,7 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 def _runs_loop(one: Seen) -> bool:
     """A synchronous actor has no loop; what it has under way without a frame is a generator that is held back. Without stacks nobody knows."""
-    return not one.threads or any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
+    return not one.threads or has_loop(one)
 
 
 def _calls_are_at_rest(one: Seen) -> bool:

@@ -214,9 +214,13 @@ def judge(scene: Scene, one: Seen) -> Judgement:
 
 def is_blind(one: Seen) -> bool:
     """Does it wait for coroutines that were not read? What they do is not known, and speaks against nobody."""
-    has_loop = one.kind is Kind.LOOP_IDLE or any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
     waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
-    return one.process.async_tasks is None and has_loop and waits
+    return one.process.async_tasks is None and waits and has_loop(one)
+
+
+def has_loop(one: Seen) -> bool:
+    """Does a thread of it run an event loop? Actors of Ray have one where their methods are coroutines."""
+    return any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
 
 
 def may_sleep(one: Seen) -> bool:
