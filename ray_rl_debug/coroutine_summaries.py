@@ -18,7 +18,8 @@ from ray_rl_debug.analyze.coroutines import (
     remote_of,
     serves,
 )
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import AwaitClass, Certainty, Link, Who
 from ray_rl_debug.snapshot import AsyncTask, Awaited, Process
 

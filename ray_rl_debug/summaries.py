@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World as SeenWorld
 from ray_rl_debug.report import NodeSummary, ProcessSummary, StackClass, World
 from ray_rl_debug.snapshot import Snapshot

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.engine_parts import EnginePart, owner_name, part_of
 from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState
 
@@ -44,6 +45,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     world_size: int | None = None
     job_id: str | None = None
     rank_source: str | None = None
+    part: EnginePart | None = None
+    """What it is in an inference engine."""
 
 
 def split_title(title: str) -> tuple[str | None, str | None]:
@@ -63,15 +66,17 @@ def split_title(title: str) -> tuple[str | None, str | None]:
     return found["class"], found["method"]
 
 
-def identify(node: Node, process: Process, parent: Process | None, actors: Mapping[tuple[str | None, int], RayActor]) -> Identity:
+def identify(node: Node, process: Process, pids: Mapping[int, Process], actors: Mapping[tuple[str | None, int], RayActor]) -> Identity:
     """Who `process` on `node` is.
 
     Args:
         node: The node it runs on.
         process: The process.
-        parent: Its parent, where that was collected too: a child that has its parent's ``RANK`` inherited it and is no rank of its own.
+        pids: The collected processes of that node. A child that has its parent's ``RANK`` inherited it and is no rank of its own.
         actors: Live actors by (Ray node id, pid), from `actor_table`.
     """
+    parent = pids.get(process.ppid or -1)
+    part = part_of(node, process)
     title_class, method = split_title(process.title)
     actor = actors.get((node.node_id, process.pid)) if process.kind == "ray-worker" else None
     env = {**process.env, **(process.env_now or {})}
@@ -80,18 +85,26 @@ def identify(node: Node, process: Process, parent: Process | None, actors: Mappi
     size = _int(env.get("WORLD_SIZE"))
     if rank is not None and source != "arguments" and parent is not None and rank == _own_rank(parent):
         rank, size = None, None
-    role = role or _role_of(method, class_name, process.title)
+    if part is not None:
+        role, rank, size, source = "engine", part.rank, None, "title"
+    role = role or _role_of(method, class_name)
     world = None
     job_id = (actor.job_id if actor else None) or process.job_id
     if rank is not None:
         meeting = env.get("WG_PREFIX") or ":".join(x for x in (env.get("MASTER_ADDR"), env.get("MASTER_PORT")) if x)
         world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
+        if part is not None:
+            world = f"{job_id or '-'}|engine|{node.name}/{process.ppid} {part.group}|-"
+    label = _label(process, actor, class_name, role, rank, _in_agent_lightning(node, process))
+    if part is not None and not (actor and actor.name):
+        owner = owner_name(process, pids, {pid: a for (node_id, pid), a in actors.items() if node_id == node.node_id})
+        label = f"{part.label} of {owner}" if owner else f"{part.label} (pid {process.pid})"
     return Identity(
         key=f"{node.name}/{process.pid}",
         node=node.name,
         pid=process.pid,
         kind=process.kind,
-        label=_label(process, actor, class_name, role, rank, _in_agent_lightning(node, process)),
+        label=label,
         actor_id=actor.actor_id if actor else None,
         actor=(actor.name or None) if actor else None,
         class_name=class_name,
@@ -102,6 +115,7 @@ def identify(node: Node, process: Process, parent: Process | None, actors: Mappi
         world_size=size,
         job_id=job_id,
         rank_source=source if rank is not None else None,
+        part=part,
     )
 
 
@@ -147,14 +161,12 @@ def _own_rank(process: Process) -> int | None:
     return _int({**process.env, **(process.env_now or {})}.get("RANK"))
 
 
-def _role_of(method: str | None, class_name: str | None, title: str) -> str | None:
+def _role_of(method: str | None, class_name: str | None) -> str | None:
     for role in _ROLES:
         if method and method.startswith(role + "_") and class_name in ("WorkerDict", None):
             return role.split("_", 1)[0]
     if class_name in ROLE_OF_CLASS:
         return ROLE_OF_CLASS[class_name]
-    if "EngineCore" in title or "sglang::scheduler" in title or title.startswith("VLLM::"):
-        return "engine"
     return None
 
 

@@ -8,10 +8,14 @@ kernel's wait channel and system call decide.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
+from ray_rl_debug.analyze.frameworks import RESTS, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.snapshot import Frame, Thread, ThreadSample
 
 
@@ -34,6 +38,8 @@ class Kind(str, enum.Enum):
     CHILD = "child"
     DATALOADER = "dataloader"
     MP_QUEUE = "mp-queue"
+    CHANNEL = "channel"
+    """A message of another process: zmq, or an engine's own rings in shared memory."""
     SOCKET = "socket"
     FILE = "file"
     FLOCK = "flock"
@@ -42,13 +48,15 @@ class Kind(str, enum.Enum):
     RAY_IDLE = "ray-idle"
     LOOP_IDLE = "loop-idle"
     IDLE = "idle"
+    WATCH = "watch"
+    """Watches for the death of another process, which is no wait for a result."""
     CODE = "code"
     """Own code: running, or waiting in a C call that could not be told."""
 
 
 WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
 WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
-IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE})
+IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE, Kind.WATCH})
 THREAD_WAITS = frozenset({Kind.JOIN, Kind.FUTURE, Kind.EVENT, Kind.QUEUE, Kind.LOCK})
 
 
@@ -66,6 +74,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """The rank that a recv, send or rooted collective names, from torch's own locals."""
     timed: bool = False
     """A system call with a clock: it comes back by itself."""
+    spins: bool = False
+    """A wait that uses a whole core: being busy there is no progress."""
     on_loop: bool = False
     """Below an event loop: while this lasts, no coroutine of that loop runs."""
 
@@ -97,24 +107,10 @@ _DATALOADER = frozenset("_try_get_data _get_data _next_data".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
 
-_SYSCALLS = {  # x86-64 numbers
-    0: "read", 1: "write", 7: "poll", 17: "pread", 18: "pwrite", 23: "select", 34: "pause", 35: "sleep", 42: "connect", 43: "accept",
-    44: "send", 45: "recv", 46: "send", 47: "recv", 61: "wait", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fsync", 202: "futex",
-    2: "open", 230: "sleep", 232: "epoll", 247: "wait", 257: "open", 270: "select", 271: "poll", 281: "epoll", 288: "accept", 441: "epoll",
-}  # fmt: skip
-_WCHANS = {
-    "wait_for_partner": "open", "locks_lock_inode_wait": "flock", "__break_lease": "open", "do_wait": "wait", "hrtimer_nanosleep": "sleep",
-    "do_nanosleep": "sleep", "wait_woken": "recv", "inet_csk_accept": "accept", "pipe_read": "read", "anon_pipe_read": "read",
-    "pipe_write": "write", "anon_pipe_write": "write", "fifo_open": "open", "rpc_wait_bit_killable": "open", "unix_stream_read_generic": "recv",
-    "unix_stream_data_wait": "recv", "sk_wait_data": "recv", "do_epoll_wait": "epoll", "do_poll": "poll", "poll_schedule_timeout": "poll",
-    "do_sys_poll": "poll", "futex_wait_queue": "futex", "futex_do_wait": "futex", "futex_wait_queue_me": "futex", "do_select": "select",
-    "inet_stream_connect": "connect", "inet_wait_for_connect": "connect", "nfs_wait_bit_killable": "open", "request_wait_answer": "open",
-    "fuse_request_wait": "open", "__do_sys_pause": "pause",
-}  # fmt: skip
 _CALL_KIND = {
     "open": Kind.FILE, "fsync": Kind.FILE, "flock": Kind.FLOCK, "fcntl": Kind.FLOCK, "recv": Kind.SOCKET, "send": Kind.SOCKET,
     "connect": Kind.SOCKET, "accept": Kind.SOCKET, "wait": Kind.CHILD, "sleep": Kind.SLEEP, "futex": Kind.LOCK, "read": Kind.FILE,
-    "write": Kind.FILE, "pread": Kind.FILE, "pwrite": Kind.FILE,
+    "write": Kind.FILE, "pread": Kind.FILE, "pwrite": Kind.FILE, "poll": Kind.CHANNEL,
 }  # fmt: skip
 
 
@@ -126,18 +122,11 @@ def short_name(function: str) -> str:
     return function.rsplit(".", 1)[-1]
 
 
-def kernel_call(thread: Thread | None) -> str | None:
-    """The system call a thread sleeps in, from its wait channel or call number; None when running or not readable."""
-    if thread is None or thread.state == "R":
-        return None
-    if thread.wchan and thread.wchan in _WCHANS:
-        return _WCHANS[thread.wchan]
-    return _SYSCALLS.get(thread.syscall) if thread.syscall is not None else None
-
-
 def is_library(frame: Frame) -> bool:
     """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
     f = frame.file
+    if is_transport(frame.function, f):
+        return True
     if f == "<string>" and not frame.function.startswith(("<", "__")):
         return False  # a function of ``python -c``; <module> starts helper processes too, and generated methods have names of their own kind
     if f.startswith(("<frozen", "<string", "<built")) or frame.function.startswith("<listcomp"):
@@ -192,13 +181,14 @@ def place_of(
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)
+    kind, op, spins = _engine_place(frames, names, own, kind, op, call)
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
     if kind is None:
         if own is None:
             kind, op = Kind.IDLE, names[0] if names else ""
-        elif runs_loop and not in_task and call == "epoll":
-            kind, op = Kind.LOOP_IDLE, names[own]
+        elif call == "epoll" and not in_task and (runs_loop or (own == 0 and "poll" not in (frames[0].calls or ()))):
+            kind, op = Kind.LOOP_IDLE, names[own]  # uvloop leaves no frame of its own
         else:
             op = names[own]
             kind = _CALL_KIND.get(call or "", Kind.CODE)
@@ -218,8 +208,45 @@ def place_of(
         path=path,
         peer=_peer(sample, names) if kind is Kind.P2P or op in ROOTED else None,
         timed=timed,
+        spins=spins,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
+
+
+def _engine_place(
+    frames: Sequence[Frame], names: Sequence[str], own: int | None, kind: Kind | None, op: str, call: str | None
+) -> tuple[Kind | None, str, bool]:
+    """What the tables of the engines say of a place, and whether it is a wait that spins; else what was found before."""
+    for frame in frames[: _NEAR if own is None else own + _NEAR]:
+        spot = spot_of(ENGINE_COLLECTIVES, frame.function, frame.file)
+        if spot is not None:
+            return Kind.COLLECTIVE, short_name(spot.function), True
+    if own is None:
+        return kind, op, False
+    function, file = frames[own].function, frames[own].file
+    if kind is Kind.MP_QUEUE and (spot_of(WATCHES, function, file) is not None or _is_watch(frames, names, own)):
+        return Kind.WATCH, names[own], False
+    carried = any(is_transport(f.function, f.file) for f in frames[:own])
+    waits = own > 0 or call in ("poll", "epoll", "futex", "sleep")
+    if waits and spot_of(RESTS, function, file) is not None:
+        return Kind.IDLE, names[own], False
+    return (Kind.CHANNEL, names[own], False) if carried else (kind, op, False)
+
+
+_NEAR = 6
+"""Frames above its own code that an engine's collective has at most: wrappers of torch's operators."""
+
+
+def _is_watch(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:
+    """Does ``connection.wait`` look for ended processes? Told by what the line names (``p.sentinel``) and by what the function is called."""
+    if not any(names[i] == "wait" and frames[i].file.endswith("multiprocessing/connection.py") for i in range(own)):
+        return False
+    return SENTINELS in (frames[own].calls or ()) or _WATCHERS.search(names[own].lower()) is not None
+
+
+SENTINELS = "sentinel"
+"""Stands among the calls of a line that waits for the sentinels of processes."""
+_WATCHERS = re.compile(r"monitor|watch|liveness|supervis|sentinel|death|reap|completion_or_failure")
 
 
 def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
@@ -312,6 +339,8 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("multiprocessing/queues.py", frozenset({"get", "put"}), Kind.MP_QUEUE),
     ("multiprocessing/connection.py", frozenset({"recv", "recv_bytes", "poll", "_recv", "wait", "_poll", "send", "_send"}), Kind.MP_QUEUE),
     ("multiprocessing/managers.py", frozenset({"_callmethod"}), Kind.MP_QUEUE),
+    ("zmq/sugar/poll.py", frozenset({"poll"}), Kind.CHANNEL),
+    ("zmq/sugar/socket.py", None, Kind.CHANNEL),
     ("socket.py", frozenset({"readinto", "accept", "create_connection", "connect"}), Kind.SOCKET),
     ("ssl.py", frozenset({"read", "recv", "recv_into", "do_handshake", "send"}), Kind.SOCKET),
     ("http/client.py", None, Kind.SOCKET),

@@ -66,6 +66,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     carried = _carried(process, places, thread)
     if carried is not None:
         return Motion.MOVING, carried
+    if len(places) > 1 and all(p.spins for p in places) and len({p.path for p in places}) == 1:
+        return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
     running = _runs(process, thread)
     if len(places) < 2:
         if running:

@@ -6,11 +6,13 @@ that come first in a dump. AReaL's local servers run engine calls in a thread of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, is_library, kernel_call, place_of, short_name
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, is_library, place_of, short_name
 from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
@@ -156,8 +158,7 @@ def _function(thread: SeenThread, frame: int) -> str:
 def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
     if place.kind in IDLE_KINDS:
         return -1 if place.kind is Kind.RAY_IDLE else -2
-    names = [short_name(f.function) for f in frames]
-    executing = any(n in _EXECUTORS for n in names)
+    executing = _executes(thread, frames)
     main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
     score = 10
     if executing:
@@ -172,11 +173,29 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
         score += 4
     if thread.active and (kernel is None or kernel.state == "R"):
         score += 2
-    if thread.name and not main and not executing and _is_service(thread.name):
-        if place.kind in (Kind.EVENT, Kind.QUEUE, Kind.SLEEP):
-            return -1  # between two beats
-        score -= 8
+    if not main and not executing:
+        if place.kind in _BETWEEN and (not place.path or (thread.name and _is_service(thread.name))):
+            return -1  # a library's thread between two pieces of work, a service's between two beats
+        if place.kind is Kind.CHANNEL and _SERVES.search(short_name(place.path[0][0] if place.path else "").lower()):
+            return -1  # a server of messages between two requests
+        if thread.name and _is_service(thread.name):
+            score -= 8
     return score
+
+
+_BETWEEN = frozenset({Kind.EVENT, Kind.QUEUE, Kind.SLEEP})
+_SERVES = re.compile(r"serve|listen|accept|wait_connection|dispatch|routine|(^|_)(loop|worker|poller|reader|receiver|proxy|router)$")
+"""Functions of threads that wait for the next message by design."""
+
+
+def _executes(thread: ThreadSample, frames: Sequence[Frame]) -> bool:
+    """Does it run a method for Ray? Ray's tracing wraps all functions of an actor's class, also those that a thread of its own runs."""
+    names = {short_name(f.function) for f in frames}
+    if not names & _EXECUTORS:
+        return False
+    wrapped_only = names & _EXECUTORS == {"_resume_span"}
+    own_thread = any(f.function == "Thread.run" and f.file == "threading.py" for f in frames) and not (thread.name or "").startswith(LOOP_THREADS)
+    return not (wrapped_only and own_thread)
 
 
 def _is_service(name: str) -> bool:

@@ -9,108 +9,17 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
-from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
+from ray_rl_debug.analyze.places import Kind, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
-from ray_rl_debug.analyze.telling import SeenThread, follow, forget_inherited_tasks, see_threads
-from ray_rl_debug.report import Who
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.telling import follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState, Snapshot
 
 JUDGED_KINDS = frozenset({"ray-worker", "driver", "child", "named", "other"})
-
-
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One process as the rules see it."""
-
-    identity: Identity
-    process: Process
-    node: Node
-    threads: tuple[SeenThread, ...]
-    """Threads of the last sample, most telling first; empty without stacks."""
-    telling: SeenThread | None
-    followed: SeenThread | None
-    """The thread the telling one waits for inside the process."""
-    places: tuple[Place, ...]
-    """The telling thread's place in each sample."""
-    phase: str | None
-    motion: Motion
-    motion_reason: str
-    core: CoreWorker | None
-    actor: RayActor | None
-
-    @property
-    def key(self) -> str:
-        return self.identity.key
-
-    @property
-    def place(self) -> Place | None:
-        return self.telling.place if self.telling else None
-
-    @property
-    def kind(self) -> Kind | None:
-        return self.telling.place.kind if self.telling else None
-
-    @property
-    def is_stopped(self) -> bool:
-        return self.process.state in ("T", "t")
-
-    @property
-    def age_s(self) -> float | None:
-        """Seconds from the start of the process to the end of the window, by the clock of its node."""
-        start_s = self.process.start_time_s
-        return max(0.0, self.node.started_time_s + self.node.window_s - start_s) if start_s is not None else None
-
-    @property
-    def is_idle(self) -> bool:
-        """Has nothing to do: no running method, no telling thread that works."""
-        if self.telling is not None:
-            return self.telling.place.kind in IDLE_KINDS
-        return self.process.kind == "ray-worker" and self.identity.method is None
-
-    def who(self, *, task: str | None = None, thread: str | None = None) -> Who:
-        i = self.identity
-        return Who(
-            label=i.label,
-            node=i.node,
-            pid=i.pid,
-            actor=i.actor,
-            class_=i.class_name,
-            task=task or (f"{i.class_name}.{i.method}" if i.method and i.class_name else i.method),
-            world=i.role or i.class_name if i.rank is not None else None,
-            rank=i.rank,
-            thread=thread or (self.telling.name if self.telling else None),
-            role=i.role,
-        )
-
-    @property
-    def name(self) -> str:
-        """The label without the pid that some labels end with."""
-        return self.identity.label.removesuffix(f" (pid {self.identity.pid})")
-
-    def where(self) -> str:
-        """``actor/3 (node7 pid 4211)``."""
-        return f"{self.name} ({self.identity.node} pid {self.identity.pid})"
-
-    def at(self) -> str:
-        """``all_reduce at dp_actor.py:30`` for the telling thread; the running method without stacks."""
-        if self.telling is None:
-            return f"runs {self.identity.method}" if self.identity.method else "idle"
-        return describe_place(self.telling.place)
-
-    def they(self) -> str:
-        """The same of several: ``wait in all_reduce in step (train.py:40)``."""
-        first, _, rest = self.at().partition(" ")
-        return f"{_MANY.get(first, f'are {first}')} {rest}".rstrip()
-
-    def inside(self) -> str:
-        """The same as the object of "wait in": ``all_reduce in step (train.py:40)``, or where it pauses: ``step (train.py:40)``."""
-        text = self.at()
-        return text.removeprefix("waits in ") if text.startswith("waits in ") else text.partition(" in ")[2] or text
-
-
-_MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
 
 
 SHELLS = frozenset({"sh", "bash", "dash", "stdbuf"})
@@ -124,6 +33,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     by_node_pid: Mapping[tuple[str, int], str]
     ray: RayState | None
     has_stacks: bool
+    engines: tuple[Engine, ...] = ()
+    """Inference engines, each with its processes."""
 
     def __iter__(self) -> Iterator[Seen]:
         return iter(self.seen.values())
@@ -142,44 +53,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(found)
 
 
-def describe_place(place: Place) -> str:
-    """One line: what the thread does and where."""
-    at = ""
-    if place.path:
-        function, file, line = place.path[0]
-        at = f"{function} ({file.rsplit('/', 1)[-1]}{f':{line}' if line else ''})"
-    words = {
-        Kind.COLLECTIVE: f"waits in {place.op}",
-        Kind.P2P: f"waits in {place.op}" + (f" for rank {place.peer}" if place.peer is not None else ""),
-        Kind.RENDEZVOUS: f"waits in {place.op}",
-        Kind.NEW_GROUP: f"waits in {place.op}",
-        Kind.DESTROY: "waits in destroy_process_group",
-        Kind.RAY_GET: "waits in ray.get",
-        Kind.RAY_WAIT: "waits in ray.wait",
-        Kind.RAY_INIT: "waits in ray.init",
-        Kind.JOIN: "joins a thread",
-        Kind.FUTURE: "waits for a future",
-        Kind.EVENT: "waits for an event or condition",
-        Kind.QUEUE: "waits at a queue",
-        Kind.LOCK: "waits for a lock",
-        Kind.CHILD: "waits for a child process",
-        Kind.DATALOADER: "waits for a DataLoader worker",
-        Kind.MP_QUEUE: "waits at a multiprocessing queue",
-        Kind.SOCKET: "waits at a socket",
-        Kind.FILE: "waits in a file call",
-        Kind.FLOCK: "waits for a file lock",
-        Kind.SLEEP: "sleeps",
-        Kind.CUDA: "waits for the GPU",
-        Kind.RAY_IDLE: "idle (waits for a Ray call)",
-        Kind.LOOP_IDLE: "event loop without work",
-        Kind.IDLE: "idle",
-        Kind.CODE: "runs",
-    }[place.kind]
-    if place.kind is Kind.CODE:
-        return f"in {at}" if at else "runs"
-    return f"{words} in {at}" if at and place.kind not in IDLE_KINDS else words
-
-
 def build_view(snapshot: Snapshot) -> View:
     """The view of a snapshot; pure."""
     actors = actor_table(snapshot.ray)
@@ -190,14 +63,17 @@ def build_view(snapshot: Snapshot) -> View:
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
         for process in (forget_inherited_tasks(node, p) for p in node.processes if p.kind in JUDGED_KINDS):
-            identity = identify(node, process, pids.get(process.ppid or -1), actors)
+            identity = identify(node, process, pids, actors)
             core = cores.get((node.node_id, process.pid)) or (cores.get((None, process.pid)) if node.node_id is None else None)
             one = _see(node, process, identity, core, by_actor.get(identity.actor_id or ""))
             seen[one.key] = one
             index[(node.name, process.pid)] = one.key
+    engines = find_engines(seen)
+    seen.update((one.key, one) for one in tuple(settle(seen, engines)))
     return View(
         snapshot=snapshot,
         seen=seen,
+        engines=engines,
         by_node_pid=index,
         ray=snapshot.ray,
         has_stacks=any(s.threads for s in seen.values()),
@@ -227,7 +103,7 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         works = works_on_gpu(node, process)
         motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)
     phase = phase_of_name(identity.method) if identity.method else None
-    if phase is None and telling is not None:
+    if phase is None and telling is not None and (identity.part is None or identity.part.part == "worker"):
         phase = phase_of_stack(f for f, _, _ in telling.place.path)
     return Seen(
         identity=identity,

@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.graph import Edge, Graph, solve
 from ray_rl_debug.analyze.joined import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
+from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
@@ -35,6 +36,7 @@ def find_waits(view: View) -> Waits:
         *joined_edges(view, joined, list(rank_edges(view, worlds))),
         *size_edges(view),
         *system_edges(view),
+        *engine_edges(view),
         *awaited_socket_edges(view),
         *awaited_child_edges(view),
         *unseen_edges(view),

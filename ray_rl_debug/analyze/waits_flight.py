@@ -17,7 +17,8 @@ from ray_rl_debug.analyze.flight_entries import is_pending
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import FlightRecord, Node
 

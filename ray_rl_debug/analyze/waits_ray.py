@@ -16,7 +16,8 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import QUEUED, Edge
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
 

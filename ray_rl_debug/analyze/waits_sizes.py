@@ -14,7 +14,8 @@ import msgspec
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 
 

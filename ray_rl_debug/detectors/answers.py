@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ray_rl_debug.analyze.connections import endpoint_key
-from ray_rl_debug.analyze.view import Seen, View
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.detectors.scene import ANSWER_S, Scene
 
 

@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK,
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen, describe_place
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.detectors.answers import may_come
 from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, has_loop, is_blind, judge, make_finding, proc_evidence, waiter_evidence, waits

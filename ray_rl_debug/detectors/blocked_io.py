@@ -21,9 +21,10 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.graph import Edge, Root
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind, kernel_call
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.answers import may_come

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.phase import is_leaving
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence
 from ray_rl_debug.report import Cause, Certainty, Finding

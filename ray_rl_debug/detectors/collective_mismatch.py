@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import P2P, ROOTED, Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import Site, is_waiting, split_by_site
 from ray_rl_debug.detectors.counted import flight_troubles, group_evidence, nodes_of, whos

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import is_in_group
-from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 

@@ -1,27 +1,31 @@
 """RRD205 engine died
 
 Story
-    An inference engine or its server was killed or crashed; a router, an agent loop or the trainer was never told and
-    still awaits its answers.
+    An inference engine, its server or one of its processes was killed or crashed; a router, an agent loop or the trainer
+    was never told and still awaits its answers.
 
 Evidence
-    Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name, or a child of the
-    engine is a zombie; the waiter's stack.
+    Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name; a process of the engine
+    is a zombie; a server goes on serving without anything that lives as long as its engine core. The waiter's stack.
 
 Remedy
     Find why it died; give requests a time limit, and let the router take dead engines out.
 
 Not this when
-    The engine was shut down on purpose, or other engines answer what waits.
+    The engine was shut down on purpose, or other engines answer what waits. A server that does not serve yet has no
+    engine core either: it starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.engines import Engine
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_engines import GONE, in_flight
 from ray_rl_debug.detectors.dead_actors import find_dead
-from ray_rl_debug.detectors.scene import Found, Scene
-from ray_rl_debug.report import Cause
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence, Who
 
 ID = "RRD205"
 NAME = "engine died"
@@ -34,5 +38,46 @@ _REMEDY = [
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Roots that are dead inference engines somebody awaits."""
+    """Engines that have lost a process; roots that are dead inference engines somebody awaits."""
+    for engine in scene.view.engines:
+        if engine.dead or engine.lost:
+            yield _lost_part(scene, engine)
     yield from find_dead(scene, ID, NAME, CAUSE, _REMEDY, engines=True)
+
+
+def _lost_part(scene: Scene, engine: Engine) -> Found:
+    dead = [scene.view.seen[k] for k in engine.dead]
+    servers = [scene.view.seen[k] for k in engine.servers]
+    nodes = [*engine.dead, f"{GONE}{engine.key}"]
+    waiters = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into(nodes)) if w is not None and w.identity.part is None]
+    first = _first_dead(dead)
+    who = [d.who() for d in first] or [scene.who(f"{GONE}{engine.key}")]
+    after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server lives on with {in_flight(engine)}" if engine.requests else ""
+    after = after or (f"; {servers[0].where()} lives on without it" if servers else "")
+    evidence = [proc_evidence(d, "a zombie: it has ended, and its parent has not asked how") for d in dead[:4]]
+    for server in servers[:1] if engine.lost else ():
+        text = f"has no {engine.lost} any more: no such child process; what lives as long as it has ended, or the server is about to end"
+        evidence.append(Evidence(kind="proc", where=server.where(), text=text))
+    evidence += [stack_evidence(w) for w in waiters[:2]]
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN if dead and (engine.requests or waiters) else Certainty.LIKELY,
+        f"{_names(who)} {'is' if len(who) == 1 else 'are'} dead{after}",
+        who=who,
+        evidence=evidence,
+        remedy=_REMEDY,
+        phase=waiters[0].phase if waiters else "rollout",
+    )
+    return Found(finding=finding, explains=frozenset(nodes))
+
+
+def _first_dead(dead: list[Seen]) -> list[Seen]:
+    """Those that died by themselves: workers end when their core does."""
+    keys = {d.process.pid for d in dead}
+    return [d for d in dead if d.process.ppid not in keys]
+
+
+def _names(who: list[Who]) -> str:
+    return " and ".join(f"{w.label.removesuffix(f' (pid {w.pid})')}" + (f" (pid {w.pid})" if w.pid else "") for w in who)

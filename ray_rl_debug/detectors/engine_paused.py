@@ -5,7 +5,8 @@ Story
     its GPUs are idle, requests wait at its gate.
 
 Evidence
-    Coroutines of the engine at a pause or resume gate, and nobody working in it.
+    Coroutines of the engine at a pause or resume gate, and nobody working in it; or requests in flight in its server
+    while its scheduler leaves them alone in every sample. What its own endpoints say of a pause or of sleep.
 
 Remedy
     Resume the engine; do it in a finally block.
@@ -17,11 +18,15 @@ Not this when
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.engines import Engine, is_held, is_marked_paused, is_woken, rests
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.detectors.scene import Found, Scene, make_finding, may_go_on
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_engines import in_flight
+from ray_rl_debug.detectors.scene import Found, Scene, make_finding, may_go_on, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 from ray_rl_debug.snapshot import AsyncTask
 
@@ -35,7 +40,9 @@ _ENGINE = re.compile(r"engine|httpserver|rolloutserver|inference|vllm|sglang", r
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Engines whose coroutines wait at a pause gate while nothing else of them works."""
+    """Engines that leave their requests alone; engines whose coroutines wait at a pause gate while nothing else of them works."""
+    for engine in scene.view.engines:
+        yield from _held(scene, engine)
     for one in scene.view:
         if one.is_stopped or not one.is_idle or one.motion is Motion.MOVING or not scene.graph.into([one.key]) or scene.graph.out(one.key):
             continue
@@ -67,6 +74,55 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=one.phase or "rollout",
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _held(scene: Scene, engine: Engine) -> Iterator[Found]:
+    """A real engine: its scheduler is a process of its own, at which no coroutine stands."""
+    view = scene.view
+    cores, servers = [view.seen[c] for c in engine.cores], [view.seen[s] for s in engine.servers]
+    workers = [view.seen[w] for below in engine.workers.values() for w in below]
+    if not cores or not servers or not engine.requests + engine.gated or engine.dead:
+        return
+    held = engine.gated or all(is_held(c, engine) for c in cores)
+    busy = [w for w in (*workers, *(view.seen[h] for h in engine.helpers)) if not rests(w)]
+    # what it was asked to do meanwhile, an update of the weights say, has an answer to come; tokens on their way speak against a pause
+    if not held or busy or (engine.calls and not engine.gated) or _gets_tokens(view, engine):
+        return
+    said = _endpoint_says(servers)
+    updates = [o for o in view if o.identity.part is None and o.phase in ("weight_sync", "validation") and o.motion in (Motion.MOVING, Motion.BUSY)]
+    certainty = Certainty.POSSIBLE if updates else Certainty.PROVEN if said or any(is_marked_paused(c, engine) for c in cores) else Certainty.LIKELY
+    state = said or "paused or asleep"
+    first = cores[0]
+    at = f"its scheduler {first.at()}" if not engine.names.loops else "its scheduler turns without looking at them"
+    evidence = [Evidence(kind="await", where=servers[0].where(), text=f"{in_flight(engine)}")]
+    evidence += [stack_evidence(first), proc_evidence(first, "the same in every sample: it takes up no request")]
+    if said:
+        evidence.append(Evidence(kind="endpoint", where=servers[0].where(), text=f"its own endpoint says that it is {said}"))
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        certainty,
+        f"{servers[0].where()} is alive, but {state}: {in_flight(engine)}, and {at}",
+        who=[*(s.who() for s in servers), *(c.who() for c in cores)],
+        evidence=evidence,
+        remedy=[
+            f"resume or wake up the engine: {engine.names.pause_calls[0]}",
+            "find the weight update or validation that paused it and did not undo that on every path; put the resume into a finally block",
+        ],
+        phase="rollout",
+    )
+    yield Found(finding=finding, explains=frozenset([*engine.servers, *engine.cores]))
+
+
+def _gets_tokens(view: View, engine: Engine) -> bool:
+    """Do messages of the scheduler still come out of the engine?"""
+    return any(is_woken(view.seen[k]) for k in engine.helpers)
+
+
+def _endpoint_says(servers: Iterable[Seen]) -> str | None:
+    """``paused`` or ``asleep``, where the server's own endpoints were asked and say so."""
+    return None
 
 
 def _gate(task: AsyncTask) -> str | None:

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Evidence
 from ray_rl_debug.snapshot import AsyncTask

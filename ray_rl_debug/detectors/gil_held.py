@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty
 

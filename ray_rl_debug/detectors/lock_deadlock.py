@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
-from ray_rl_debug.analyze.view import Seen, describe_place
 from ray_rl_debug.analyze.waits_system import TRIED_LOCK, waits_for_work
 from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY, kernel_call
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Who
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.counted import ras_culprits, ras_evidence
 from ray_rl_debug.detectors.dead_actors import waits_as_rank
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, waiter_evidence, waits

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import QUEUED, Edge
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen, describe_place
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding

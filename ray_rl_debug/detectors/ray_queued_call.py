@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import QUEUED
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import LogLine, Node, Process

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge, Root
-from ray_rl_debug.analyze.places import Kind, kernel_call
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.analyze.view import Seen
 from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence

@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.analyze.coroutines import is_own, serves
+from ray_rl_debug.analyze.engines import is_in_step
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
-from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, is_library, kernel_call
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, is_library
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import LOOP_THREADS, SeenThread
-from ray_rl_debug.analyze.view import SHELLS, Seen, View
+from ray_rl_debug.analyze.view import SHELLS, View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
 from ray_rl_debug.snapshot import AsyncTask, RayActor, RayPlacementGroup, TaskHistory
@@ -92,6 +95,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         if kind == "pid":
             name, _, pid = rest.rpartition("/")
             return Who(label=f"pid {pid}", node=name, pid=int(pid))
+        if kind == "gone":
+            engine = next(e for e in self.view.engines if e.key == rest)
+            return Who(label=f"{engine.lost} of {self.view.seen[rest].identity.label}", node=engine.node, role="engine")
         return Who(label=rest or node, node=rest if kind == "node" else None)
 
     def link(self, edge: Edge) -> Link:
@@ -182,6 +188,8 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         return Judgement(certainty=None, reason="it went on during the window")
     age, usual = scene.age_s(one), scene.usual_s(one)
     asleep = any(t is not None and t.place.timed for t in (one.telling, one.followed)) or (one.kind in THREAD_WAITS and naps(one))
+    if any(is_in_step(one, e) for e in scene.view.engines):
+        asleep = False  # an engine's step takes milliseconds and sleeps for nobody
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
         stands = one.motion is Motion.FROZEN and not asleep
@@ -206,7 +214,7 @@ def judge(scene: Scene, one: Seen) -> Judgement:
     if is_blind(one):
         return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; its coroutines could not be read")
     window_s = one.process.window_s or 0.0
-    asleep = asleep or may_sleep(one)
+    asleep = asleep or (may_sleep(one) and not any(is_in_step(one, e) for e in scene.view.engines))
     if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
         return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")

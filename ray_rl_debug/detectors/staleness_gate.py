@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import Kind, is_library
 from ray_rl_debug.analyze.progress import WANTED_FRACTION, Motion, is_awake
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty
 from ray_rl_debug.snapshot import Frame

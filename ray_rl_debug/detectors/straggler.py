@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.view import Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.counted import counted
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence

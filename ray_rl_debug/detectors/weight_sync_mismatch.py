@@ -5,7 +5,8 @@ Story
     is over.
 
 Evidence
-    Ranks under update_weights, an absent rank outside it, its queued call.
+    Ranks under update_weights, an absent rank outside it, its queued call. A rank that sends weights over a socket to which
+    nobody is connected, while the engine that should receive them waits for its next piece of work.
 
 Remedy
     Pause and drain the engine before the update.
@@ -18,10 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.graph import QUEUED
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, waiter_evidence, waits
+from ray_rl_debug.analyze.waits_engines import WEIGHTS
+from ray_rl_debug.detectors.known_error import critical_lines
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
 ID = "RRD301"
@@ -40,7 +44,8 @@ _BUSY = [
 
 
 def detect(scene: Scene) -> Iterator[Found]:
-    """Roots outside a weight update that ranks inside it wait for."""
+    """Roots outside a weight update that ranks inside it wait for; senders whose receiver has given up."""
+    yield from _unreceived(scene)
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
@@ -66,3 +71,41 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase="weight_sync",
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _unreceived(scene: Scene) -> Iterator[Found]:
+    """Senders of weights to which no engine is connected, while the engine is at rest: its side of the update failed, or never began."""
+    for one in scene.view:
+        edges = [e for e in scene.graph.out(one.key) if e.why == WEIGHTS and e.target in scene.view.seen]
+        receivers = [scene.view.seen[e.target] for e in edges]
+        if not receivers or one.motion is Motion.MOVING or not all(rests(r) for r in receivers):
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        served = [scene.view.seen[k] for e in scene.view.engines for k in e.servers if any(r.key in _parts(e) for r in receivers)]
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            verdict.certainty,
+            f"{one.where()} sends weights, and {receivers[0].where()} receives none: it is idle, its side of the update failed or never began",
+            who=[*(r.who() for r in receivers), one.who()],
+            evidence=[
+                stack_evidence(one),
+                Evidence(kind="socket", where=one.where(), text=edges[0].evidence),
+                stack_evidence(receivers[0]),
+                proc_evidence(one, verdict.reason),
+                *(line for server in served for line in critical_lines(server.process.log_lines)),
+            ],
+            remedy=[
+                "look for the first error of the update in the engine's log: the sender is not told of it and waits for ever",
+                "give the transfer a time limit, and let a failed receiver answer with its error",
+            ],
+            phase="weight_sync",
+        )
+        yield Found(finding=finding, explains=frozenset([one.key, *(r.key for r in receivers)]))
+
+
+def _parts(engine: Engine) -> set[str]:
+    return {*engine.cores, *engine.helpers, *(w for below in engine.workers.values() for w in below)}

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.view import Seen, View, build_view
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.snapshot import Snapshot
 from ray_rl_debug.timeline.model import CLUSTER, Track, wall_clock
 

@@ -23,7 +23,7 @@ def test_the_example_tells_the_phase(row: Phase) -> None:
 @pytest.mark.parametrize("row", [r for f in FRAMEWORKS for r in f.roles], ids=lambda r: r.class_name)
 def test_the_class_tells_the_role(row: Role) -> None:
     process = Process(pid=7, title=f"ray::{row.class_name}.work", kind="ray-worker")
-    assert identify(Node(name="n", started_time_s=0.0, window_s=0.0), process, None, {}).role == row.role
+    assert identify(Node(name="n", started_time_s=0.0, window_s=0.0), process, {}, {}).role == row.role
     assert row.class_name in row.example or "ray::" not in row.example
 
 

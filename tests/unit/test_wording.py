@@ -50,7 +50,7 @@ def test_a_death_in_a_few_words(told: str | None, kind: str | None, short: str) 
 )
 def test_a_python_is_known_by_its_program(title: str, label: str) -> None:
     one = Process(pid=7, title=title, comm="python", kind="child")
-    assert identify(Node(name="n", started_time_s=0.0, window_s=1.0), one, None, {}).label == label
+    assert identify(Node(name="n", started_time_s=0.0, window_s=1.0), one, {}, {}).label == label
 
 
 def test_agent_lightning_forks_are_told_apart_by_their_stacks() -> None:

@@ -4,13 +4,38 @@ and an example as it is seen in the field. Rules and analysis ask the merged tab
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks import agentlightning, areal, verl
-from ray_rl_debug.analyze.frameworks.table import Framework
+from collections.abc import Iterable
+
+from ray_rl_debug.analyze.frameworks import agentlightning, areal, sglang, verl, vllm
+from ray_rl_debug.analyze.frameworks.table import EngineNames, Framework, Spot
 
 FRAMEWORKS: tuple[Framework, ...] = (verl.TABLE, areal.TABLE, agentlightning.TABLE)
+
+ENGINES: tuple[EngineNames, ...] = (vllm.NAMES, sglang.NAMES)
 
 ROLE_OF_CLASS: dict[str, str] = {row.class_name: row.role for table in FRAMEWORKS for row in table.roles}
 """Role by class of actor."""
 
 PHASE_OF_FUNCTION: dict[str, str] = {row.function: row.phase for table in FRAMEWORKS for row in table.phases}
 """Phase by bare name of function or method."""
+
+RESTS: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.rests) + tuple(s for f in FRAMEWORKS for s in f.rests)
+"""Places where a process waits for the next piece of work."""
+
+WATCHES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.watches)
+"""Places where a thread watches for the death of another process."""
+
+COLLECTIVES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.collectives)
+"""Collectives of the engines' own, which spin."""
+
+TRANSPORT: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.transport)
+"""Functions that only carry messages between processes."""
+
+
+def is_transport(function: str, file: str) -> bool:
+    return any(file.endswith(s.file) and (not s.function or s.matches(function, file)) for s in TRANSPORT)
+
+
+def spot_of(spots: Iterable[Spot], function: str, file: str) -> Spot | None:
+    """The first of `spots` that a frame is."""
+    return next((s for s in spots if s.matches(function, file)), None)

@@ -23,6 +23,71 @@ class Phase(msgspec.Struct, frozen=True):
     """A process title, or a frame as py-spy shows it."""
 
 
+class Spot(msgspec.Struct, frozen=True):
+    """A function whose frame means something."""
+
+    function: str
+    """Its qualified name, or the end of it after a dot: ``DetokenizerManager.event_loop``, ``monitor_workers``."""
+    file: str
+    """The end of its file's path."""
+
+    def matches(self, function: str, file: str) -> bool:
+        return (function == self.function or function.endswith(f".{self.function}")) and file.endswith(self.file)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One kind of process of an inference engine."""
+
+    part: str
+    """``server`` takes the requests, ``core`` schedules them, ``worker`` computes, ``detokenizer`` makes text of what comes out, ``coordinator``."""
+    label: str
+    """What people call it: ``vLLM engine core``."""
+    titles: tuple[str, ...]
+    """Regular expressions that its process title begins with; a group ``ranks`` holds its ranks, as in ``_DP0_TP1``."""
+    runs: tuple[Spot, ...] = ()
+    """Functions near the outer end of its main thread's stack, for processes whose title tells nothing."""
+    commands: tuple[str, ...] = ()
+    """The kernel's names of it, cut to 15 characters: all that is left of a dead one."""
+
+
+class EngineNames(msgspec.Struct, frozen=True):
+    """The names of one inference engine: its processes, and what places and coroutines in them mean."""
+
+    name: str
+    version: str
+    parts: tuple[Part, ...]
+    rests: tuple[Spot, ...] = ()
+    """Here a part waits for the next piece of work, which nobody owes it."""
+    watches: tuple[Spot, ...] = ()
+    """Here a thread watches for the death of another process."""
+    transport: tuple[Spot, ...] = ()
+    """Functions that only carry messages between the parts: who called them tells what is waited for. An empty name stands for the whole file."""
+    collectives: tuple[Spot, ...] = ()
+    """Collectives of its own, which spin."""
+    requests: tuple[Spot, ...] = ()
+    """Coroutines of the server that await the engine: one for each request in flight."""
+    calls: tuple[Spot, ...] = ()
+    """Coroutines of the server that await the answer to a call of its own to the engine: a pause, an update of the weights."""
+    gates: tuple[Spot, ...] = ()
+    """Coroutines of the server that hold requests back while the engine is paused."""
+    steps: tuple[Spot, ...] = ()
+    """Where the scheduler works on requests. A loop that turns elsewhere, with requests in flight, is paused or has none."""
+    work: tuple[Spot, ...] = ()
+    """Those of the steps in which it may be at work for long."""
+    pulses: tuple[Spot, ...] = ()
+    """A collective that the ranks of its scheduler are in on every turn, also when there is nothing to do."""
+    loops: tuple[Spot, ...] = ()
+    """The scheduler's event loop, which turns also when there is nothing to do."""
+    paused: tuple[Spot, ...] = ()
+    """What a paused scheduler alone does."""
+    dying: tuple[Spot, ...] = ()
+    """The server has seen the death or the hang of a part and is about to end."""
+    alive: tuple[Spot, ...] = ()
+    """Threads and coroutines of the server that live as long as its engine core."""
+    pause_calls: tuple[str, ...] = ()
+    """What resumes it, for the remedy."""
+
+
 class Framework(msgspec.Struct, frozen=True):
     """The names of one framework."""
 
@@ -31,3 +96,5 @@ class Framework(msgspec.Struct, frozen=True):
     """Read from and tried with this version; older and newer ones share most names."""
     roles: tuple[Role, ...]
     phases: tuple[Phase, ...]
+    rests: tuple[Spot, ...] = ()
+    """Threads of it stand here between two messages."""

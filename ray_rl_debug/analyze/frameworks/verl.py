@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks.table import Framework, Phase, Role
+from ray_rl_debug.analyze.frameworks.table import Framework, Phase, Role, Spot
 
 _V1 = "(verl/trainer/ppo/v1/trainer_base.py)"
 _SEPARATE = "(verl/experimental/separation/ray_trainer.py)"
@@ -71,5 +71,12 @@ TABLE = Framework(
         Phase("init_model", "init", "ray::WorkerDict.actor_rollout_ref_init_model"),
         Phase("train_mini_batch", "update", "ray::WorkerDict.actor_rollout_ref_train_mini_batch"),
         Phase("train_batch", "update", "ray::WorkerDict.critic_train_batch"),
+    ),
+    rests=(
+        # TransferQueue 0.1: servers of zmq sockets, and event loops in threads
+        Spot("TransferQueueController._wait_connection", "transfer_queue/controller.py"),
+        Spot("TransferQueueController._process_request_loop", "transfer_queue/controller.py"),
+        Spot("SimpleStorageUnit._worker_routine", "transfer_queue/storage/simple_storage.py"),
+        Spot("SimpleStorageUnit._proxy_routine", "transfer_queue/storage/simple_storage.py"),
     ),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.telling import stack_frames
-from ray_rl_debug.analyze.view import Seen, View, describe_place
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Finding, Report, State, Who
 from ray_rl_debug.snapshot import Node, Snapshot
 from ray_rl_debug.timeline.layout import Layout, Place

@@ -1,0 +1,90 @@
+"""Which process of an inference engine a process is: API server, engine core, TP worker, detokenizer.
+
+Told by its title, by what its main thread runs where the title tells nothing, and by the kernel's short name where it is dead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from ray_rl_debug.analyze.frameworks import ENGINES
+from ray_rl_debug.analyze.frameworks.table import EngineNames, Part
+from ray_rl_debug.snapshot import Node, Process, RayActor
+
+_RANK = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
+_GONE = frozenset({"Z", "X"})
+
+
+class EnginePart(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process is in its engine."""
+
+    engine: EngineNames
+    part: str
+    label: str
+    """``vLLM TP worker 1``, ``vLLM engine core``."""
+    ranks: Mapping[str, int]
+    """``{"DP": 0, "TP": 1}`` as in its title; empty where the engine has one of its kind."""
+
+    @property
+    def rank(self) -> int | None:
+        """The rank among those that do collectives together: of the tensor-parallel group."""
+        return self.ranks.get("TP") if self.part in ("worker", "core") else None
+
+    @property
+    def group(self) -> str:
+        """What tells its tensor-parallel group from the others below the same parent: ``DP0 PP1``."""
+        return " ".join(f"{kind}{number}" for kind, number in sorted(self.ranks.items()) if kind in ("DP", "PP"))
+
+
+def part_of(node: Node, process: Process) -> EnginePart | None:
+    """The part that a process is; None for all others."""
+    if process.kind not in ("ray-worker", "driver", "child", "named", "other"):
+        return None
+    for engine in ENGINES:
+        for part in engine.parts:
+            found = next((m for m in (re.match(t, process.title) for t in part.titles) if m is not None), None)
+            if found is not None:
+                return _part(engine, part, found.groupdict().get("ranks") or "")
+            if process.state in _GONE and (process.comm or "").startswith(part.commands or ("\0",)):
+                return _part(engine, part, "")
+    functions = _main_functions(node, process)
+    for engine in ENGINES:
+        for part in engine.parts:
+            if any(spot.matches(function, file) for spot in part.runs for function, file in functions):
+                return _part(engine, part, "")
+    return None
+
+
+def _part(engine: EngineNames, part: Part, ranks: str) -> EnginePart:
+    known = {kind: int(number) for kind, number in _RANK.findall(ranks)}
+    label = part.label
+    if list(known) == ["TP"] and part.part == "worker":
+        label = f"{engine.name} TP worker {known['TP']}"
+    elif known:
+        label += " " + " ".join(f"{kind.strip('_')}{number}" for kind, number in known.items())
+    elif ranks.strip("_").isdigit():
+        label += f" {ranks.strip('_')}"
+    return EnginePart(engine=engine, part=part.part, label=label, ranks=known)
+
+
+def _main_functions(node: Node, process: Process) -> list[tuple[str, str]]:
+    """Functions and files on the stack of the main thread."""
+    main = next((t for t in (process.samples[-1].threads if process.samples else ()) if t.name == "MainThread"), None)
+    stack = node.stacks[main.stack] if main is not None and 0 <= main.stack < len(node.stacks) else ()
+    return [(node.frames[i].function, node.frames[i].file) for i in stack if 0 <= i < len(node.frames)]
+
+
+def owner_name(process: Process, pids: Mapping[int, Process], actor_of: Mapping[int, RayActor]) -> str | None:
+    """The name of the Ray actor that a process of an engine belongs to, by its parents."""
+    at = pids.get(process.ppid or -1)
+    for _ in range(8):
+        if at is None:
+            break
+        actor = actor_of.get(at.pid)
+        if actor is not None:
+            return actor.name or actor.class_name.rsplit(".", 1)[-1]
+        at = pids.get(at.ppid or -1)
+    return None

@@ -1,0 +1,243 @@
+"""The inference engines of a view: which processes make up one, what waits in it, whether it works, rests, is paused, or has lost a part.
+
+Requests in flight are coroutines of the server; an engine's own figures are only as new as its last step. A part that waits for the next piece of
+work rests, however it waits. Who moves is told along the way of a message: an engine core that is woken again and again gets answers, so its
+workers compute; a detokenizer that is woken gets tokens, so its scheduler steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ray_rl_debug.analyze.frameworks import spot_of
+from ray_rl_debug.analyze.frameworks.table import EngineNames, Spot
+from ray_rl_debug.analyze.places import Kind, Place
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.snapshot import AsyncTask
+
+_GONE = ("Z", "X")
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """One inference engine; its processes by their keys."""
+
+    names: EngineNames
+    key: str
+    """The key of its outermost process."""
+    node: str
+    servers: tuple[str, ...] = ()
+    """Those that take requests; a launcher is none of them."""
+    cores: tuple[str, ...] = ()
+    """vLLM's engine cores, SGLang's schedulers."""
+    workers: Mapping[str, tuple[str, ...]] = {}
+    """The workers of each core."""
+    helpers: tuple[str, ...] = ()
+    """Detokenizers and coordinators."""
+    dead: tuple[str, ...] = ()
+    """Parts that are zombies."""
+    requests: int = 0
+    """In flight: coroutines of the servers that await the engine."""
+    calls: int = 0
+    """Calls of the servers to the engine without an answer."""
+    gated: int = 0
+    """Requests that the server holds back because the engine is paused."""
+    lost: str | None = None
+    """A part that is dead and left no process, as people call it."""
+
+    @property
+    def name(self) -> str:
+        return self.names.name
+
+
+def find_engines(seen: Mapping[str, Seen]) -> tuple[Engine, ...]:
+    """All engines of a view; pure."""
+    families: dict[str, list[Seen]] = {}
+    for one in seen.values():
+        if one.identity.part is not None:
+            families.setdefault(_head(one, seen).key, []).append(one)
+    return tuple(_engine(key, parts, seen) for key, parts in sorted(families.items()))
+
+
+def _head(one: Seen, seen: Mapping[str, Seen]) -> Seen:
+    """The outermost part above a part."""
+    head, at = one, one
+    for _ in range(8):
+        above = seen.get(f"{at.node.name}/{at.process.ppid}")
+        if above is None:
+            break
+        at = above
+        if at.identity.part is not None:
+            head = at
+    return head
+
+
+def _engine(key: str, parts: Sequence[Seen], seen: Mapping[str, Seen]) -> Engine:
+    head = seen[key]
+    names = next(p.identity.part.engine for p in (head, *parts) if p.identity.part is not None)
+    by_part: dict[str, list[Seen]] = {}
+    for one in parts:
+        if one.process.state not in _GONE and one.identity.part is not None:
+            by_part.setdefault(one.identity.part.part, []).append(one)
+    servers = by_part.get("server", [])
+    below = {s.process.ppid for s in servers if s.key != key}
+    servers = [s for s in servers if s.process.pid not in below]
+    if servers and len(servers) > 1:  # a child that still bears its parent's title has yet to become what it is
+        servers = [s for s in servers if s.process.async_tasks or s.key == key]
+    cores = by_part.get("core", [])
+    workers = {c.key: tuple(w.key for w in by_part.get("worker", []) if w.process.ppid == c.process.pid) for c in cores}
+    tasks = [t for s in servers for t in s.process.async_tasks or ()]
+    return Engine(
+        names=names,
+        key=key,
+        node=head.node.name,
+        servers=tuple(s.key for s in servers),
+        cores=tuple(c.key for c in cores),
+        workers=workers,
+        helpers=tuple(h.key for part in ("detokenizer", "coordinator") for h in by_part.get(part, [])),
+        dead=tuple(p.key for p in parts if p.process.state in _GONE),
+        requests=sum(1 for t in tasks if _meets(t, names.requests)),
+        calls=sum(1 for t in tasks if _meets(t, names.calls)),
+        gated=sum(1 for t in tasks if t.awaited is not None and t.awaited.kind == "condition" and _meets(t, names.gates)),
+        lost=_lost(names, servers, by_part),
+    )
+
+
+def _meets(task: AsyncTask, spots: Iterable[Spot]) -> bool:
+    return any(f.file is not None and spot_of(spots, f.function, f.file) is not None for f in task.chain)
+
+
+def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Sequence[Seen]]) -> str | None:
+    """The part that a server must have had and has no more."""
+    labels = {p.part: p.label for p in names.parts}
+    if any(_in_path(s.place, names.dying) for s in servers):  # it ends because of a death, or of a hang
+        return next((labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)), None)
+    return labels["core"] if not by_part.get("core") and any(_has_lost_core(s, names) for s in servers) else None
+
+
+def _has_lost_core(server: Seen, names: EngineNames) -> bool:
+    """Does it serve HTTP although all that lives as long as its engine core has ended? While it starts it does not serve yet."""
+    tasks = server.process.async_tasks
+    if not names.alive or tasks is None or not server.threads:
+        return False
+    serves = any(f.function.endswith("Server.main_loop") for t in tasks for f in t.chain)
+    lives = any(_meets(t, names.alive) for t in tasks)
+    watches = any(spot_of(names.alive, f.function, f.file) is not None for t in server.threads for f in t.frames)
+    return serves and not lives and not watches
+
+
+def rests(one: Seen) -> bool:
+    """Does a part wait for its next piece of work? A stopped one does not."""
+    return one.is_idle and not one.is_stopped and one.process.state not in _GONE
+
+
+def settle(seen: Mapping[str, Seen], engines: Iterable[Engine]) -> Iterator[Seen]:
+    """Processes of engines whose motion or place the whole engine tells better than their own facts."""
+    for engine in engines:
+        yield from _settle(seen, engine)
+
+
+def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
+    cores = [seen[c] for c in engine.cores]
+    woken = [h for h in (seen[k] for k in engine.helpers) if _has(h, "detokenizer") and is_woken(h)]
+    for server in (seen[s] for s in engine.servers):
+        if server.place is not None and _in_path(server.place, engine.names.dying):
+            yield _placed(server, Kind.WATCH, "about to end: a part of the engine died or hung")
+    moving: set[str] = set()
+    for core in cores:
+        if core.is_stopped or core.motion is Motion.MOVING:
+            reason = core.motion_reason
+        elif core.kind is Kind.CHANNEL and (core.motion is Motion.BUSY or is_woken(core)):
+            reason = "answers of its workers come"
+        elif woken and core.motion is Motion.BUSY:
+            reason = f"{woken[0].name} is given tokens again and again"
+        elif core.motion is Motion.BUSY and _steps(core):
+            reason = "it was met in other parts of its steps"
+        elif core.motion is Motion.BUSY and _turns(core, engine):
+            reason = "its event loop turns"
+        else:
+            continue
+        if not core.is_stopped:
+            moving.add(core.key)
+            yield _moved(core, reason)
+    for core in cores:
+        first = _first_rank(core, cores)
+        if _has(core, "core") and core is not first and _in_path(core.place, engine.names.pulses):
+            if first.key in moving:
+                yield _moved(core, f"hands on requests with {first.name}, which moves")
+            elif rests(first):
+                yield _placed(core, Kind.IDLE, "waits with its first rank for requests")
+    for key, workers in engine.workers.items():
+        for worker in (seen[w] for w in workers):
+            if key in moving and not worker.is_stopped and not rests(worker):
+                yield _moved(worker, f"{seen[key].name} gets its answers")
+
+
+def is_woken(one: Seen) -> bool:
+    """Was a part that waits for messages woken more often than by the looking, which costs it two wake-ups a sample?"""
+    kernel = one.telling.kernel if one.telling is not None else None
+    return kernel is not None and kernel.run_slices is not None and kernel.run_slices > 3 * len(one.process.samples) + 3
+
+
+def _steps(one: Seen) -> bool:
+    """Do its samples part at a frame that is followed by others? A loop that goes round and round changes its innermost frames only."""
+    outer = [tuple(reversed(p.path)) for p in one.places]
+    for first, second in pairwise(outer):
+        shared = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+        if min(len(first), len(second)) - shared > 2:
+            return True
+    return False
+
+
+def _first_rank(core: Seen, cores: Sequence[Seen]) -> Seen:
+    alike = [c for c in cores if c.identity.world == core.identity.world]
+    return min(alike, key=lambda c: (c.identity.rank or 0, c.key), default=core)
+
+
+def _turns(core: Seen, engine: Engine) -> bool:
+    """Is its event loop met in turning, and never in the work on a request?"""
+    return all(_in_path(p, engine.names.loops) and not _in_path(p, engine.names.work) for p in core.places)
+
+
+def is_held(core: Seen, engine: Engine) -> bool:
+    """Does a scheduler leave requests alone: asleep at its queue all the while, or turning without a step?"""
+    if core.is_stopped or not core.places:
+        return False
+    if not engine.names.loops:
+        return all(p.kind is Kind.IDLE for p in core.places) and not is_woken(core)
+    if any(_in_path(p, engine.names.steps) for p in core.places):
+        return False
+    return all(_in_path(p, engine.names.loops) for p in core.places)
+
+
+def is_in_step(one: Seen, engine: Engine) -> bool:
+    """Is a scheduler or worker met in the work on requests in all samples? Such steps take milliseconds, and never sleep."""
+    return one.identity.part is not None and bool(one.places) and all(_in_path(p, engine.names.work) for p in one.places)
+
+
+def is_marked_paused(core: Seen, engine: Engine) -> bool:
+    """Was it met in what a paused scheduler alone does?"""
+    return any(_in_path(p, engine.names.paused) for p in core.places)
+
+
+def _in_path(place: Place | None, spots: Iterable[Spot]) -> bool:
+    return place is not None and any(spot_of(spots, function, file) is not None for function, file, _ in place.path)
+
+
+def _has(one: Seen, part: str) -> bool:
+    return one.identity.part is not None and one.identity.part.part == part
+
+
+def _moved(one: Seen, reason: str) -> Seen:
+    return msgspec.structs.replace(one, motion=Motion.MOVING, motion_reason=reason)
+
+
+def _placed(one: Seen, kind: Kind, op: str) -> Seen:
+    telling = one.telling
+    if telling is None:
+        return one
+    place = msgspec.structs.replace(telling.place, kind=kind, op=op, timed=False, on_loop=False)
+    return msgspec.structs.replace(one, telling=msgspec.structs.replace(telling, place=place), phase=None)

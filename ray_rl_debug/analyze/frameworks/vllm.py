@@ -1,0 +1,63 @@
+"""vLLM's V1 engine: API server, engine cores, workers, coordinator of data-parallel ranks."""
+
+from __future__ import annotations
+
+from ray_rl_debug.analyze.frameworks.table import EngineNames, Part, Spot
+
+_RANKS = r"(?P<ranks>(?:_[A-Z]+\d+)*)$"
+_CORE, _CLIENT, _EXECUTOR = "v1/engine/core.py", "v1/engine/core_client.py", "v1/executor/multiproc_executor.py"
+
+NAMES = EngineNames(
+    "vLLM",
+    "0.32.0",
+    parts=(
+        # VLLM_PROCESS_NAME_PREFIX changes the word before the colons
+        Part("core", "vLLM engine core", (rf"[\w.-]+::EngineCore{_RANKS}",), (Spot("run_engine_core", _CORE),), ("VLLM::EngineCor",)),
+        Part("worker", "vLLM worker", (rf"[\w.-]+::Worker{_RANKS}",), (Spot("WorkerProc.worker_main", _EXECUTOR),), ("VLLM::Worker",)),
+        Part("coordinator", "vLLM DP coordinator", (r"[\w.-]+::DPCoordinator$",), (Spot("run_coordinator", "v1/engine/coordinator.py"),)),
+        Part(
+            "server",
+            "vLLM server",
+            (
+                r"[\w.-]+::APIServer(?P<ranks>_\d+)?$",
+                r"ray::vLLMHttpServer\b",
+                r"\S*python\S* .*\bvllm( serve|\.entrypoints)",
+                r"\S*python\S* \S*/vllm ",
+            ),
+            (
+                Spot("run_api_server_worker_proc", "vllm/v1/utils.py"),
+                Spot("ServeSubcommand.cmd", "vllm/entrypoints/cli/serve.py"),
+                Spot("monitor_engine_cores", _CLIENT),
+            ),
+        ),
+    ),
+    rests=(
+        Spot("EngineCoreProc._process_input_queue", _CORE),
+        Spot("process_input_sockets", _CORE),
+        Spot("process_output_sockets", _CORE),
+        Spot("WorkerProc.worker_busy_loop", _EXECUTOR),
+        Spot("DPCoordinatorProc.process_input_socket", "v1/engine/coordinator.py"),
+        Spot("SignalCallback._run", "v1/engine/utils.py"),
+    ),
+    watches=(
+        Spot("monitor_engine_liveness", "v1/engine/utils.py"),
+        Spot("monitor_workers", _EXECUTOR),
+        Spot("death_pipe_monitor", _EXECUTOR),
+        Spot("wait_for_completion_or_failure", "vllm/v1/utils.py"),
+    ),
+    transport=(Spot("", "device_communicators/shm_broadcast.py"), Spot("sched_yield", "vllm/distributed/utils.py")),
+    collectives=tuple(
+        Spot(f"_CPUSHMDistributed.{op}", "device_communicators/cpu_communicator.py")
+        for op in ("all_reduce", "gather", "all_gather_into_tensor", "send_tensor_dict", "recv_tensor_dict")
+    ),
+    requests=(Spot("RequestOutputCollector.get", "v1/engine/output_processor.py"),),
+    calls=(Spot("AsyncMPClient._call_utility_async", _CLIENT),),
+    steps=(Spot("EngineCore.step", _CORE), Spot("EngineCore.step_with_batch_queue", _CORE)),
+    work=(
+        Spot("Worker.execute_model", "v1/worker/gpu_worker.py"),
+        Spot("Worker.execute_model", "v1/worker/cpu_worker.py"),
+        Spot("GPUModelRunner.execute_model", "v1/worker/gpu_model_runner.py"),
+    ),
+    alive=(Spot("process_outputs_socket", _CLIENT), Spot("monitor_engine_liveness", "v1/engine/utils.py")),
+    pause_calls=("POST /resume after a pause, POST /wake_up after a sleep (engine.resume_generation(), engine.wake_up())",),
+)
