@@ -71,11 +71,25 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
     asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
     if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
-        summary = "every actor is idle and Ray has no unfinished task: the job waits for its user, or has ended"
+        summary = _all_idle(scene)
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
+    pauses = [s for s in seen if s.place is not None and s.place.timed]
+    if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
+        summary = f"nothing is at work: {pauses[0].where()} {pauses[0].at()} and wakes by itself; all others are idle"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     cure = next((g.remedy for g in blind if g.remedy), None)
     return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+
+
+def _all_idle(scene: Scene) -> str:
+    """Why nothing moves where nothing has anything to do."""
+    if scene.view.engines and scene.view.ray is None:
+        names = " and ".join(dict.fromkeys(scene.view.seen[e.key].where() for e in scene.view.engines[:3]))
+        return f"{names} is idle: no request is in flight, and all its processes wait for work"
+    if scene.view.ray is None:
+        return "every process is idle: each waits for its next piece of work"
+    return "every actor is idle and Ray has no unfinished task: the job waits for its user, or has ended"
 
 
 def _unseen_end(scene: Scene) -> str | None:

@@ -140,7 +140,7 @@ def is_library(frame: Frame) -> bool:
 _LIBRARIES = frozenset(
     "torch ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
     " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
-    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming".split()
+    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard".split()
 )
 _STDLIB_FILES = frozenset(
     "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"
@@ -221,8 +221,10 @@ def _engine_place(
         spot = spot_of(ENGINE_COLLECTIVES, frame.function, frame.file)
         if spot is not None:
             return Kind.COLLECTIVE, short_name(spot.function), True
-    if own is None:
-        return kind, op, False
+    if own is None:  # workers of pools between two tasks, and the threads that serve such pools
+        return (Kind.IDLE, op, False) if kind is Kind.MP_QUEUE else (kind, op, False)
+    if kind is Kind.MP_QUEUE and _is_receive_loop(frames, names, own):
+        return Kind.IDLE, names[own], False
     function, file = frames[own].function, frames[own].file
     if kind is Kind.MP_QUEUE and (spot_of(WATCHES, function, file) is not None or _is_watch(frames, names, own)):
         return Kind.WATCH, names[own], False
@@ -231,6 +233,14 @@ def _engine_place(
     if waits and spot_of(RESTS, function, file) is not None:
         return Kind.IDLE, names[own], False
     return (Kind.CHANNEL, names[own], False) if carried else (kind, op, False)
+
+
+def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:
+    """Does a child of multiprocessing wait for its next task, in the very function that it was started with?"""
+    outside = frames[own + 1 :]
+    started = any(short_name(f.function) == "_bootstrap" and f.file.startswith("multiprocessing/") for f in outside)
+    takes = any(n in ("get", "recv", "recv_bytes") for n in names[:own])
+    return started and takes and all(is_library(f) for f in outside if f.file != "<string>")
 
 
 _NEAR = 6

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, is_library, place_of, short_name
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of, short_name
 from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
@@ -47,12 +47,10 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True):
 def stack_frames(node: Node, stack: int) -> tuple[Frame, ...]:
     """The frames of an interned stack, innermost first; empty when the index is wrong (a damaged file).
 
-    A child that multiprocessing has forked carries the stack of its parent on. What the parent did at that moment is left out where the child has
-    code of its own to show.
+    A child that multiprocessing has forked carries the stack of its parent on. What the parent did at that moment is no place of the child.
     """
     frames = _all_frames(node, stack)
-    own = frames[: _first_of_parent(frames)]
-    return own if any(not is_library(f) for f in own) else frames
+    return frames[: _first_of_parent(frames)]
 
 
 def forget_inherited_tasks(node: Node, process: Process) -> Process:

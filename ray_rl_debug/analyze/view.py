@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.places import Kind, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import follow, forget_inherited_tasks, see_threads
+from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState, Snapshot
 
 JUDGED_KINDS = frozenset({"ray-worker", "driver", "child", "named", "other"})
@@ -44,13 +45,19 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return next((s for s in self if s.identity.actor_id == actor_id), None)
 
     def children(self, parent: Seen) -> tuple[Seen, ...]:
-        """Direct children, shells between them skipped."""
+        """Direct children; shells and the fork servers of multiprocessing between them are skipped."""
         direct = [s for s in self if s.node is parent.node and s.process.ppid == parent.process.pid]
         found: list[Seen] = []
         for child in direct:
-            shell = not child.threads and child.process.comm in SHELLS
-            found.extend(self.children(child) if shell else (child,))
+            between = (not child.threads and child.process.comm in SHELLS) or _is_fork_server(child)
+            found.extend(self.children(child) if between else (child,))
         return tuple(found)
+
+
+def _is_fork_server(one: Seen) -> bool:
+    """Does it only fork the children that another process asks for?"""
+    names = {f.function for t in one.threads if t.is_main for f in t.frames if f.file.endswith("multiprocessing/forkserver.py")}
+    return "main" in names and "_serve_one" not in names
 
 
 def build_view(snapshot: Snapshot) -> View:
@@ -97,7 +104,11 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         telling = msgspec.structs.replace(telling, place=on_gpu(telling.place))
         places = [on_gpu(p) for p in places]
     motion, reason = motion_of(process, places, telling.kernel if telling else None, core)
-    if spins is not None and motion is not Motion.MOVING:
+    if motion is not Motion.MOVING and works_on(node, process):
+        motion, reason = Motion.MOVING, "came from one item of its pool to the next"
+    elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):
+        motion, reason = Motion.MOVING, "took tasks and gave results during the window"
+    elif spins is not None and motion is not Motion.MOVING:
         reason = spins
     elif motion is Motion.FROZEN and telling is not None and telling.place.kind in (Kind.CUDA, Kind.CODE):
         works = works_on_gpu(node, process)

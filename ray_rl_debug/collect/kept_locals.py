@@ -18,7 +18,9 @@ _TORCH = frozenset(
     "src dst tag group group_name group_desc group_size group_rank group_src group_dst ranks rank backend world_size local_rank local_size "
     "op async_op timeout num_workers device_ids hostname port is_master device_mesh mesh_dim my_group_ranks pg_tag".split()
 )
-_STANDARD = frozenset("self timeout block blocking pid waiter lock fut future count maxsize delay wait_flags nbytes".split())
+_STANDARD = frozenset(
+    "self timeout block blocking pid waiter lock fut future count maxsize delay wait_flags nbytes job i work_item call_item".split()
+)
 _NOISE = frozenset({"Thread.run", "Thread._bootstrap_inner"})
 
 _RULES: tuple[tuple[str, frozenset[str], re.Pattern[str]], ...] = (
