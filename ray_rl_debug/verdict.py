@@ -47,7 +47,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     not_overdue = [one for one in awaited if one.motion is not Motion.MOVING and judge(scene, one).certainty is None]
     if not_overdue:
         one = not_overdue[0]
-        summary = f"others wait for {one.where()}, which {one.at()}; {judge(scene, one).reason}"
+        summary = f"others wait for {one.where()}, which {one.does()}; {judge(scene, one).reason}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
     if not seen and any(n.log_lines for n in scene.view.snapshot.nodes) and scene.view.snapshot.options.get("imported"):
         summary = "the logs hold no error that would explain a hang; stacks of the processes would tell"
@@ -63,7 +63,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         return Verdict(state=State.UNKNOWN, summary=f"no verdict: {unseen}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
     if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
         asked = ", ".join(s.identity.label for s in moving[:3])
-        summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.at()} between its looks: if it waits for work, nobody does any"
+        summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.does()} between its looks: if it waits for work, nobody does any"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if moving and (scene.view.has_stacks or not standing):
         summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
 from ray_rl_debug.analyze.graph import Edge, solve
 from ray_rl_debug.analyze.places import is_library
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
@@ -78,10 +79,12 @@ def line_of(task: AsyncTask) -> str:
 
 def serves(task: AsyncTask) -> bool:
     """Does the task wait for the next piece of work by design? Known by the names of its coroutines, or there is no own code in it."""
+    if any(f.file is not None and spot_of(HOUSEKEEPING, f.function, f.file) is not None for f in task.chain):
+        return True
     frame = own_frame(task)
     if frame is None or _SERVES.search(frame.function.rsplit(".", 1)[-1].lower()) is not None:
         return True
-    return any(f.function.endswith("serve_forever") for f in task.chain)
+    return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)
 
 
 def is_stuck(task: AsyncTask) -> bool:

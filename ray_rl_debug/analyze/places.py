@@ -140,7 +140,8 @@ def is_library(frame: Frame) -> bool:
 _LIBRARIES = frozenset(
     "torch ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
     " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
-    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard".split()
+    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard"
+    " prometheus_client prometheus_fastapi_instrumentator sse_starlette hypercorn".split()
 )
 _STDLIB_FILES = frozenset(
     "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
@@ -110,7 +111,7 @@ def _may_produce(other: Seen, poller: Seen) -> bool:
         return True
     method = other.identity.method
     running = bool(other.core and other.core.running_task_ids) or (method is not None and not method.startswith("__init__"))
-    pending = any(t.awaited is not None and t.awaited.kind != "sleep" for t in other.process.async_tasks or ())
+    pending = any(t.awaited is not None and t.awaited.kind != "sleep" and not serves(t) for t in other.process.async_tasks or ())
     works = other.process.kind in ("child", "named") and not other.is_idle and other.place is not None and bool(other.place.path)
     return running or pending or works
 

@@ -115,8 +115,12 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, window_end_s - min(known)) if known else None
 
     def usual_s(self, one: Seen) -> float | None:
-        """The longest finished call of the same name in this run; None when none has finished."""
-        return max((h.longest_s for h in self._history(one)), default=None)
+        """The longest finished call of the same name in this run, without those that stand apart; None when none has finished."""
+        return max((h.longest_s if h.usual_s is None else h.usual_s for h in self._history(one)), default=None)
+
+    def longest_s(self, one: Seen) -> float:
+        """The longest finished call of the same name, also one that stands apart."""
+        return max((h.longest_s for h in self._history(one)), default=0.0)
 
     def finished_calls(self, one: Seen) -> int:
         """How many calls of the same name this run has finished."""
@@ -192,6 +196,8 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         asleep = False  # an engine's step takes milliseconds and sleeps for nobody
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
+        if scene.longest_s(one) > usual:
+            text += f", but for few that stand apart (up to {scene.longest_s(one):.0f} s)"
         stands = one.motion is Motion.FROZEN and not asleep
         floor = FROZEN_FLOOR_S if stands or (age > FAR_OVERDUE * usual and not asleep) else OVERDUE_FLOOR_S
         if one.motion is Motion.BUSY and scene.finished_calls(one) < ENOUGH_CALLS:

@@ -50,7 +50,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if verdict.certainty is None:
             continue
         ranks = scene.waiting_ranks(one)
-        doing = f"is busy {one.at()}" if one.motion is Motion.BUSY else one.at()
+        doing = f"is busy: it {one.does()}" if one.motion is Motion.BUSY else one.does()
         certainty = verdict.certainty
         if one.kind in WAITS_FOR_RAY:  # for whom was not seen: nothing says that it is at fault itself
             certainty = weaker(certainty, Certainty.POSSIBLE)

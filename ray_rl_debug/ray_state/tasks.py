@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ray_rl_debug.snapshot import RayTask, TaskHistory
+from ray_rl_debug.usual import usual_longest
 
 MAX_TASKS = 10_000
 """Unfinished tasks kept; more is a queue, and its length says enough."""
@@ -75,7 +76,8 @@ def _task(event: Any, statuses: Any) -> RayTask:
 
 
 def _history(events: Any, statuses: Any) -> tuple[TaskHistory, ...]:
-    longest: dict[str, tuple[int, float, float]] = {}
+    took: dict[str, list[float]] = {}
+    last: dict[str, float] = {}
     for event in events:
         if not event.HasField("task_info"):
             continue
@@ -84,6 +86,9 @@ def _history(events: Any, statuses: Any) -> tuple[TaskHistory, ...]:
         if started is None or ended is None:
             continue
         name = event.task_info.name or event.task_info.func_or_class_name
-        count, most, last = longest.get(name, (0, 0.0, 0.0))
-        longest[name] = (count + 1, max(most, ended - started), max(last, ended))
-    return tuple(TaskHistory(name=n, count=c, longest_s=round(m, 4), last_end_time_s=e) for n, (c, m, e) in sorted(longest.items()))
+        took.setdefault(name, []).append(ended - started)
+        last[name] = max(last.get(name, 0.0), ended)
+    return tuple(
+        TaskHistory(name=n, count=len(d), longest_s=round(max(d), 4), usual_s=round(usual_longest(d), 4), last_end_time_s=last[n])
+        for n, d in sorted(took.items())
+    )

@@ -94,6 +94,8 @@ class TaskHistory(Fact, frozen=True, kw_only=True):
     name: str
     count: int
     longest_s: float
+    usual_s: float | None = None
+    """The longest of those that do not stand apart from the others; None in files of older versions."""
     last_end_time_s: float | None = None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.usual import usual_longest
 
 KEPT_GAPS = 64
 """Per call: how many of its last durations decide what is usual."""
@@ -46,7 +47,8 @@ class Gaps(msgspec.Struct):
 
     @property
     def longest_s(self) -> float:
-        return max(self.recent, default=0.0)
+        """Of those that do not stand apart: a stop, a pause or a stall in between never raises the bar."""
+        return usual_longest(self.recent)
 
     def look_s(self, limits: Limits) -> float:
         """From what age on a closer look is worth its cost."""
@@ -72,7 +74,8 @@ class Learned(msgspec.Struct):
         """What Ray's table knows of finished calls; a reading every two seconds misses short ones."""
         for known in history:
             if not known.name.lower().startswith(("rayrldebug", "rayrl_debug")):  # our own agents
-                self.told[known.name] = Gaps(recent=[round(known.longest_s, 2)], count=known.count)
+                longest_s = known.longest_s if known.usual_s is None else known.usual_s
+                self.told[known.name] = Gaps(recent=[round(longest_s, 2)], count=known.count)
 
     def of_call(self, name: str, limits: Limits) -> Gaps | None:
         """What is known of a call: of what was seen and what Ray tells, the one that says more."""

@@ -42,6 +42,11 @@ NAMES = EngineNames(
     transport=(Spot("sock_recv", "managers/io_struct.py"), Spot("async_sock_recv", "managers/io_struct.py")),
     requests=(Spot("TokenizerManager._stream_one_response", _TOKENIZER), Spot("TokenizerManager._wait_one_response", _TOKENIZER)),
     calls=(Spot("FanOutCommunicator.queueing_call", "managers/communicator.py"), Spot("_Communicator.__call__", _TOKENIZER)),
+    housekeeping=(
+        Spot("TokenizerManager.handle_loop", _TOKENIZER),
+        Spot("TokenizerManager.sigterm_watchdog", _TOKENIZER),
+        Spot("MultiTokenizerRouter.router_worker_obj", "managers/multi_tokenizer_mixin.py"),
+    ),
     gates=(Spot("TokenizerManager.generate_request", _TOKENIZER),),
     steps=(
         Spot("Scheduler.run_batch", _SCHEDULER),

@@ -68,6 +68,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """Coroutines of the server that await the engine: one for each request in flight."""
     calls: tuple[Spot, ...] = ()
     """Coroutines of the server that await the answer to a call of its own to the engine: a pause, an update of the weights."""
+    housekeeping: tuple[Spot, ...] = ()
+    """Coroutines of the server that wait for the next message, and are no request."""
     gates: tuple[Spot, ...] = ()
     """Coroutines of the server that hold requests back while the engine is paused."""
     steps: tuple[Spot, ...] = ()

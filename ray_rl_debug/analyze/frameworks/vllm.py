@@ -52,6 +52,15 @@ NAMES = EngineNames(
     ),
     requests=(Spot("RequestOutputCollector.get", "v1/engine/output_processor.py"),),
     calls=(Spot("AsyncMPClient._call_utility_async", _CLIENT),),
+    housekeeping=(
+        Spot("process_outputs_socket", _CLIENT),
+        Spot("output_handler", "v1/engine/async_llm.py"),
+        Spot("run_engine_stats_update_task", _CLIENT),
+        Spot("watchdog_loop", "launcher.py"),
+        Spot("handle_shutdown", "launcher.py"),
+        Spot("_force_log", "server_utils.py"),
+        Spot("listen_for_disconnect", "api_utils.py"),
+    ),
     steps=(Spot("EngineCore.step", _CORE), Spot("EngineCore.step_with_batch_queue", _CORE)),
     work=(
         Spot("Worker.execute_model", "v1/worker/gpu_worker.py"),
