@@ -29,10 +29,14 @@ from ray_rl_debug.collect.procfs import (
 )
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
-from ray_rl_debug.snapshot import Doors, LogLine, Process
+from ray_rl_debug.collect.waited_fds import read_waited_fds
+from ray_rl_debug.snapshot import Doors, LogLine, Process, Thread
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
 DEEP = SAMPLED | {"other"}
+ASLEEP_SHARE = 0.1
+"""A thread that used less of the window than this sleeps most of the time."""
+SETTLE_S = 0.01
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
@@ -130,12 +134,25 @@ class Reader:
             raylet_pid=int(environment["RAY_RAYLET_PID"]) if environment.get("RAY_RAYLET_PID", "").isdigit() else None,
             env=allowed_environment(environment.items()),
             python=stacks.python.get(pid),
-            threads=self._guard.call("threads", lambda: finish_threads(pid, dict(one.threads), after, TICK_S, proc), (), pid=pid),
+            threads=self._guard.call("threads", lambda: self._threads(one, after, window), (), pid=pid),
             samples=stacks.samples.get(pid, ()),
             object_refs=stacks.object_refs.get(pid, ()),
             object_refs_before=stacks.object_refs_before.get(pid, ()),
             log_lines=self._logs.get(pid, ()),
         )
+
+    def _threads(self, one: Before, after: dict[int, ThreadClock], window: float) -> tuple[Thread, ...]:
+        pid = one.found.pid
+        threads = finish_threads(pid, dict(one.threads), after, TICK_S, self._proc)
+        if one.found.kind not in SAMPLED or self._doors.environ is False:
+            return threads
+        with_stack = {pid, *(t.tid for s in self._stacks.samples.get(pid, ()) for t in s.threads if t.tid is not None)}
+        if any(t.tid in with_stack and t.state == "R" and (t.cpu_s or 0.0) < ASLEEP_SHARE * window for t in threads):
+            # py-spy let go of it a moment ago, and it is still on its way back to sleep
+            time.sleep(SETTLE_S)
+            threads = finish_threads(pid, dict(one.threads), read_threads(pid, self._proc), TICK_S, self._proc)
+        waited = read_waited_fds(pid, with_stack, self._proc)
+        return tuple(msgspec.structs.replace(t, waits_on_fds=waited[t.tid]) if t.tid in waited else t for t in threads)
 
 
 def _io(pid: int, proc: Path) -> dict[str, int]:

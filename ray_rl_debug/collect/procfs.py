@@ -140,7 +140,7 @@ def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, Th
     for tid, now in after.items():
         then = before.get(tid)
         base = proc / str(pid) / "task" / str(tid)
-        wchan = (read_text(base / "wchan") or "").strip()
+        wchan = (read_text(base / "wchan") or "").strip().partition(".")[0]  # the compiler's copies: poll_schedule_timeout.constprop.0
         number, first = _syscall(read_text(base / "syscall"))
         cpu = slices = queued = None
         if then is not None:

@@ -64,6 +64,9 @@ class Thread(Fact, frozen=True, kw_only=True):
     """System call number, or None when running or not readable."""
     syscall_arg0: int | None = None
     """First argument of the call in progress: a file descriptor for read, recv, flock; else rarely useful."""
+    waits_on_fds: tuple[int, ...] | None = None
+    """Descriptors that the call in progress waits for (poll, select, epoll, read, recv, accept, write, send, connect), ascending.
+    Of the main thread and those with a Python stack; None: another call, not readable, or too many."""
     cpu_s: float | None = None
     """CPU time, user and system, spent during the window."""
     run_slices: int | None = None
