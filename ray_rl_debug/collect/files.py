@@ -1,4 +1,7 @@
-"""Open files, FIFOs and pipes of a process, and the node's file locks."""
+"""Open files, FIFOs, pipes, eventfds and shared memory of a process, and the node's file locks.
+
+Pipes, eventfds and segments in /dev/shm tell who works together: a multiprocessing pool, an engine and its workers hold the same ones.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,14 @@ from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.snapshot import FileLock, OpenFile
 
 MAX_FILES = 200
+"""Kept per process, files and devices,"""
+MAX_SHARED = 512
+"""and what it can share with others: pipes, FIFOs, eventfds, segments of shared memory."""
+SHARED_MEMORY = "/dev/shm/"
+_EVENTFD = "anon_inode:[eventfd]"
+_PLASMA = "/dev/shm/plasma"
+"""Ray's object store: every process of a node maps it."""
+_MAPPED = re.compile(rf"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)\s+({SHARED_MEMORY}.+)$", re.MULTILINE)
 _BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
 _NETWORK_MOUNTS = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p")
 # one who waits behind another waiter stands further to the right
@@ -33,6 +44,7 @@ class FileReader:
             return None
         mounts = self._network_mounts(pid)
         found: list[OpenFile] = []
+        shared: list[OpenFile] = []
         for name in names:
             try:
                 path = os.readlink(folder / name)
@@ -40,15 +52,24 @@ class FileReader:
                 return None  # the folder may be listed by its owner even where ptrace access is refused
             except OSError:
                 continue
-            if _BORING.match(path) or len(found) >= MAX_FILES:
+            is_shared = path.startswith(("pipe:[", _EVENTFD, SHARED_MEMORY))
+            kept, most = (shared, MAX_SHARED) if is_shared else (found, MAX_FILES)
+            if len(kept) >= most or (_BORING.match(path) and not is_shared):
                 continue
             mount = next((m for at, m in mounts if path == at or path.startswith(at.rstrip("/") + "/")), None)
-            found.append(self._one(folder / name, int(name), path, mount))
-        return tuple(found)
+            one = self._one(folder / name, int(name), path, mount)
+            if one is not None:
+                kept.append(one)
+        held = {(f.device, f.inode) for f in shared}
+        mapped = [f for f in self._mapped(pid) if (f.device, f.inode) not in held]
+        return (*sorted((*found, *shared), key=lambda f: f.fd or 0), *mapped[: MAX_SHARED - len(shared)])
 
-    def _one(self, link: Path, fd: int, path: str, mount: str | None) -> OpenFile:
+    def _one(self, link: Path, fd: int, path: str, mount: str | None) -> OpenFile | None:
         if path.startswith("pipe:["):
             return OpenFile(fd=fd, path=path, kind="pipe", inode=int(path[6:-1]), writable=self._writable(link, fd))
+        if path == _EVENTFD:  # all have the same inode; Linux 5.2 and newer number them
+            number = _number(self._info(link, fd), r"^eventfd-id:\s+(\d+)")
+            return OpenFile(fd=fd, path=f"eventfd:[{number}]", kind="eventfd") if number is not None else None
         if mount is not None:  # stat of a file on a hung mount would hang us
             return OpenFile(fd=fd, path=path, kind="file", mount=mount, writable=self._writable(link, fd))
         try:
@@ -59,10 +80,18 @@ class FileReader:
         device = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}"
         return OpenFile(fd=fd, path=path, kind=kind, inode=facts.st_ino, device=device, writable=self._writable(link, fd))
 
+    def _mapped(self, pid: int) -> list[OpenFile]:
+        """Segments of shared memory that are mapped, each once; the descriptors of most are closed once they are."""
+        text = read_text(self._proc / str(pid) / "maps", 8 << 20) or ""
+        rows = dict.fromkeys(m.groups() for m in _MAPPED.finditer(text) if not m[3].startswith(_PLASMA))
+        return [OpenFile(path=path, kind="file", device=device, inode=int(inode)) for device, inode, path in rows]
+
     def _writable(self, link: Path, fd: int) -> bool | None:
-        text = read_text(link.parent.parent / "fdinfo" / str(fd), 4096) or ""
-        found = re.search(r"^flags:\s+0?(\d+)", text, re.MULTILINE)
-        return bool(int(found[1], 8) & 3) if found else None
+        flags = _number(self._info(link, fd), r"^flags:\s+0?(\d+)")
+        return bool(int(flags, 8) & 3) if flags is not None else None
+
+    def _info(self, link: Path, fd: int) -> str:
+        return read_text(link.parent.parent / "fdinfo" / str(fd), 4096) or ""
 
     def _network_mounts(self, pid: int) -> list[tuple[str, str]]:
         try:
@@ -75,6 +104,11 @@ class FileReader:
                 (r[1], f"{r[2]} {r[0]}") for r in rows if len(r) > 2 and (r[2] in _NETWORK_MOUNTS or r[2].startswith("fuse")) and r[1] != "/"
             ]
         return self._mounts[namespace]
+
+
+def _number(text: str, pattern: str) -> str | None:
+    found = re.search(pattern, text, re.MULTILINE)
+    return found[1] if found else None
 
 
 def read_locks(proc: Path = PROC) -> tuple[FileLock, ...]:

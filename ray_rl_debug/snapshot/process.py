@@ -101,12 +101,14 @@ class Socket(Fact, frozen=True, kw_only=True):
 
 
 class OpenFile(Fact, frozen=True, kw_only=True):
-    """A file, FIFO, pipe or device a process holds open (regular libraries are left out)."""
+    """A file, FIFO, pipe, eventfd or device a process holds open, or a segment in /dev/shm that it maps (regular libraries are left out)."""
 
-    fd: int
+    fd: int | None = None
+    """None for a segment that is mapped and not held open."""
     path: str
+    """As the kernel names it, also ``/dev/shm/psm_1a2b (deleted)``; ``pipe:[INODE]``; ``eventfd:[ID]``, where equal ids are one eventfd."""
     kind: str
-    """``file``, ``fifo``, ``pipe``, ``device``."""
+    """``file``, ``fifo``, ``pipe``, ``eventfd``, ``device``."""
     inode: int | None = None
     device: str | None = None
     """``major:minor`` in hex as in /proc/locks."""
