@@ -21,6 +21,7 @@ from ray_rl_debug import __version__, gaps
 from ray_rl_debug.collect.async_tasks import AsyncRead, attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
 from ray_rl_debug.collect.discover import Discovery, discover
+from ray_rl_debug.collect.engine_endpoints import EngineLooks
 from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
@@ -34,7 +35,7 @@ from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
-from ray_rl_debug.snapshot import Doors, Gap, LogLine, Node, Process
+from ray_rl_debug.snapshot import Doors, EngineState, Gap, LogLine, Node, Process
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
@@ -48,6 +49,7 @@ NO_DOORS = Doors()
 
 T = TypeVar("T")
 Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
+NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
 
 
@@ -72,10 +74,12 @@ def collect_node(
     guard = Guard()
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
-    side = ThreadPoolExecutor(4, thread_name_prefix="side")
+    side = ThreadPoolExecutor(5, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
     tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
+    engines = EngineLooks(discovery.found, proc)
+    engines_ = side.submit(guard.call, "engines' endpoints", engines.begin, None) if options.engine_endpoints else None
     network = guard.call("network counters", lambda: read_network(proc), NetworkBytes())
     before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
     threads = {b.found.pid: {t.comm for t in b.threads.values()} for b in before if b and b.found.kind in SAMPLED}
@@ -89,6 +93,10 @@ def collect_node(
     processes, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
     processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
+    if engines_ is not None:  # last: what it asks would be a task of the server
+        _result(engines_, None)
+        states = guard.call("engines' endpoints", engines.finish, NO_ENGINES)
+        processes = tuple(msgspec.structs.replace(p, engine=states[p.pid]) if p.pid in states else p for p in processes)
     side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
     counters = _result(counters_, LiveCounters())

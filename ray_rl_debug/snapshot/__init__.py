@@ -9,6 +9,7 @@ All times ending in ``_s`` are seconds. ``at_s`` counts from the start of the no
 from __future__ import annotations
 
 from ray_rl_debug.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
+from ray_rl_debug.snapshot.engine import EngineState
 from ray_rl_debug.snapshot.fact import Fact, Gap
 from ray_rl_debug.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.snapshot.process import (
@@ -49,6 +50,7 @@ __all__ = [
     "CollectiveEntry",
     "CoreWorker",
     "Doors",
+    "EngineState",
     "Fact",
     "FileLock",
     "FlightRecord",

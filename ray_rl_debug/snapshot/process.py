@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.snapshot.engine import EngineState
 from ray_rl_debug.snapshot.fact import Fact
 
 
@@ -242,6 +243,8 @@ class Process(Fact, frozen=True, kw_only=True):
     """What it waited for at an earlier sample, where that was something else: it got what it asked for."""
     async_tasks: tuple[AsyncTask, ...] | None = None
     log_lines: tuple[LogLine, ...] = ()
+    engine: EngineState | None = None
+    """Of the process that serves an inference engine over HTTP; None: it is none, or was not asked."""
 
 
 class LogLine(Fact, frozen=True, kw_only=True):
