@@ -35,7 +35,7 @@ from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
-from ray_rl_debug.snapshot import Doors, EngineState, Gap, LogLine, Node, Process
+from ray_rl_debug.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
@@ -43,6 +43,8 @@ TASKS_S = 4.0
 """For one read of the asyncio tasks of all processes; an actor with torch takes 0.05 s of one core."""
 SIDE_DEADLINE_S = 6.0
 """For GPUs, logs and asyncio tasks, which are read beside the samples and have shorter deadlines of their own."""
+
+MAX_ENDED = 64
 
 NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs_before={}, python={}, gaps=())
 NO_DOORS = Doors()
@@ -90,7 +92,7 @@ def collect_node(
     doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
     log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
-    processes, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
+    processes, gone, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
     processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     if engines_ is not None:  # last: what it asks would be a task of the server
@@ -125,6 +127,7 @@ def collect_node(
         frames=stacks.frames,
         stacks=stacks.stacks,
         processes=processes,
+        ended=gone,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
         gpus=gpus,
         flight_records=counters.records,
@@ -173,22 +176,24 @@ def _targets(discovery: Discovery, proc: Path, number: int) -> list[Target]:
     return targets
 
 
-def _read_processes(before: Sequence[Before], reader: Reader, name: str, deadline: float) -> tuple[tuple[Process, ...], list[Gap]]:
-    processes, gone, quick = [], 0, 0
+def _read_processes(
+    before: Sequence[Before], reader: Reader, name: str, deadline: float
+) -> tuple[tuple[Process, ...], tuple[EndedProcess, ...], list[Gap]]:
+    processes, ended, quick = [], [], 0
     for one in before:
         late = time.monotonic() > deadline
         quick += late
         process = reader.read(one, quick=late)
         if process is None:
-            gone += 1
+            ended.append(reader.ended(one))
         else:
             processes.append(process)
     missing = []
-    if gone:
-        missing.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{gone} processes", reason="they ended during the window"))
+    if ended:
+        missing.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{len(ended)} processes", reason="they ended during the window"))
     if quick:
         missing.append(Gap(id=gaps.TRUNCATED, where=name, what=f"sockets and files of {quick} processes", reason="no time was left"))
-    return tuple(processes), missing
+    return tuple(processes), tuple(ended[:MAX_ENDED]), missing
 
 
 def _first_tasks(discovery: Discovery, options: CollectOptions, proc: Path) -> dict[int, AsyncRead] | None:

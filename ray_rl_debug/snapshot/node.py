@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.snapshot.devices import FlightRecord, Gpu, RasCommunicator
 from ray_rl_debug.snapshot.fact import Fact, Gap
-from ray_rl_debug.snapshot.process import FileLock, Frame, LogLine, Process
+from ray_rl_debug.snapshot.process import EndedProcess, FileLock, Frame, LogLine, Process
 
 
 class Doors(Fact, frozen=True, kw_only=True):
@@ -57,6 +57,8 @@ class Node(Fact, frozen=True, kw_only=True):
     stacks: tuple[tuple[int, ...], ...] = ()
     """Each stack as indexes into `frames`, innermost first."""
     processes: tuple[Process, ...] = ()
+    ended: tuple[EndedProcess, ...] = ()
+    """The first few that ended during the window; the gap tells how many did."""
     locks: tuple[FileLock, ...] = ()
     gpus: tuple[Gpu, ...] | None = None
     flight_records: tuple[FlightRecord, ...] = ()

@@ -210,6 +210,8 @@ class Process(Fact, frozen=True, kw_only=True):
     start_time_s: float | None = None
     state: str | None = None
     """State letter at the end of the window."""
+    exit_code: int | None = None
+    """Of a dead process: exit status, or minus the signal that ended it. None: it lives, or that may not be read."""
     tracer_pid: int | None = None
     nice: int | None = None
     thread_count: int | None = None
@@ -245,6 +247,20 @@ class Process(Fact, frozen=True, kw_only=True):
     log_lines: tuple[LogLine, ...] = ()
     engine: EngineState | None = None
     """Of the process that serves an inference engine over HTTP; None: it is none, or was not asked."""
+
+
+class EndedProcess(Fact, frozen=True, kw_only=True):
+    """A process that was there at the start of the window and is gone at its end: its parent took its exit status."""
+
+    pid: int
+    ppid: int | None = None
+    title: str
+    kind: str = "other"
+    start_time_s: float | None = None
+    was_dead: bool = False
+    """A zombie at the start; else it lived then."""
+    exit_code: int | None = None
+    """Of a zombie, as `Process.exit_code`."""
 
 
 class LogLine(Fact, frozen=True, kw_only=True):
