@@ -25,6 +25,7 @@ from ray_rl_debug.collect.engine_endpoints import EngineLooks
 from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.collect.lateness import LatenessMeter
 from ray_rl_debug.collect.live_counters import LiveCounters, read_live_counters
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.network import NetworkBytes, read_network
@@ -86,8 +87,10 @@ def collect_node(
     before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
     threads = {b.found.pid: {t.comm for t in b.threads.values()} for b in before if b and b.found.kind in SAMPLED}
     counters_ = side.submit(guard.call, "counters of collectives", lambda: read_live_counters(threads, options.window_s, ended, proc), LiveCounters())
+    lateness = LatenessMeter(proc)
     stacks, taken = _sample(discovery, options, clock, deadline, guard, say, ended, proc)
     window = time.monotonic() - clock
+    late = lateness.stop()
     moved = guard.call("network counters", lambda: read_network(proc), NetworkBytes()).since(network)
     doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
     log_lines, log_gaps = _result(logs_, ({}, ()))
@@ -117,6 +120,10 @@ def collect_node(
         ip=options.node_ip or discovery.node_ip or guard.call("this machine's address", _own_ip, None),
         started_time_s=started,
         window_s=round(window, 3),
+        late_s=late.late_s,
+        longest_late_s=late.longest_s,
+        timed_waits=late.waits,
+        cpu_pressure=late.pressure,
         network_received_bytes=moved.received,
         network_sent_bytes=moved.sent,
         oom_kills=memory.oom_kills,

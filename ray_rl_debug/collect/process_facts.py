@@ -56,6 +56,7 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
 
 def look(found: Found, proc: Path = PROC) -> Before:
     """The first look at a process."""
+    at = time.monotonic()
     stat = read_stat(proc / str(found.pid)) or found.stat
     threads = read_threads(found.pid, proc)
     return Before(
@@ -64,7 +65,7 @@ def look(found: Found, proc: Path = PROC) -> Before:
         ticks=stat.ticks,
         io=_io(found.pid, proc),
         switches=_switches(found.pid, threads, proc),
-        at=time.monotonic(),
+        at=at,
         was_dead=stat.state in "ZX",
         exit_code=_exit_code(found.pid, stat, proc),
     )
@@ -86,10 +87,11 @@ class Reader:
     def read(self, one: Before, *, quick: bool = False) -> Process | None:
         """All facts of a process; None when it is gone. `quick` leaves out sockets, files and the environment of now."""
         pid, proc, call = one.found.pid, self._proc, self._guard.call
+        at = time.monotonic()
         stat = read_stat(proc / str(pid))
         if stat is None or stat.start_ticks != one.found.stat.start_ticks:
             return None
-        facts = call("most facts", lambda: self._process(one, stat), None, pid=pid)
+        facts = call("most facts", lambda: self._process(one, stat, at - one.at), None, pid=pid)
         if facts is None:
             return Process(pid=pid, ppid=stat.ppid, title=stat.comm, comm=stat.comm, kind=one.found.kind, state=stat.state)
         if quick:
@@ -117,11 +119,10 @@ class Reader:
     def _started(self, one: Before) -> float | None:
         return round(self._boot_time_s + one.found.stat.start_ticks * TICK_S, 2) if self._boot_time_s is not None else None
 
-    def _process(self, one: Before, stat: Stat) -> Process:
+    def _process(self, one: Before, stat: Stat, window: float) -> Process:
         pid, proc, stacks = one.found.pid, self._proc, self._stacks
         status = read_status(pid, proc)
         after = read_threads(pid, proc)
-        window = time.monotonic() - one.at
         io = _io(pid, proc)
         environment = dict((read_environment(pid, proc) if self._doors.environ is not False else None) or ())
         switches = _switches(pid, after, proc)

@@ -47,6 +47,7 @@ class Sample(Fact, frozen=True, kw_only=True):
     """The stacks of one process at one moment."""
 
     at_s: float
+    """When its stacks had been read."""
     threads: tuple[ThreadSample, ...]
     source: str = "py-spy"
     """``py-spy``, ``py-spy --nonblocking``, ``pystack``, ``faulthandler``, ``file``."""
@@ -219,6 +220,7 @@ class Process(Fact, frozen=True, kw_only=True):
     cpu_s: float | None = None
     """CPU time of the whole process during `window_s`."""
     window_s: float | None = None
+    """Measured between the two looks at this process."""
     read_bytes: int | None = None
     """Bytes read through system calls during the window (rchar)."""
     written_bytes: int | None = None
