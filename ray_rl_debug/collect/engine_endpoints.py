@@ -2,7 +2,7 @@
 
 Asked are addresses of this machine only, on which the engine's own process listens. Never ``/health`` of SGLang: it makes a request, takes 20 s in a
 hang and changes the server's state. vLLM's ``/is_paused`` is a call into its engine core, which would stay there for ever when that hangs: it is
-asked only where no token came out, and where no process below the server is stopped or dead.
+asked only where no token came out, where no process below the server is stopped or dead, and where no earlier question still waits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ray_rl_debug.collect.engine_metrics import read_metrics
 from ray_rl_debug.collect.plain_http import Answer, Get, get_all
 from ray_rl_debug.collect.procfs import PROC, read_stat
 from ray_rl_debug.collect.sockets import SocketReader
-from ray_rl_debug.snapshot import EngineState, Socket
+from ray_rl_debug.snapshot import AsyncTask, EngineState, Process, Socket
 
 FIRST_LOOK_S = 1.0
 LAST_LOOK_S = 1.0
@@ -151,8 +151,8 @@ class EngineLooks:
             if isinstance(answer, dict):
                 self._before[pid] = (began, answer)
 
-    def finish(self) -> dict[int, EngineState]:
-        """Ask again: what each server says, by pid."""
+    def finish(self, processes: Iterable[Process] = ()) -> dict[int, EngineState]:
+        """Ask again: what each server says, by pid. `processes` tell whether an earlier question still waits in a server."""
         until = time.monotonic() + LAST_LOOK_S
         now = time.monotonic()
         answers = self._metrics(until)
@@ -160,7 +160,10 @@ class EngineLooks:
         for number, server in enumerate(self._servers):
             answer = answers.get(server.pid, server.reason or ("it does not listen" if number < MAX_SERVERS else f"only {MAX_SERVERS} are asked"))
             states[server.pid] = self._state(server, answer, now)
-        quiet = [s for s in self._servers if self._may_be_called(s, states[s.pid])]
+        waiting = {p.pid for p in processes if p.pid in states and any(_is_question(t) for t in p.async_tasks or ())}
+        for pid in waiting:
+            states[pid] = msgspec.structs.replace(states[pid], reason=states[pid].reason or "/is_paused: an earlier question still waits")
+        quiet = [s for s in self._servers if s.pid not in waiting and self._may_be_called(s, states[s.pid])]
         more = self._switches(quiet, until)
         return {pid: msgspec.structs.replace(state, **more.get(pid, {})) for pid, state in states.items()}
 
@@ -238,6 +241,11 @@ class EngineLooks:
                 fields[path[1:]] = _switch(answer.body, path[1:])
             elif not (isinstance(answer, Answer) and answer.status == 404):  # 404: not in development mode
                 fields["reason"] = _why(path, answer)
+
+
+def _is_question(task: AsyncTask) -> bool:
+    """Does a coroutine of vLLM's own answer to us? In a core that hangs it never ends."""
+    return any(f.function.rpartition(".")[2] in ("is_paused", "is_sleeping") for f in task.chain)
 
 
 def _switch(body: bytes, name: str) -> bool | None:

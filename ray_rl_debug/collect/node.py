@@ -100,7 +100,7 @@ def collect_node(
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     if engines_ is not None:  # last: what it asks would be a task of the server
         _result(engines_, None)
-        states = guard.call("engines' endpoints", engines.finish, NO_ENGINES)
+        states = guard.call("engines' endpoints", lambda: engines.finish(processes), NO_ENGINES)
         processes = tuple(msgspec.structs.replace(p, engine=states[p.pid]) if p.pid in states else p for p in processes)
     side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))

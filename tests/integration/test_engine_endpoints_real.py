@@ -49,6 +49,25 @@ class Engine:
         return next(p for p in node.processes if p.pid == self.pid).engine
 
 
+STUCK = """
+import asyncio, sys
+asked = []
+async def is_paused():
+    await asyncio.get_running_loop().create_future()
+async def handle(reader, writer):
+    path = (await reader.readuntil(b"\\r\\n\\r\\n")).split()[1].decode()
+    asked.append(path)
+    print(*asked, flush=True)
+    if path != "/metrics":
+        await is_paused()
+    writer.write(b'HTTP/1.0 200 OK\\r\\n\\r\\nvllm:generation_tokens_total{engine="0"} 5\\n')
+    writer.close()
+async def main():
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    print(flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
 Start = Callable[..., Engine]
 
 
@@ -139,6 +158,25 @@ def test_without_metrics_a_server_may_still_say_that_it_is_ready(start: Start) -
     state = engine.state()
     assert state is not None
     assert (state.answered, state.reason, state.is_ready, state.port) == (False, "/metrics: no numbers of the engine", False, engine.port)
+
+
+def test_a_core_that_hangs_is_asked_once(tmp_path: Path) -> None:
+    (tmp_path / "vllm").write_text(STUCK)
+    child = subprocess.Popen([sys.executable, str(tmp_path / "vllm"), "serve"], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        assert child.stdout is not None
+        child.stdout.readline()
+        reasons = []
+        for _ in range(2):
+            node = collect_node(CollectOptions(pids=(child.pid,), samples=1, logs=False))
+            state = node.processes[0].engine
+            assert state is not None and state.answered and state.is_paused is None
+            reasons.append(state.reason)
+        lines = [child.stdout.readline().split() for _ in range(5)]
+    finally:
+        _end(child)
+    assert reasons == ["/is_paused: no answer in time", "/is_paused: an earlier question still waits"]
+    assert lines[-1] == ["/metrics", "/metrics", "/is_paused", "/metrics", "/metrics"]
 
 
 def test_nobody_is_asked_when_that_is_switched_off(start: Start) -> None:
