@@ -64,7 +64,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     kind: str
     addresses: tuple[tuple[str, int], ...]
-    """One when its arguments tell the port, else all on which it listens."""
+    """One when its arguments tell the port, else all on which it listens: a Ray worker listens for other workers too."""
+    port: int | None = None
+    """As its arguments tell."""
     reason: str | None = None
     """Why it is not asked."""
 
@@ -113,7 +115,7 @@ def _server(one: Found, kind: str, listening: Sequence[Socket], proc: Path) -> S
     addresses = dict.fromkeys(_address(s.local) for s in listening)
     wanted = _port(one.arguments)
     told = tuple(a for a in addresses if a[1] == wanted)[:1]
-    return Server(pid=one.pid, kind=kind, addresses=told or tuple(addresses)[:MAX_PORTS])
+    return Server(pid=one.pid, kind=kind, addresses=told or tuple(addresses)[:MAX_PORTS], port=wanted if told else None)
 
 
 def _address(local: str) -> tuple[str, int]:
@@ -182,8 +184,7 @@ class EngineLooks:
         return found
 
     def _state(self, server: Server, answer: dict[str, float] | str, now: float) -> EngineState:
-        address = self._addresses.get(server.pid) or (server.addresses[0] if len(server.addresses) == 1 else None)
-        port = address[1] if address is not None else None
+        port = self._addresses[server.pid][1] if server.pid in self._addresses else server.port
         at, before = self._before.get(server.pid, (None, {}))
         earlier = _whole(before.get("generated_tokens"))
         if isinstance(answer, str):
