@@ -175,6 +175,8 @@ class ProcessSummary(Claim, frozen=True, kw_only=True):
     stack: tuple[str, ...] = ()
     """The telling thread, innermost first, ``function (file:line)``."""
     thread: str | None = None
+    engine: str | None = None
+    """What an inference engine said at its own endpoints, in one line."""
 
 
 class StackClass(Claim, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World as SeenWorld
 from ray_rl_debug.report import NodeSummary, ProcessSummary, StackClass, World
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.snapshot import EngineState, Snapshot
 
 MAX_FRAMES = 40
 
@@ -53,7 +53,21 @@ def _process_summary(one: Seen) -> ProcessSummary:
         cpu_percent=round(100 * spent / window, 1) if window and spent is not None else None,
         stack=_lines(one)[:MAX_FRAMES],
         thread=one.telling.name if one.telling else None,
+        engine=_engine(one.process.engine) if one.process.engine is not None else None,
     )
+
+
+def _engine(state: EngineState) -> str:
+    """``vllm on port 8000: 2 running, 1 waiting, cache 40 % full, 380 tokens in 2.9 s, paused``."""
+    told = [f"{state.running} running"] if state.running is not None else []
+    told += [f"{state.waiting} waiting"] if state.waiting is not None else []
+    told += [f"cache {100 * state.kv_usage:.0f} % full"] if state.kv_usage is not None else []
+    if state.generated_tokens is not None and state.generated_tokens_before is not None and state.between_s is not None:
+        told.append(f"{state.generated_tokens - state.generated_tokens_before} tokens in {state.between_s:.1f} s")
+    told += [word for word, is_so in (("paused", state.is_paused), ("asleep", state.is_sleeping or state.sleep_level)) if is_so]
+    told += ["not ready"] if state.is_ready is False else []
+    told += [state.reason] if state.reason is not None else []
+    return f"{state.kind}{f' on port {state.port}' if state.port is not None else ''}: {', '.join(told)}"
 
 
 def _lines(one: Seen) -> tuple[str, ...]:

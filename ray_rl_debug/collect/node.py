@@ -21,9 +21,11 @@ from ray_rl_debug import __version__, gaps
 from ray_rl_debug.collect.async_tasks import AsyncRead, attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
 from ray_rl_debug.collect.discover import Discovery, discover
+from ray_rl_debug.collect.engine_endpoints import EngineLooks
 from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.collect.lateness import LatenessMeter
 from ray_rl_debug.collect.live_counters import LiveCounters, read_live_counters
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.network import NetworkBytes, read_network
@@ -34,7 +36,7 @@ from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
-from ray_rl_debug.snapshot import Doors, Gap, LogLine, Node, Process
+from ray_rl_debug.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
@@ -43,11 +45,14 @@ TASKS_S = 4.0
 SIDE_DEADLINE_S = 6.0
 """For GPUs, logs and asyncio tasks, which are read beside the samples and have shorter deadlines of their own."""
 
+MAX_ENDED = 64
+
 NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs_before={}, python={}, gaps=())
 NO_DOORS = Doors()
 
 T = TypeVar("T")
 Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
+NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
 
 
@@ -72,23 +77,31 @@ def collect_node(
     guard = Guard()
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
-    side = ThreadPoolExecutor(4, thread_name_prefix="side")
+    side = ThreadPoolExecutor(5, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
     tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
+    engines = EngineLooks(discovery.found, proc)
+    engines_ = side.submit(guard.call, "engines' endpoints", engines.begin, None) if options.engine_endpoints else None
     network = guard.call("network counters", lambda: read_network(proc), NetworkBytes())
     before = [guard.call("the first look", lambda f=f: look(f, proc), None, pid=f.pid) for f in discovery.found if f.kind != "agent"]  # type: ignore[misc]
     threads = {b.found.pid: {t.comm for t in b.threads.values()} for b in before if b and b.found.kind in SAMPLED}
     counters_ = side.submit(guard.call, "counters of collectives", lambda: read_live_counters(threads, options.window_s, ended, proc), LiveCounters())
+    lateness = LatenessMeter(proc)
     stacks, taken = _sample(discovery, options, clock, deadline, guard, say, ended, proc)
     window = time.monotonic() - clock
+    late = lateness.stop()
     moved = guard.call("network counters", lambda: read_network(proc), NetworkBytes()).since(network)
     doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
     log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
-    processes, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
+    processes, gone, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
     processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
+    if engines_ is not None:  # last: what it asks would be a task of the server
+        _result(engines_, None)
+        states = guard.call("engines' endpoints", lambda: engines.finish(processes), NO_ENGINES)
+        processes = tuple(msgspec.structs.replace(p, engine=states[p.pid]) if p.pid in states else p for p in processes)
     side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
     counters = _result(counters_, LiveCounters())
@@ -107,6 +120,10 @@ def collect_node(
         ip=options.node_ip or discovery.node_ip or guard.call("this machine's address", _own_ip, None),
         started_time_s=started,
         window_s=round(window, 3),
+        late_s=late.late_s,
+        longest_late_s=late.longest_s,
+        timed_waits=late.waits,
+        cpu_pressure=late.pressure,
         network_received_bytes=moved.received,
         network_sent_bytes=moved.sent,
         oom_kills=memory.oom_kills,
@@ -117,6 +134,7 @@ def collect_node(
         frames=stacks.frames,
         stacks=stacks.stacks,
         processes=processes,
+        ended=gone,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
         gpus=gpus,
         flight_records=counters.records,
@@ -165,22 +183,24 @@ def _targets(discovery: Discovery, proc: Path, number: int) -> list[Target]:
     return targets
 
 
-def _read_processes(before: Sequence[Before], reader: Reader, name: str, deadline: float) -> tuple[tuple[Process, ...], list[Gap]]:
-    processes, gone, quick = [], 0, 0
+def _read_processes(
+    before: Sequence[Before], reader: Reader, name: str, deadline: float
+) -> tuple[tuple[Process, ...], tuple[EndedProcess, ...], list[Gap]]:
+    processes, ended, quick = [], [], 0
     for one in before:
         late = time.monotonic() > deadline
         quick += late
         process = reader.read(one, quick=late)
         if process is None:
-            gone += 1
+            ended.append(reader.ended(one))
         else:
             processes.append(process)
     missing = []
-    if gone:
-        missing.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{gone} processes", reason="they ended during the window"))
+    if ended:
+        missing.append(Gap(id=gaps.PROCESS_GONE, where=name, what=f"{len(ended)} processes", reason="they ended during the window"))
     if quick:
         missing.append(Gap(id=gaps.TRUNCATED, where=name, what=f"sockets and files of {quick} processes", reason="no time was left"))
-    return tuple(processes), missing
+    return tuple(processes), tuple(ended[:MAX_ENDED]), missing
 
 
 def _first_tasks(discovery: Discovery, options: CollectOptions, proc: Path) -> dict[int, AsyncRead] | None:

@@ -31,6 +31,8 @@ class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Beyond the sampling window."""
     async_tasks: bool = True
     logs: bool = True
+    engine_endpoints: bool = True
+    """Ask inference engines at their own endpoints."""
     pyspy: str | None = None
     """Path of the py-spy binary; None looks for it."""
 

@@ -30,7 +30,7 @@ from ray_rl_debug.collect.procfs import (
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
 from ray_rl_debug.collect.waited_fds import read_waited_fds
-from ray_rl_debug.snapshot import Doors, LogLine, Process, Thread
+from ray_rl_debug.snapshot import Doors, EndedProcess, LogLine, Process, Thread
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
 DEEP = SAMPLED | {"other"}
@@ -49,10 +49,14 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     io: dict[str, int]
     switches: int | None
     at: float
+    was_dead: bool
+    """Its parent may take its exit status at any moment, and nothing is left of it then."""
+    exit_code: int | None
 
 
 def look(found: Found, proc: Path = PROC) -> Before:
     """The first look at a process."""
+    at = time.monotonic()
     stat = read_stat(proc / str(found.pid)) or found.stat
     threads = read_threads(found.pid, proc)
     return Before(
@@ -61,7 +65,9 @@ def look(found: Found, proc: Path = PROC) -> Before:
         ticks=stat.ticks,
         io=_io(found.pid, proc),
         switches=_switches(found.pid, threads, proc),
-        at=time.monotonic(),
+        at=at,
+        was_dead=stat.state in "ZX",
+        exit_code=_exit_code(found.pid, stat, proc),
     )
 
 
@@ -79,12 +85,13 @@ class Reader:
         self._boot_time_s = _boot_time(proc)
 
     def read(self, one: Before, *, quick: bool = False) -> Process | None:
-        """All facts of a process; None when it ended. `quick` leaves out sockets, files and the environment of now."""
+        """All facts of a process; None when it is gone. `quick` leaves out sockets, files and the environment of now."""
         pid, proc, call = one.found.pid, self._proc, self._guard.call
+        at = time.monotonic()
         stat = read_stat(proc / str(pid))
         if stat is None or stat.start_ticks != one.found.stat.start_ticks:
             return None
-        facts = call("most facts", lambda: self._process(one, stat), None, pid=pid)
+        facts = call("most facts", lambda: self._process(one, stat, at - one.at), None, pid=pid)
         if facts is None:
             return Process(pid=pid, ppid=stat.ppid, title=stat.comm, comm=stat.comm, kind=one.found.kind, state=stat.state)
         if quick:
@@ -100,11 +107,22 @@ class Reader:
             files=call("open files", lambda: self._files.read(pid), None, pid=pid) if deep else None,
         )
 
-    def _process(self, one: Before, stat: Stat) -> Process:
+    def ended(self, one: Before) -> EndedProcess:
+        """A process that was there at the first look and is gone."""
+        found = one.found
+        title = allowed_arguments(found.arguments) or found.stat.comm
+        started = self._started(one)
+        return EndedProcess(
+            pid=found.pid, ppid=found.stat.ppid, title=title, kind=found.kind, start_time_s=started, was_dead=one.was_dead, exit_code=one.exit_code
+        )
+
+    def _started(self, one: Before) -> float | None:
+        return round(self._boot_time_s + one.found.stat.start_ticks * TICK_S, 2) if self._boot_time_s is not None else None
+
+    def _process(self, one: Before, stat: Stat, window: float) -> Process:
         pid, proc, stacks = one.found.pid, self._proc, self._stacks
         status = read_status(pid, proc)
         after = read_threads(pid, proc)
-        window = time.monotonic() - one.at
         io = _io(pid, proc)
         environment = dict((read_environment(pid, proc) if self._doors.environ is not False else None) or ())
         switches = _switches(pid, after, proc)
@@ -117,8 +135,9 @@ class Reader:
             comm=stat.comm,
             kind=one.found.kind,
             uid=int(uid[0]) if uid else None,
-            start_time_s=round(self._boot_time_s + stat.start_ticks * TICK_S, 2) if self._boot_time_s is not None else None,
+            start_time_s=self._started(one),
             state=stat.state,
+            exit_code=_exit_code(pid, stat, proc),
             tracer_pid=int(tracer) if tracer.isdigit() and tracer != "0" else None,
             nice=stat.nice,
             thread_count=stat.threads,
@@ -153,6 +172,17 @@ class Reader:
             threads = finish_threads(pid, dict(one.threads), read_threads(pid, self._proc), TICK_S, self._proc)
         waited = read_waited_fds(pid, with_stack, self._proc)
         return tuple(msgspec.structs.replace(t, waits_on_fds=waited[t.tid]) if t.tid in waited else t for t in threads)
+
+
+def _exit_code(pid: int, stat: Stat, proc: Path) -> int | None:
+    """Of a dead process: its exit status, or the signal that ended it as a negative number. The kernel tells its owner and root only."""
+    if stat.state not in "ZX" or stat.wait_status is None or stat.threads > 1:
+        return None  # with threads only its first one has ended
+    uid = read_status(pid, proc).get("Uid", "").split()
+    if os.geteuid() != 0 and uid[:1] != [str(os.geteuid())]:
+        return None
+    signal = stat.wait_status & 0x7F
+    return -signal if signal else stat.wait_status >> 8
 
 
 def _io(pid: int, proc: Path) -> dict[str, int]:

@@ -25,6 +25,8 @@ class Stat(msgspec.Struct, frozen=True, kw_only=True):
     start_ticks: int
     """Since boot; with the pid it names one process for ever."""
     rss_pages: int
+    wait_status: int | None = None
+    """How a dead process ended; 0 as well where that may not be read."""
 
 
 def machine_of(proc: Path = PROC) -> tuple[str | None, str | None]:
@@ -72,6 +74,7 @@ def read_stat(base: Path) -> Stat | None:
             threads=int(rest[17]),
             start_ticks=int(rest[19]),
             rss_pages=int(rest[21]),
+            wait_status=int(rest[49]) if len(rest) > 49 else None,
         )
     except (IndexError, ValueError):
         return None

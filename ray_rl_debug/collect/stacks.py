@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -128,16 +129,17 @@ class StackSampler:
         self._seen: set[int] = set()
 
     def sample(self, targets: Sequence[Target], at_s: float) -> None:
-        """One sample of each target; returns when all are taken or have failed. ``at_s`` is the time of the sample on the node's clock."""
+        """One sample of each target; returns when all are taken or have failed. ``at_s`` is the time now on the node's clock."""
+        began = time.monotonic()
         first = not self._seen
         self._seen.update(target.pid for target in targets)
         wanted = [target for target in targets if self._is_wanted(target)]
         if self._is_refused_everywhere():
             return
-        for target, (outcome, waits) in zip(wanted, self._pool.map(self._look, wanted), strict=True):
-            self._record(target.pid, at_s, outcome, waits)
+        for target, (ended, outcome, waits) in zip(wanted, self._pool.map(self._timed_look, wanted), strict=True):
+            self._record(target.pid, at_s + ended - began, outcome, waits)
         if first and self._pystack is not None:
-            self._sample_with_pystack([target.pid for target in wanted if target.pid not in self._not_python], at_s)
+            self._sample_with_pystack([target.pid for target in wanted if target.pid not in self._not_python], at_s + time.monotonic() - began)
 
     def finish(self) -> Stacks:
         """Everything seen. Ends the sampler: no target is left stopped by it."""
@@ -167,6 +169,11 @@ class StackSampler:
     def _is_refused_everywhere(self) -> bool:
         refused = sum(outcome.kind in ("refused", "no-py-spy") for outcome in self._troubles.values())
         return refused >= REFUSED_ENOUGH and not self._samples
+
+    def _timed_look(self, target: Target) -> tuple[float, Outcome, tuple[ObjectRefWait, ...]]:
+        """Also when it was over: on a crowded machine that is long after it was planned, and later for some than for others."""
+        outcome, waits = self._look(target)
+        return time.monotonic(), outcome, waits
 
     def _look(self, target: Target) -> tuple[Outcome, tuple[ObjectRefWait, ...]]:
         careful = target.tracer_pid != 0 or target.pid in self._timed_out or len(self._timed_out) >= TIMEOUTS_ENOUGH
@@ -198,7 +205,7 @@ class StackSampler:
             self._troubles.pop(pid, None)
             source = outcome.source or ("py-spy --nonblocking" if outcome.nonblocking else "py-spy")
             threads = tuple([self._thread(pid, thread) for thread in outcome.threads])
-            self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source=source, native=outcome.native))
+            self._samples.setdefault(pid, []).append(Sample(at_s=round(at_s, 3), threads=threads, source=source, native=outcome.native))
             if waits and _are_others(earlier := self._refs.get(pid, ()), waits):
                 self._refs_before[pid] = earlier
             self._refs[pid] = waits or self._refs.get(pid, ())
@@ -224,7 +231,7 @@ class StackSampler:
                 self._pystack_failed[pid] = answer
                 continue
             threads = tuple([self._pystack_thread(pid, thread) for thread in answer])
-            self._samples.setdefault(pid, []).append(Sample(at_s=at_s, threads=threads, source="pystack"))
+            self._samples.setdefault(pid, []).append(Sample(at_s=round(at_s, 3), threads=threads, source="pystack"))
 
     def _pystack_thread(self, pid: int, raw: pystack.PystackThread) -> ThreadSample:
         stack = self._table.add(raw.frames)

@@ -43,6 +43,7 @@ Examples:
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
 @click.option("--native", is_flag=True, help="Also C++ frames: slower, stops each process a little longer.")
 @click.option("--pystack", is_flag=True, help="One more sample of each process by pystack, where it is installed: it reads some that py-spy cannot.")
+@click.option("--no-engine-endpoints", is_flag=True, help="Do not ask vLLM and SGLang servers at their own /metrics and /is_paused.")
 @rendering
 def snapshot(
     address: str | None,
@@ -54,6 +55,7 @@ def snapshot(
     interval_s: float,
     native: bool,
     pystack: bool,
+    no_engine_endpoints: bool,
     format_: str,
     as_json: bool,
     output: Path | None,
@@ -85,6 +87,7 @@ def snapshot(
         job_id=job_id if here else None,
         timeout_s=timeout_s,
         gcs_address=given,
+        engine_endpoints=not no_engine_endpoints,
     )
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:

@@ -111,7 +111,7 @@ def _capture(
     from ray_rl_debug.collect.options import CollectOptions
     from ray_rl_debug.timeline.live import live_inputs
 
-    collect = CollectOptions(samples=samples, interval_s=interval_s, job_id=job_id, timeout_s=timeout_s)
+    collect = CollectOptions(samples=samples, interval_s=interval_s, job_id=job_id, timeout_s=timeout_s, engine_endpoints=False)
     options = ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s)
     with stop_on_interrupt(show) as stop:
         snapshot = take_snapshot(options, progress=show, stop=stop)

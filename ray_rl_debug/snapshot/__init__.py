@@ -9,12 +9,14 @@ All times ending in ``_s`` are seconds. ``at_s`` counts from the start of the no
 from __future__ import annotations
 
 from ray_rl_debug.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
+from ray_rl_debug.snapshot.engine import EngineState
 from ray_rl_debug.snapshot.fact import Fact, Gap
 from ray_rl_debug.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.snapshot.process import (
     AsyncTask,
     Awaited,
     AwaitFrame,
+    EndedProcess,
     FileLock,
     Frame,
     Local,
@@ -49,6 +51,8 @@ __all__ = [
     "CollectiveEntry",
     "CoreWorker",
     "Doors",
+    "EndedProcess",
+    "EngineState",
     "Fact",
     "FileLock",
     "FlightRecord",

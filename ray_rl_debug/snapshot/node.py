@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.snapshot.devices import FlightRecord, Gpu, RasCommunicator
 from ray_rl_debug.snapshot.fact import Fact, Gap
-from ray_rl_debug.snapshot.process import FileLock, Frame, LogLine, Process
+from ray_rl_debug.snapshot.process import EndedProcess, FileLock, Frame, LogLine, Process
 
 
 class Doors(Fact, frozen=True, kw_only=True):
@@ -41,6 +41,14 @@ class Node(Fact, frozen=True, kw_only=True):
     cpu_count: int | None = None
     cpus_allowed: int | None = None
     load1: float | None = None
+    late_s: float | None = None
+    """How late the collector was woken during the window: all its short timed waits together,"""
+    longest_late_s: float | None = None
+    """and the latest of them. More than some tenths: others kept the cores, and what we saw may be as old as that."""
+    timed_waits: int | None = None
+    """How many waits were measured."""
+    cpu_pressure: float | None = None
+    """Part of the window, 0 to 1, in which somebody on this machine was ready to run and had no core (PSI)."""
     memory_total_bytes: int | None = None
     memory_available_bytes: int | None = None
     network_received_bytes: int | None = None
@@ -57,6 +65,8 @@ class Node(Fact, frozen=True, kw_only=True):
     stacks: tuple[tuple[int, ...], ...] = ()
     """Each stack as indexes into `frames`, innermost first."""
     processes: tuple[Process, ...] = ()
+    ended: tuple[EndedProcess, ...] = ()
+    """The first few that ended during the window; the gap tells how many did."""
     locks: tuple[FileLock, ...] = ()
     gpus: tuple[Gpu, ...] | None = None
     flight_records: tuple[FlightRecord, ...] = ()

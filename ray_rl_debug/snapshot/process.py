@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.snapshot.engine import EngineState
 from ray_rl_debug.snapshot.fact import Fact
 
 
@@ -46,6 +47,7 @@ class Sample(Fact, frozen=True, kw_only=True):
     """The stacks of one process at one moment."""
 
     at_s: float
+    """When its stacks had been read."""
     threads: tuple[ThreadSample, ...]
     source: str = "py-spy"
     """``py-spy``, ``py-spy --nonblocking``, ``pystack``, ``faulthandler``, ``file``."""
@@ -209,6 +211,8 @@ class Process(Fact, frozen=True, kw_only=True):
     start_time_s: float | None = None
     state: str | None = None
     """State letter at the end of the window."""
+    exit_code: int | None = None
+    """Of a dead process: exit status, or minus the signal that ended it. None: it lives, or that may not be read."""
     tracer_pid: int | None = None
     nice: int | None = None
     thread_count: int | None = None
@@ -216,6 +220,7 @@ class Process(Fact, frozen=True, kw_only=True):
     cpu_s: float | None = None
     """CPU time of the whole process during `window_s`."""
     window_s: float | None = None
+    """Measured between the two looks at this process."""
     read_bytes: int | None = None
     """Bytes read through system calls during the window (rchar)."""
     written_bytes: int | None = None
@@ -242,6 +247,22 @@ class Process(Fact, frozen=True, kw_only=True):
     """What it waited for at an earlier sample, where that was something else: it got what it asked for."""
     async_tasks: tuple[AsyncTask, ...] | None = None
     log_lines: tuple[LogLine, ...] = ()
+    engine: EngineState | None = None
+    """Of the process that serves an inference engine over HTTP; None: it is none, or was not asked."""
+
+
+class EndedProcess(Fact, frozen=True, kw_only=True):
+    """A process that was there at the start of the window and is gone at its end: its parent took its exit status."""
+
+    pid: int
+    ppid: int | None = None
+    title: str
+    kind: str = "other"
+    start_time_s: float | None = None
+    was_dead: bool = False
+    """A zombie at the start; else it lived then."""
+    exit_code: int | None = None
+    """Of a zombie, as `Process.exit_code`."""
 
 
 class LogLine(Fact, frozen=True, kw_only=True):

@@ -96,6 +96,71 @@ def test_a_zombie_has_a_state_and_no_samples(programs: Programs) -> None:
     assert (process.state, process.kind, process.samples) == ("Z", "child", ())
 
 
+DYING = """
+import os, sys, time
+child = os.fork()
+if not child:
+    os.execv(sys.executable, ["VLLM::Worker_TP1 of a long title", "-c", "import time; time.sleep(600)"])
+os.kill(child, int(sys.argv[1])) if sys.argv[1] != "0" else None
+print(child, flush=True)
+for line in sys.stdin:
+    os.waitpid(child, 0)
+    print("reaped", flush=True)
+"""
+EXITS = "import os, time; p = os.fork() or os._exit(3); os.waitid(os.P_PID, p, os.WEXITED | os.WNOWAIT); print(p, flush=True); time.sleep(600)"
+
+
+def test_a_dead_child_tells_how_it_ended(programs: Programs) -> None:
+    for code, exit_code in ((EXITS, 3), (ZOMBIE, 0)):
+        child, zombie = programs.start(code)
+        process = of(collect(child.pid), int(zombie))
+        assert (process.state, process.exit_code, process.samples, process.ppid) == ("Z", exit_code, (), child.pid)
+    killed, dead = programs.start(DYING, signal.SIGKILL.value)
+    wait_for(lambda: state_of(int(dead)) == "Z")
+    node = collect(killed.pid)
+    process = of(node, int(dead))
+    assert (process.kind, process.state, process.exit_code) == ("child", "Z", -9)
+    assert process.start_time_s is not None and process.start_time_s >= (of(node, killed.pid).start_time_s or 0.0)
+    assert of(node, killed.pid).exit_code is None
+
+
+def test_a_dead_child_stays_known_when_its_parent_takes_its_exit_status(programs: Programs) -> None:
+    parent, dead = programs.start(DYING, signal.SIGKILL.value)
+    wait_for(lambda: state_of(int(dead)) == "Z")
+    assert parent.stdin is not None and parent.stdout is not None
+
+    def reap(text: str) -> None:
+        if text.startswith("sample 1"):
+            parent.stdin.write("\n")  # type: ignore[union-attr]
+            parent.stdin.flush()  # type: ignore[union-attr]
+            assert parent.stdout.readline() == "reaped\n"  # type: ignore[union-attr]
+
+    node = collect_node(CollectOptions(pids=(parent.pid,), samples=1, async_tasks=False, logs=False), progress=reap)
+    assert not Path(f"/proc/{dead}").exists()
+    assert [p.pid for p in node.processes] == [parent.pid]
+    assert [(e.pid, e.ppid, e.kind, e.was_dead, e.exit_code) for e in node.ended] == [(int(dead), parent.pid, "child", True, -9)]
+    assert node.ended[0].start_time_s is not None
+
+
+def test_a_child_that_dies_while_we_look_is_named(programs: Programs) -> None:
+    parent, child = programs.start(DYING, 0)
+    wait_for(lambda: Path(f"/proc/{child}/cmdline").read_bytes().startswith(b"VLLM"))
+    assert parent.stdin is not None and parent.stdout is not None
+
+    def kill(text: str) -> None:
+        if text.startswith("sample 1"):
+            os.kill(int(child), signal.SIGKILL)
+            parent.stdin.write("\n")  # type: ignore[union-attr]
+            parent.stdin.flush()  # type: ignore[union-attr]
+            assert parent.stdout.readline() == "reaped\n"  # type: ignore[union-attr]
+
+    node = collect_node(CollectOptions(pids=(parent.pid,), samples=1, async_tasks=False, logs=False), progress=kill)
+    assert [p.pid for p in node.processes] == [parent.pid]
+    assert [(e.pid, e.ppid, e.kind, e.was_dead, e.exit_code) for e in node.ended] == [(int(child), parent.pid, "child", False, None)]
+    assert node.ended[0].title.startswith("VLLM::Worker_TP1")
+    assert gaps.PROCESS_GONE in {g.id for g in node.gaps}
+
+
 def test_a_process_that_ends_while_we_look_is_a_gap(programs: Programs) -> None:
     stays, _ = programs.start(LATE)
     goes, _ = programs.start(LATE)

@@ -109,7 +109,8 @@ def test_busy_sleeping_and_no_python_at_all(start):
     assert functions(stacks, busy.pid) == ["<module>"]
     (main,) = stacks.samples[busy.pid][0].threads
     assert (main.tid, main.active, main.owns_gil) == (busy.pid, True, True)
-    assert [sample.at_s for sample in stacks.samples[busy.pid]] == [0.0, 1.0]
+    first, second = (sample.at_s for sample in stacks.samples[busy.pid])
+    assert 0.0 < first < 1.0 < second < 2.0, "planned for 0 and 1; a dump is over within well under a second"
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     assert stacks.python == {busy.pid: version, sleeping.pid: version}
     assert "hunter2" not in repr(stacks)
