@@ -1,0 +1,150 @@
+"""Real engines, real troubles, one row each: ``PYTHONPATH=tests python -m engines.lab CASE... [--times N] [--out DIR] [--keep] [--tool CHECKOUT]``.
+
+A case may be a pattern as of the shell (``vllm-tp1-*``). A program is started once for all its cases and brought back to rest between them, and
+started again only after a trouble that it does not survive. ``--list`` names the cases with what is true of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fnmatch
+import random
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from engines import cases_vllm
+from engines.tool import CHECKOUT, Look, snapshot
+from engines.truth import Case
+
+PROGRAMS = {**cases_vllm.PROGRAMS}
+CASES: tuple[Case, ...] = (*cases_vllm.CASES,)
+
+
+class Program(Protocol):
+    """What the lab wants of a server or trainer."""
+
+    folder: Path
+
+    def start(self) -> None: ...
+    def where(self) -> Sequence[str]: ...
+    def settle(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Row(NamedTuple):
+    """One look at one case."""
+
+    case: str
+    n: int
+    state: str
+    finding: str
+    is_right: bool
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.case:<32} {self.n:>3}  {self.state:<8} {'right' if self.is_right else 'WRONG'}  {self.seconds:5.1f} s  {self.finding}"
+
+
+class Options(NamedTuple):
+    times: int = 1
+    out: Path | None = None
+    tool: Path = CHECKOUT
+    keep: bool = False
+
+
+def chosen(patterns: Sequence[str]) -> list[Case]:
+    """In an order that needs as few starts as possible: healthy cases first, fatal ones last."""
+    found = [case for case in CASES if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
+    order = list(PROGRAMS)
+    return sorted(found, key=lambda case: (order.index(case.program), case.is_fatal, not case.is_healthy))
+
+
+def run(cases: Sequence[Case], options: Options) -> Iterator[Row]:
+    """Every case so many times."""
+    program: Any = None
+    running = ""
+    try:
+        for case in cases:
+            for n in range(1, options.times + 1):
+                # Healthy cases are looked at many times in one go, below.
+                if case.is_healthy and n > 1:
+                    break
+                if program is None or running != case.program:
+                    program = _ended(program, options)
+                    program, running = PROGRAMS[case.program](), case.program
+                    program.start()
+                yield from _looks(case, n, program, options)
+                if case.is_fatal or not _is_settled(program):
+                    program = _ended(program, options)
+    finally:
+        _ended(program, options)
+
+
+def _ended(program: Program | None, options: Options) -> None:
+    if program is not None:
+        program.stop()
+        if not options.keep:
+            shutil.rmtree(program.folder, ignore_errors=True)
+
+
+def _is_settled(program: Program) -> bool:
+    try:
+        program.settle()
+    except Exception as error:
+        print(f"# started again: {type(error).__name__} {error}", flush=True)
+        return False
+    return True
+
+
+def _looks(case: Case, n: int, program: Program, options: Options) -> Iterator[Row]:
+    try:
+        with case.trouble(program) as pids:
+            for one in range(n, (options.times if case.is_healthy else n) + 1):
+                time.sleep(random.uniform(0, 3) if case.is_healthy else case.wait_s)
+                output = options.out / case.name / str(one) if options.out else None
+                yield judged(case, one, snapshot(program.where(), output, options.tool), pids)
+    except Exception as error:
+        traceback.print_exc()
+        yield Row(case.name, n, "-", f"the case was not made: {type(error).__name__} {error}"[:200], False, 0.0)
+
+
+def judged(case: Case, n: int, look: Look, pids: Collection[int]) -> Row:
+    verdict, findings = look.report["verdict"], look.report["findings"]
+    first = f"{verdict.get('summary')}"
+    if findings:
+        f = findings[0]
+        who = ", ".join(f"{w['label']}" for w in f["who"])
+        first = f"{f['id']} {f['certainty']} {f['cause']} [{who}] {f['summary']}"
+    return Row(case.name, n, verdict["state"], first[:260], case.truth.is_told(look.report, pids), look.seconds)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="engines.lab", description=__doc__)
+    parser.add_argument("case", nargs="*")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="keep each snapshot there: DIR/CASE/N/snapshot.json.gz")
+    parser.add_argument("--keep", action="store_true", help="keep the programs' folders with their logs")
+    parser.add_argument("--tool", type=Path, default=CHECKOUT, help="the checkout whose command is run")
+    asked = parser.parse_args()
+    if asked.list or not asked.case:
+        for case in CASES:
+            print(f"{case.name:<32} {'/'.join(case.truth.states):<14} {'/'.join(case.truth.causes)}")
+        return 0
+    rows = []
+    with contextlib.suppress(KeyboardInterrupt):
+        for row in run(chosen(asked.case), Options(asked.times, asked.out, asked.tool.resolve(), asked.keep)):
+            rows.append(row)
+            print(row, flush=True)
+    print(f"{sum(row.is_right for row in rows)} of {len(rows)} right")
+    return 0 if rows and all(row.is_right for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
