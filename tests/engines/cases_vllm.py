@@ -14,7 +14,7 @@ from engines.truth import HEALTHY, Case, Truth
 
 TP2 = ("--tensor-parallel-size", "2")
 CORE = r"VLLM::EngineCore"
-SMALL_CACHE = ("--block-size", "32", "--num-gpu-blocks-override", "48", "--max-num-seqs", "16", "--max-model-len", "1024", "--no-enable-prefix-caching")
+SMALL_CACHE = "--block-size 32 --num-gpu-blocks-override 48 --max-num-seqs 16 --max-model-len 1024 --no-enable-prefix-caching".split()
 PROGRAMS: dict[str, Callable[[], Vllm]] = {
     "vllm-tp1": Vllm,
     "vllm-tp2": lambda: Vllm(*TP2),

@@ -10,13 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+from frameworks import trainer_run
 from frameworks.environments import FRAMEWORKS, Recipe, environment
 
 HERE = Path(__file__).parent
 INSIDE = HERE / "inside"
 """On the PYTHONPATH of every engine: ``sitecustomize`` and the places for troubles."""
 SGLANG_INSIDE = HERE / "inside_sglang"
-TRAINER = HERE.parent / "frameworks" / "trainer"
+TRAINER = trainer_run.TRAINER
 
 VLLM = Recipe(
     name="vllm",
@@ -53,21 +54,8 @@ def for_sglang(trouble: Path, **more: str) -> dict[str, str]:
 def for_verl(trouble: Path, **more: str) -> dict[str, str]:
     """verl's environment sees vLLM's packages first, then its own: the two agree only in this order."""
     paths = os.pathsep.join(map(str, (INSIDE, TRAINER, VLLM.site_packages(), FRAMEWORKS.site_packages())))
-    trainer = {
-        "CUDA_VISIBLE_DEVICES": "0,1",
-        "VERL_PLATFORM": "cpu",
-        "VERL_ENGINE_DEVICE": "cuda",
-        "VERL_USE_EXTERNAL_MODULES": "cpu_trainer",
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        "RAY_DEDUP_LOGS": "0",
-        "VLLM_TARGET_DEVICE": "cpu",
-        "KEEP_WEIGHTS": "1",
-        "REAL_ENGINE": "1",
-        "TROUBLE_RANK": "0",
-        "TROUBLE_FILE": str(trouble / "word"),
-        "TROUBLE_DIR": str(trouble),
-        "PYTHONPATH": paths,
-    }
+    real = {"VLLM_TARGET_DEVICE": "cpu", "KEEP_WEIGHTS": "1", "REAL_ENGINE": "1", "TROUBLE_RANK": "0", "TROUBLE_DIR": str(trouble)}
+    trainer = {**trainer_run.variables(trouble), **real, "PYTHONPATH": paths}
     return _without_bytecode_ban(environment(**{**VLLM_ON_CPU, **trainer, **more}))
 
 

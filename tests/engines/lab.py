@@ -14,16 +14,16 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from engines import cases_vllm
+from engines import cases_sglang, cases_verl, cases_vllm
 from engines.tool import CHECKOUT, Look, snapshot
 from engines.truth import Case
 
-PROGRAMS = {**cases_vllm.PROGRAMS}
-CASES: tuple[Case, ...] = (*cases_vllm.CASES,)
+PROGRAMS: dict[str, Callable[[], Any]] = {**cases_vllm.PROGRAMS, **cases_verl.PROGRAMS, **cases_sglang.PROGRAMS}
+CASES: tuple[Case, ...] = (*cases_vllm.CASES, *cases_verl.CASES, *cases_sglang.CASES)
 
 
 class Program(Protocol):

@@ -41,8 +41,8 @@ class Server:
 
     path = "/v1/completions"
     body: dict[str, object] = {"model": "tiny", "prompt": "hello", "ignore_eos": True, "temperature": 0.8}  # noqa: RUF012
-    rest: tuple[tuple[str, str], ...] = ()
-    """Calls that bring the server back to rest."""
+    rest: tuple[tuple[str, object], ...] = ()
+    """Calls (path and body) that bring the server back to rest."""
 
     def __init__(self, recipe: Recipe, command: Sequence[str], variables: Mapping[str, str]) -> None:
         self.recipe, self.command, self.more = recipe, command, variables
@@ -72,7 +72,12 @@ class Server:
         command = [program if part == "python" else part.replace("BIN", str(Path(program).parent)) for part in self.command]
         with (self.folder / "log").open("wb") as log:
             self.child = subprocess.Popen(
-                [*command, "--port", str(self.port)], env=self.variables(), stdout=log, stderr=subprocess.STDOUT, cwd=self.folder, start_new_session=True
+                [*command, "--port", str(self.port)],
+                env=self.variables(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
             )
         try:
             processes.until(self.is_ready, READY_S, f"ready: {self.command}", every=0.5)
@@ -95,27 +100,15 @@ class Server:
 
     def settle(self) -> None:
         """At rest and answering; what a trouble left behind is undone."""
-        for method, path in self.rest:
+        for path, body in self.rest:
             with contextlib.suppress(client.Refused):
-                self.ask(method, path)
+                self.ask("POST", path, body)
         with self.load(1, tokens=8) as load:
             processes.until(lambda: load.running() == 0, 120, "an answer")
             assert load.pieces() > 0, load.streams[0].trouble
 
-    @contextlib.contextmanager
-    def held(self, place: str, rank: int, *, arrive: Callable[[], object] = lambda: None) -> Iterator[None]:
-        """This rank waits at this place, to which ``arrive`` brings it, until the end of the context."""
-        order = self.folder / f"{place}.{rank}"
-        os.mkfifo(order)
-        try:
-            arrive()
-            processes.until(lambda: _written(order, b""), 60, f"rank {rank} at {place}")
-            yield
-        finally:
-            order = order.rename(order.with_suffix(".over"))
-            with contextlib.suppress(processes.Late):
-                processes.until(lambda: _written(order, b"x"), 5, f"rank {rank} leaves {place}")
-            order.unlink()
+    def held(self, place: str, rank: int, arrive: Callable[[], object] = lambda: None) -> contextlib.AbstractContextManager[None]:
+        return held(self.folder, place, rank, arrive)
 
     def stop(self) -> None:
         processes.end(self.child.pid, grace_s=8)
@@ -123,7 +116,7 @@ class Server:
 
 
 class Vllm(Server):
-    rest = (("POST", "/resume"), ("POST", "/wake_up"), ("POST", "/abort_requests"))
+    rest = (("/resume", None), ("/wake_up", None), ("/abort_requests", {}))
 
     def __init__(self, *options: str, **variables: str) -> None:
         fixed = ("--dtype", "bfloat16", "--enforce-eager", "--max-model-len", "32768", "--max-num-seqs", "4", *MODEL)
@@ -135,7 +128,7 @@ class Vllm(Server):
 
 
 class Sglang(Server):
-    rest = (("POST", "/continue_generation"), ("POST", "/abort_request"))
+    rest = (("/continue_generation", {}), ("/abort_request", {"abort_all": True}))
 
     def __init__(self, *options: str, **variables: str) -> None:
         fixed = "--device cpu --attention-backend torch_native --sampling-backend pytorch --grammar-backend none --disable-cuda-graph --dtype float32"
@@ -146,11 +139,21 @@ class Sglang(Server):
     def variables(self) -> dict[str, str]:
         return environments.for_sglang(self.folder, **self.more)
 
-    def settle(self) -> None:
-        for path, body in (("/continue_generation", {}), ("/abort_request", {"abort_all": True})):
-            with contextlib.suppress(client.Refused):
-                self.ask("POST", path, body)
-        super().settle()
+
+@contextlib.contextmanager
+def held(folder: Path, place: str, rank: int, arrive: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """This rank waits at this place, to which ``arrive`` brings it, until the end of the context."""
+    order = folder / f"{place}.{rank}"
+    os.mkfifo(order)
+    try:
+        arrive()
+        processes.until(lambda: _written(order, b""), 60, f"rank {rank} at {place}")
+        yield
+    finally:
+        order = order.rename(order.with_suffix(".over"))
+        with contextlib.suppress(processes.Late):
+            processes.until(lambda: _written(order, b"x"), 5, f"rank {rank} leaves {place}")
+        order.unlink()
 
 
 def _written(order: Path, text: bytes) -> bool:

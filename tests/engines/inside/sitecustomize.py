@@ -1,8 +1,8 @@
 """What a real engine needs on a machine without GPUs, and where troubles come in. Python loads it because this folder is on PYTHONPATH.
 
-``NO_YIELD=1``: vLLM's readers spin with ``sched_yield``; on few cores every other process is then woken half a second late. They sleep for no time instead.
+``NO_YIELD=1``: vLLM's readers spin with ``sched_yield``; on few cores every other process is then woken half a second late. They sleep for no time.
 ``KEEP_WEIGHTS=1``: vLLM's CPU backend repacks linear weights and empties the parameters; a weight update of a running model then fails.
-``SGLANG_USE_CPU_ENGINE=1``: the published torchvision is a CUDA build whose C part does not load; the operators that its Python part wants are declared.
+``SGLANG_USE_CPU_ENGINE=1``: the published torchvision is a CUDA build whose C part does not load; the operators it wants are declared.
 ``TROUBLE_DIR``: see ``troubles.py``.
 """
 
@@ -52,6 +52,19 @@ def stall_sglang_forward(module):
     module.ModelRunner.forward = forward
 
 
+def stall_weight_update(module):
+    import troubles
+
+    plain = module.ServerAdapter.update_weights
+
+    @functools.wraps(plain)
+    async def update_weights(self, *args, **kwargs):
+        troubles.hold("weights")
+        return await plain(self, *args, **kwargs)
+
+    module.ServerAdapter.update_weights = update_weights
+
+
 def declare_vision_operators():
     from torch.library import Library
 
@@ -68,6 +81,7 @@ if os.environ.get("KEEP_WEIGHTS") == "1":
     CHANGES["vllm.model_executor.layers.utils"] = keep_weights
 if "TROUBLE_DIR" in os.environ:
     CHANGES["vllm.v1.worker.gpu_model_runner"] = stall_vllm_forward
+    CHANGES["verl.workers.rollout.vllm_rollout.vllm_rollout"] = stall_weight_update
     CHANGES["sglang.srt.model_executor.model_runner"] = stall_sglang_forward
 
 

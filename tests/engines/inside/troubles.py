@@ -3,6 +3,7 @@
 The process waits at a lock as at a lost kernel or a hung mount; a thread of its own waits for the FIFO's writer and gives the lock back.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -21,10 +22,12 @@ def hold(place, rank=0):
 
 def _give_back(lock, order):
     # Whoever only wants to know whether somebody waits here opens the FIFO and writes nothing.
+    # It is renamed before somebody writes, so that nobody comes to wait again.
     said = b""
-    while not said:
-        with order.open("rb") as end:
-            said = end.read(1)
+    with contextlib.suppress(FileNotFoundError):
+        while not said:
+            with order.open("rb") as end:
+                said = end.read(1)
     lock.release()
 
 

@@ -1,7 +1,8 @@
 """Lets verl's own trainer run on CPUs: a platform "cpu", and rollout servers that make up their tokens. verl loads it by VERL_USE_EXTERNAL_MODULES.
 
-With ``REAL_ENGINE=1`` the replicas run a real vLLM. Only verl's own places for extensions are used. A word in the file that ``TROUBLE_FILE`` names makes it go wrong: ``generate`` (server 0 gives no
-answer) or ``step`` (rank ``TROUBLE_RANK``, 1 unless it is set, waits in its optimizer for a disk that does not come); it goes on when the file is gone.
+With ``REAL_ENGINE=1`` the replicas run a real vLLM. Only verl's own places for extensions are used. A word in the file that ``TROUBLE_FILE``
+names makes it go wrong: ``generate`` (server 0 gives no answer) or ``step`` (rank ``TROUBLE_RANK``, 1 unless it is set, waits in its optimizer for a
+disk that does not come); it goes on when the file is gone.
 """
 
 from __future__ import annotations
