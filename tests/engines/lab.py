@@ -18,12 +18,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from engines import cases_sglang, cases_verl, cases_vllm
+from engines import cases_clients, cases_sglang, cases_verl, cases_vllm
 from engines.tool import CHECKOUT, Look, snapshot
 from engines.truth import Case
 
-PROGRAMS: dict[str, Callable[[], Any]] = {**cases_vllm.PROGRAMS, **cases_verl.PROGRAMS, **cases_sglang.PROGRAMS}
-CASES: tuple[Case, ...] = (*cases_vllm.CASES, *cases_verl.CASES, *cases_sglang.CASES)
+PROGRAMS: dict[str, Callable[[], Any]] = {**cases_vllm.PROGRAMS, **cases_verl.PROGRAMS, **cases_sglang.PROGRAMS, **cases_clients.PROGRAMS}
+CASES: tuple[Case, ...] = (*cases_vllm.CASES, *cases_verl.CASES, *cases_sglang.CASES, *cases_clients.CASES)
 
 
 class Program(Protocol):
