@@ -56,41 +56,53 @@ class Options(NamedTuple):
     out: Path | None = None
     tool: Path = CHECKOUT
     keep: bool = False
+    fresh: bool = False
+    """Every sick case gets a program of its own: what it has gone through before says nothing about what is usual."""
 
 
 def chosen(patterns: Sequence[str]) -> list[Case]:
+    return [case for case in ordered() if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
+
+
+def ordered() -> list[Case]:
     """In an order that needs as few starts as possible: healthy cases first, fatal ones last."""
-    found = [case for case in CASES if any(fnmatch.fnmatch(case.name, pattern) for pattern in patterns)]
-    order = list(PROGRAMS)
-    return sorted(found, key=lambda case: (order.index(case.program), case.is_fatal, not case.is_healthy))
+    programs = list(PROGRAMS)
+    return sorted(CASES, key=lambda case: (programs.index(case.program), case.is_fatal, not case.is_healthy))
+
+
+class Bench:
+    """At most one running program: kept for the next case where that is possible."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.name = ""
+        self.program: Program | None = None
+
+    def rows(self, case: Case, times: int) -> Iterator[Row]:
+        """Healthy cases are looked at many times in one go, sick ones made anew each time."""
+        for n in range(1, (1 if case.is_healthy else times) + 1):
+            if self.name != case.program:
+                self.close()
+            if self.program is None:
+                self.program, self.name = PROGRAMS[case.program](), case.program
+                self.program.start()
+            yield from _looks(case, n, times, self.program, self.options)
+            if case.is_fatal or (self.options.fresh and not case.is_healthy) or not _is_settled(self.program):
+                self.close()
+
+    def close(self) -> None:
+        program, self.program = self.program, None
+        if program is not None:
+            program.stop()
+            if not self.options.keep:
+                shutil.rmtree(program.folder, ignore_errors=True)
 
 
 def run(cases: Sequence[Case], options: Options) -> Iterator[Row]:
     """Every case so many times."""
-    program: Any = None
-    running = ""
-    try:
+    with contextlib.closing(Bench(options)) as bench:
         for case in cases:
-            for n in range(1, options.times + 1):
-                # Healthy cases are looked at many times in one go, below.
-                if case.is_healthy and n > 1:
-                    break
-                if program is None or running != case.program:
-                    program = _ended(program, options)
-                    program, running = PROGRAMS[case.program](), case.program
-                    program.start()
-                yield from _looks(case, n, program, options)
-                if case.is_fatal or not _is_settled(program):
-                    program = _ended(program, options)
-    finally:
-        _ended(program, options)
-
-
-def _ended(program: Program | None, options: Options) -> None:
-    if program is not None:
-        program.stop()
-        if not options.keep:
-            shutil.rmtree(program.folder, ignore_errors=True)
+            yield from bench.rows(case, options.times)
 
 
 def _is_settled(program: Program) -> bool:
@@ -102,10 +114,10 @@ def _is_settled(program: Program) -> bool:
     return True
 
 
-def _looks(case: Case, n: int, program: Program, options: Options) -> Iterator[Row]:
+def _looks(case: Case, n: int, times: int, program: Program, options: Options) -> Iterator[Row]:
     try:
         with case.trouble(program) as pids:
-            for one in range(n, (options.times if case.is_healthy else n) + 1):
+            for one in range(n, (times if case.is_healthy else n) + 1):
                 time.sleep(random.uniform(0, 3) if case.is_healthy else case.wait_s)
                 output = options.out / case.name / str(one) if options.out else None
                 yield judged(case, one, snapshot(program.where(), output, options.tool), pids)
@@ -131,6 +143,7 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--out", type=Path, help="keep each snapshot there: DIR/CASE/N/snapshot.json.gz")
     parser.add_argument("--keep", action="store_true", help="keep the programs' folders with their logs")
+    parser.add_argument("--fresh", action="store_true", help="start the program anew for each sick case")
     parser.add_argument("--tool", type=Path, default=CHECKOUT, help="the checkout whose command is run")
     asked = parser.parse_args()
     if asked.list or not asked.case:
@@ -139,7 +152,7 @@ def main() -> int:
         return 0
     rows = []
     with contextlib.suppress(KeyboardInterrupt):
-        for row in run(chosen(asked.case), Options(asked.times, asked.out, asked.tool.resolve(), asked.keep)):
+        for row in run(chosen(asked.case), Options(asked.times, asked.out, asked.tool.resolve(), asked.keep, asked.fresh)):
             rows.append(row)
             print(row, flush=True)
     print(f"{sum(row.is_right for row in rows)} of {len(rows)} right")
