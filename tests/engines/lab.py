@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import fnmatch
 import random
 import shutil
@@ -16,11 +17,12 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from engines import cases_clients, cases_sglang, cases_verl, cases_vllm
 from engines.tool import CHECKOUT, Look, snapshot
 from engines.truth import Case
+from frameworks.environments import cache
 
 PROGRAMS: dict[str, Callable[[], Any]] = {**cases_vllm.PROGRAMS, **cases_verl.PROGRAMS, **cases_sglang.PROGRAMS, **cases_clients.PROGRAMS}
 CASES: tuple[Case, ...] = (*cases_vllm.CASES, *cases_verl.CASES, *cases_sglang.CASES, *cases_clients.CASES)
@@ -77,6 +79,7 @@ class Bench:
         self.options = options
         self.name = ""
         self.program: Program | None = None
+        self.turn: IO[str] | None = None
 
     def rows(self, case: Case, times: int) -> Iterator[Row]:
         """Healthy cases are looked at many times in one go, sick ones made anew each time."""
@@ -84,6 +87,7 @@ class Bench:
             if self.name != case.program:
                 self.close()
             if self.program is None:
+                self._wait_for_turn()
                 self.program, self.name = PROGRAMS[case.program](), case.program
                 self.program.start()
             yield from _looks(case, n, times, self.program, self.options)
@@ -96,6 +100,18 @@ class Bench:
             program.stop()
             if not self.options.keep:
                 shutil.rmtree(program.folder, ignore_errors=True)
+        if self.turn is not None:
+            self.turn.close()
+            self.turn = None
+
+    def _wait_for_turn(self) -> None:
+        """One engine at a time on a machine: two of them starve each other and what is measured."""
+        self.turn = (cache() / "running.lock").open("w")
+        try:
+            fcntl.flock(self.turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("# another engine runs on this machine: waiting for its end", flush=True)
+            fcntl.flock(self.turn, fcntl.LOCK_EX)
 
 
 def run(cases: Sequence[Case], options: Options) -> Iterator[Row]:

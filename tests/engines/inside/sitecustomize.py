@@ -46,7 +46,7 @@ def stall_sglang_forward(module):
 
     @functools.wraps(plain)
     def forward(self, *args, **kwargs):
-        troubles.hold("forward", self.tp_rank)
+        troubles.hold("forward", module.get_parallel().tp_rank)
         return plain(self, *args, **kwargs)
 
     module.ModelRunner.forward = forward
