@@ -95,9 +95,9 @@ def paused(mode: str) -> Trouble:
     return trouble
 
 
-PAUSED = Truth(("hang",), ("engine-paused",), "sglang|server|scheduler")
+PAUSED = Truth(("hang",), ("engine-paused",))
 STOPPED = Truth(("hang",), ("process-stopped",))
-DIED = Truth(("hang",), ("engine-died", "rank-died"), "sglang|scheduler|detokenizer|server")
+DIED = Truth(("hang",), ("engine-died", "rank-died"), "scheduler|detokenizer")
 STUCK = Truth(("hang",), ("straggler",))
 EVERY = [name for name in PROGRAMS if name != "sglang-small-pool"]
 BOTH = ("sglang-tp1", "sglang-tp2")

@@ -89,7 +89,7 @@ def failed_receiver(run: Trainer) -> Iterator[tuple[int, ...]]:
 
 
 STOPPED = Truth(("hang",), ("process-stopped",))
-DIED = Truth(("hang",), ("engine-died",), "engine|vllm")
+DIED = Truth(("hang",), ("engine-died",), "enginecore|engine core")
 ANYHOW = ("straggler", "asyncio-stuck", "event-loop-blocked", "blocked-io", "lock-deadlock")
 
 CASES = (
@@ -109,7 +109,7 @@ CASES = (
         "verl-receiver-failed",
         "verl-failing-receiver",
         failed_receiver,
-        Truth(("hang",), ("weight-sync-mismatch",), "worker|vllm|actor"),
+        Truth(("hang",), ("weight-sync-mismatch",), "vllm|actor"),
         is_fatal=True,
     ),
 )

@@ -171,12 +171,12 @@ def unread(server: Vllm) -> Iterator[tuple[int, ...]]:
             one.close()
 
 
-PAUSED = Truth(("hang",), ("engine-paused",), "vllm|engine|api server|serve")
+PAUSED = Truth(("hang",), ("engine-paused",))
 STOPPED = Truth(("hang",), ("process-stopped",))
-DIED = Truth(("hang",), ("engine-died",), "enginecore|engine core|vllm|serve")
-WORKER_DIED = Truth(("hang",), ("engine-died", "rank-died"), "worker|vllm|serve")
+DIED = Truth(("hang",), ("engine-died",), "enginecore|engine core")
+WORKER_DIED = Truth(("hang",), ("engine-died", "rank-died"), "worker")
 STUCK = Truth(("hang",), ("straggler",))
-UNREAD = Truth(("hang",), ("asyncio-stuck", "blocked-io"), r"127\.0\.0\.1|client|serve|api server")
+UNREAD = Truth(("hang",), ("asyncio-stuck", "blocked-io"), r"127\.0\.0\.1|client")
 ANY_WORKER = r"VLLM::Worker(_TP0)?"
 SECOND = r"VLLM::Worker_TP1"
 

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import fcntl
 import fnmatch
+import json
 import random
 import shutil
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
 from engines import cases_clients, cases_sglang, cases_verl, cases_vllm
-from engines.tool import CHECKOUT, Look, snapshot
+from engines.tool import CHECKOUT, Look, report, snapshot
 from engines.truth import Case
 from frameworks.environments import cache
 
@@ -136,10 +137,23 @@ def _looks(case: Case, n: int, times: int, program: Program, options: Options) -
             for one in range(n, (times if case.is_healthy else n) + 1):
                 time.sleep(random.uniform(0, 3) if case.is_healthy else case.wait_s)
                 output = options.out / case.name / str(one) if options.out else None
-                yield judged(case, one, snapshot(program.where(), output, options.tool), pids)
+                look = snapshot(program.where(), output, options.tool)
+                if output is not None:
+                    output.mkdir(parents=True, exist_ok=True)
+                    (output / "culprits.json").write_text(json.dumps(list(pids)))
+                yield judged(case, one, look, pids)
     except Exception as error:
         traceback.print_exc()
         yield Row(case.name, n, "-", f"the case was not made: {type(error).__name__} {error}"[:200], False, 0.0)
+
+
+def again(folder: Path, patterns: Sequence[str], tool: Path) -> Iterator[Row]:
+    """What the command says now of the snapshots that were kept."""
+    for case in chosen(patterns or ["*"]):
+        for file in sorted(folder.glob(f"{case.name}/*/snapshot.json.gz")):
+            culprits = file.with_name("culprits.json")
+            pids = json.loads(culprits.read_text()) if culprits.exists() else ()
+            yield judged(case, int(file.parent.name), report(file, tool), pids)
 
 
 def judged(case: Case, n: int, look: Look, pids: Collection[int]) -> Row:
@@ -160,15 +174,18 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="keep each snapshot there: DIR/CASE/N/snapshot.json.gz")
     parser.add_argument("--keep", action="store_true", help="keep the programs' folders with their logs")
     parser.add_argument("--fresh", action="store_true", help="start the program anew for each sick case")
+    parser.add_argument("--again", type=Path, metavar="DIR", help="start nothing: judge the snapshots that --out has kept there")
     parser.add_argument("--tool", type=Path, default=CHECKOUT, help="the checkout whose command is run")
     asked = parser.parse_args()
-    if asked.list or not asked.case:
+    if asked.list or not (asked.case or asked.again):
         for case in CASES:
             print(f"{case.name:<32} {'/'.join(case.truth.states):<14} {'/'.join(case.truth.causes)}")
         return 0
     rows = []
+    tool = asked.tool.resolve()
+    options = Options(asked.times, asked.out, tool, asked.keep, asked.fresh)
     with contextlib.suppress(KeyboardInterrupt):
-        for row in run(chosen(asked.case), Options(asked.times, asked.out, asked.tool.resolve(), asked.keep, asked.fresh)):
+        for row in again(asked.again, asked.case, tool) if asked.again else run(chosen(asked.case), options):
             rows.append(row)
             print(row, flush=True)
     print(f"{sum(row.is_right for row in rows)} of {len(rows)} right")

@@ -24,17 +24,25 @@ class Look(NamedTuple):
 
 def snapshot(where: Sequence[str], output: Path | None = None, tool: Path = CHECKOUT) -> Look:
     """``where``: the options that say what is looked at. Errors come as a report with the state *error*."""
-    command = [sys.executable, "-m", "ray_rl_debug", "snapshot", "--json", "--quiet", *where, *(("--output", str(output)) if output else ())]
+    return _run(["snapshot", *where, *(("--output", str(output)) if output else ())], tool)
+
+
+def report(file: Path, tool: Path = CHECKOUT) -> Look:
+    """The same from a kept snapshot."""
+    return _run(["report", str(file)], tool)
+
+
+def _run(arguments: Sequence[str], tool: Path) -> Look:
+    command = [sys.executable, "-m", "ray_rl_debug", *arguments, "--json", "--quiet"]
     variables = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS", "RAY_TMPDIR")}
     variables.update(PYTHONPATH=str(tool), RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
     began = time.monotonic()
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     took = time.monotonic() - began
     try:
-        report = json.loads(done.stdout)
+        said = json.loads(done.stdout)
     except ValueError:
-        report = {"error": (done.stderr or done.stdout)[-1000:]}
-    if "verdict" not in report:
-        said = report.get("error") or report
-        report = {"verdict": {"state": "error", "summary": str(said)}, "findings": []}
-    return Look(report, took)
+        said = {"error": (done.stderr or done.stdout)[-1000:]}
+    if "verdict" not in said:
+        said = {"verdict": {"state": "error", "summary": str(said.get("error") or said)}, "findings": []}
+    return Look(said, took)

@@ -14,7 +14,7 @@ UNSURE = ("possible",)
 
 @dataclasses.dataclass(frozen=True)
 class Truth:
-    """States that are right, causes that are right, and a pattern for the label of the one that is to be named."""
+    """States that are right, causes that are right, and a pattern for the label of the one that is to be named where its number does not tell."""
 
     states: Collection[str]
     causes: Collection[str] = ()
@@ -32,8 +32,8 @@ class Truth:
         return any(self._is_meant(who, pids) for who in findings[0]["who"])
 
     def _is_meant(self, who: dict[str, Any], pids: Collection[int]) -> bool:
-        if who.get("pid") is not None and pids:
-            return who["pid"] in pids
+        if who.get("pid") in pids:
+            return True
         return bool(self.who and re.search(self.who, f"{who.get('label')} {who.get('actor') or ''}", re.IGNORECASE))
 
 
