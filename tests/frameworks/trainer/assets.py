@@ -1,11 +1,14 @@
-"""A model of some thousand weights, a tokenizer of bytes and a few sums to practise: ``assets.py FOLDER``."""
+"""A model of some thousand weights, a tokenizer of bytes and a few sums to practise: ``assets.py FOLDER [HIDDEN_SIZE POSITIONS]``.
+
+Real engines want a hidden size of 128 (heads of 32); without that, the smallest that the trainer takes is made.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
-import pandas as pd
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
@@ -16,7 +19,7 @@ TEMPLATE = (
 )
 
 
-def make_model(folder: Path) -> None:
+def make_model(folder: Path, hidden_size: int = 32, positions: int = 512) -> None:
     pieces = [*SPECIAL, *sorted(pre_tokenizers.ByteLevel.alphabet())]
     bytes_only = Tokenizer(models.BPE(vocab={piece: i for i, piece in enumerate(pieces)}, merges=[]))
     bytes_only.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -28,12 +31,12 @@ def make_model(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
     config = Qwen2Config(
         vocab_size=320,
-        hidden_size=32,
-        intermediate_size=64,
+        hidden_size=hidden_size,
+        intermediate_size=2 * hidden_size,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=512,
+        max_position_embeddings=positions,
         pad_token_id=0,
         eos_token_id=4,
         bos_token_id=3,
@@ -43,6 +46,8 @@ def make_model(folder: Path) -> None:
 
 
 def make_prompts(file: Path, count: int) -> None:
+    import pandas as pd  # engines' environments have none, and need no prompts
+
     rows = [
         {
             "data_source": "sums",
@@ -58,6 +63,7 @@ def make_prompts(file: Path, count: int) -> None:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    make_model(target / "model")
-    make_prompts(target / "train.parquet", 32)
-    make_prompts(target / "val.parquet", 4)
+    make_model(target / "model", *map(int, sys.argv[2:4]))
+    if importlib.util.find_spec("pandas"):
+        make_prompts(target / "train.parquet", 32)
+        make_prompts(target / "val.parquet", 4)

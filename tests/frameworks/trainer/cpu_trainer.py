@@ -1,7 +1,8 @@
 """Lets verl's own trainer run on CPUs: a platform "cpu", and rollout servers that make up their tokens. verl loads it by VERL_USE_EXTERNAL_MODULES.
 
-Only verl's own places for extensions are used. A word in the file that ``TROUBLE_FILE`` names makes it go wrong: ``generate`` (server 0 gives no
-answer) or ``step`` (rank 1 waits in its optimizer for a disk that does not come); it goes on when the file is gone.
+With ``REAL_ENGINE=1`` the replicas run a real vLLM. Only verl's own places for extensions are used. A word in the file that ``TROUBLE_FILE``
+names makes it go wrong: ``generate`` (server 0 gives no answer) or ``step`` (rank ``TROUBLE_RANK``, 1 unless it is set, waits in its optimizer for a
+disk that does not come); it goes on when the file is gone.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ def _with_trouble(module: Any) -> None:
     plain = module.FSDPEngine.optimizer_step
 
     def optimizer_step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if os.environ.get("RANK") == "1":
+        if os.environ.get("RANK") == os.environ.get("TROUBLE_RANK", "1"):
             flush_state_to_disk()
         return plain(self, *args, **kwargs)
 
@@ -189,11 +190,9 @@ def _with_trouble(module: Any) -> None:
 class AfterImport(importlib.abc.MetaPathFinder):
     """Changes modules of verl as soon as they are there; importing them now would be a circle."""
 
-    CHANGES: ClassVar[dict[str, Callable[[Any], None]]] = {
-        "verl.workers.rollout.replica": _with_replica,
-        "verl.workers.rollout.base": _with_adapter,
-        "verl.workers.engine.fsdp.transformer_impl": _with_trouble,
-    }
+    CHANGES: ClassVar[dict[str, Callable[[Any], None]]] = {"verl.workers.engine.fsdp.transformer_impl": _with_trouble}
+    if os.environ.get("REAL_ENGINE") != "1":
+        CHANGES.update({"verl.workers.rollout.replica": _with_replica, "verl.workers.rollout.base": _with_adapter})
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         change = self.CHANGES.get(name)
