@@ -140,7 +140,25 @@ def _unique(items: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(items))
 
 
+STARVED_S = 0.5
+"""So late the machine may wake us before the report says so: a look that comes half a second late still means what it shows."""
+
+
 def _own_gaps(view: View) -> list[Gap]:
+    return [*_starved(view), *_no_tables(view)]
+
+
+def _starved(view: View) -> list[Gap]:
+    found = []
+    for node in view.snapshot.nodes:
+        if node.longest_late_s is not None and node.longest_late_s >= STARVED_S:
+            reason = f"the machine woke us up to {node.longest_late_s:.1f} s late: another program keeps its cores busy"
+            remedy = "look for a program that spins: top -H"
+            found.append(Gap(id=gaps.STARVED, where=node.name, what="looks at the planned times", reason=reason, remedy=remedy))
+    return found
+
+
+def _no_tables(view: View) -> list[Gap]:
     if view.ray is None and not any(g.id == gaps.NO_RAY_TABLES_IN_FILE for g in view.snapshot.gaps):
         reason = "taken without Ray, or Ray did not answer"
         return [Gap(id=gaps.NO_RAY_TABLES_IN_FILE, where="cluster", what="Ray's tables of actors and tasks", reason=reason)]

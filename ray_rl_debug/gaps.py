@@ -27,6 +27,7 @@ INTERRUPTED = "RRD922"
 RAYLET_SILENT = "RRD923"
 RAS_UNREAD = "RRD924"
 PYSTACK_FAILED = "RRD925"
+STARVED = "RRD926"
 
 NAMES: dict[str, str] = {
     NODE_SILENT: "node did not answer",
@@ -54,4 +55,5 @@ NAMES: dict[str, str] = {
     RAYLET_SILENT: "a raylet did not answer",
     RAS_UNREAD: "NCCL's own counts could not be read",
     PYSTACK_FAILED: "pystack gave no stacks",
+    STARVED: "other programs kept the cores from us",
 }

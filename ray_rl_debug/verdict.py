@@ -66,7 +66,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.does()} between its looks: if it waits for work, nobody does any"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if moving and (scene.view.has_stacks or not standing):
-        summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not"
+        summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
     asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
@@ -80,6 +80,22 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     cure = next((g.remedy for g in blind if g.remedy), None)
     return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+
+
+_FULL = 0.95
+"""Part of an engine's cache in use from which on requests have to wait for room."""
+
+
+def _full_engines(scene: Scene) -> str:
+    """Engines that move but make requests wait, with their own figures."""
+    told = []
+    for one in (scene.view.seen[k] for e in scene.view.engines for k in e.servers):
+        state = one.process.engine
+        if state is not None and state.waiting and (state.kv_usage or 0.0) >= _FULL:
+            told.append(
+                f"; {one.where()} is full: {state.running or 0} requests run, {state.waiting} wait, its cache is used to {state.kv_usage:.0%}"
+            )
+    return "".join(told)
 
 
 def _all_idle(scene: Scene) -> str:

@@ -82,6 +82,8 @@ def serves(task: AsyncTask) -> bool:
     if any(f.file is not None and spot_of(HOUSEKEEPING, f.function, f.file) is not None for f in task.chain):
         return True
     frame = own_frame(task)
+    if frame is None and task.awaited is not None and is_write(task.awaited):
+        return False  # an answer on its way out
     if frame is None or _SERVES.search(frame.function.rsplit(".", 1)[-1].lower()) is not None:
         return True
     return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)
@@ -133,6 +135,11 @@ def rank(end: End) -> int:
     if end.awaited.kind in LOCKS:
         return 1 if end.is_lost else 2
     return 3 if end.awaited.kind in OUTSIDE and not is_queued(end.awaited) else 4
+
+
+def is_write(awaited: Awaited) -> bool:
+    """Is the other end of a socket waited for to read what it is sent?"""
+    return awaited.kind == "socket" and (awaited.detail or "").removeprefix("socket ") == "write"
 
 
 def is_queued(awaited: Awaited) -> bool:

@@ -147,8 +147,11 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
         if server.place is not None and _in_path(server.place, engine.names.dying):
             yield _placed(server, Kind.WATCH, "about to end: a part of the engine died or hung")
     moving: set[str] = set()
+    tokens = new_tokens(seen, engine)
     for core in cores:
-        if core.is_stopped or core.motion is Motion.MOVING:
+        if tokens and len(cores) == 1:
+            reason = f"{tokens} tokens came out of it during the window"
+        elif core.is_stopped or core.motion is Motion.MOVING:
             reason = core.motion_reason
         elif core.kind is Kind.CHANNEL and (core.motion is Motion.BUSY or is_woken(core)):
             reason = "answers of its workers come"
@@ -174,6 +177,15 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
         for worker in (seen[w] for w in workers):
             if key in moving and not worker.is_stopped and not rests(worker):
                 yield _moved(worker, f"{seen[key].name} gets its answers")
+
+
+def new_tokens(seen: Mapping[str, Seen], engine: Engine) -> int | None:
+    """Tokens that the engine's own counter gained between two looks; None where it was not asked, or does not tell."""
+    told = [s.process.engine for s in (seen[k] for k in engine.servers) if s.process.engine is not None]
+    gained = [
+        t.generated_tokens - t.generated_tokens_before for t in told if t.generated_tokens is not None and t.generated_tokens_before is not None
+    ]
+    return sum(gained) if gained else None
 
 
 def is_woken(one: Seen) -> bool:

@@ -93,7 +93,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     def does(self) -> str:
         """The same after a subject: ``waits in all_reduce ...``, ``is in grade (reward.py:5)``."""
         text = self.at()
-        return text if text.partition(" ")[0] in (*_MANY, "pauses") else f"is {text}" if text != "event loop without work" else "runs an event loop without work"
+        return (
+            text
+            if text.partition(" ")[0] in (*_MANY, "pauses")
+            else f"is {text}"
+            if text != "event loop without work"
+            else "runs an event loop without work"
+        )
 
     def they(self) -> str:
         """The same of several: ``wait in all_reduce in step (train.py:40)``."""

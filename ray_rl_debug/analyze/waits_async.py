@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import socket_owners
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, rank
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.progress import Motion
@@ -35,13 +35,14 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
         for end in find_ends(one.process):
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
+            writes = is_write(end.awaited)
             by_fd: dict[int, int] = {}
             for task in end.tasks:
                 if task.awaited is not None and task.awaited.fd is not None:
                     by_fd[task.awaited.fd] = by_fd.get(task.awaited.fd, 0) + 1
             for fd, count in by_fd.items():
                 reason = f"{count} coroutine{'s wait' if count > 1 else ' waits'} at {end.at}"
-                for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason):
+                for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason, writes=writes):
                     yield msgspec.structs.replace(edge, why=AWAITED_SOCKET)
 
 

@@ -60,15 +60,20 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
         yield from _edge_to_peer(view, one, candidates[0], owners, Certainty.LIKELY, "its only connection")
 
 
-def descriptor_edges(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
-    """The edge to the other end of one of a process's descriptors; none when that is no client's connection, or data flows."""
+def descriptor_edges(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str, *, writes: bool = False) -> Iterator[Edge]:
+    """The edge to the other end of one of a process's descriptors; none when that is no client's connection, or data flows.
+
+    A server that `writes` an answer waits for its client to read it.
+    """
     socket = next((s for s in one.process.sockets or () if s.fd == fd and s.state != "LISTEN"), None)
     if socket is not None:
-        yield from _edge_to_peer(view, one, socket, owners, certainty, reason)
+        yield from _edge_to_peer(view, one, socket, owners, certainty, reason, writes=writes)
 
 
-def _edge_to_peer(view: View, one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str) -> Iterator[Edge]:
-    if socket.remote is None or _is_served(one, socket) or _flows(one, socket):
+def _edge_to_peer(
+    view: View, one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str, *, writes: bool = False
+) -> Iterator[Edge]:
+    if socket.remote is None or (_is_served(one, socket) and not writes) or _flows(one, socket):
         return
     if socket.family == "unix":
         yield from _edge_to_unix_peer(view, one, socket, certainty, reason)
@@ -81,7 +86,7 @@ def _edge_to_peer(view: View, one: Seen, socket: Socket, owners: Owners, certain
     ends = [(k, p) for k, p in ends if k != one.key] or ends
     text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:
-        if not remote[0].endswith("|lo"):
+        if writes or not remote[0].endswith("|lo"):
             yield Edge(source=one.key, target=f"ext:{socket.remote}", why="socket", evidence=text, certainty=certainty)
         return
     key, process = ends[0]

@@ -21,7 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import HANDED, LOCKS, OUTSIDE, SERVES_RANK, End, describe_awaited, find_ends, line_of, rank, serves, ticks
+from ray_rl_debug.analyze.coroutines import (
+    HANDED,
+    LOCKS,
+    OUTSIDE,
+    SERVES_RANK,
+    End,
+    describe_awaited,
+    find_ends,
+    is_write,
+    line_of,
+    rank,
+    serves,
+    ticks,
+)
 from ray_rl_debug.analyze.graph import Edge, Root
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -157,12 +170,24 @@ def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
         if edge.why != AWAITED_SOCKET or client is None or client.motion is Motion.MOVING:
             continue
         ends = tuple(e for e in _told(client) if e.awaited.kind == "socket")
+        if ends and is_write(ends[0].awaited):
+            yield from _unread(scene, client, ends, edge)
+            continue
         if sink is not None and (_told(sink) or (sink.core and sink.core.running_task_ids)):
             continue  # it has a reason of its own
         verdict = judge(scene, sink if sink is not None and sink.motion is Motion.BUSY else client)
         if ends and verdict.certainty is not None:
             who = [client.who(), scene.who(root.nodes[0])]
             yield Found(finding=_finding(scene, client, ends, verdict.certainty, edge, who), explains=frozenset([client.key, *root.nodes]))
+
+
+def _unread(scene: Scene, server: Seen, ends: tuple[End, ...], edge: Edge) -> Iterator[Found]:
+    """A server whose answers nobody takes: whoever should read them is the cause, and the server its victim."""
+    verdict = judge(scene, server)
+    if verdict.certainty is not None:
+        peers = [e.target for e in scene.graph.out(server.key) if e.why == AWAITED_SOCKET]
+        who = [scene.who(p) for p in peers[:_SHOWN]]
+        yield Found(finding=_finding(scene, server, ends, verdict.certainty, edge, who), explains=frozenset(peers))
 
 
 def _alone(scene: Scene, one: Seen) -> Iterator[Found]:

@@ -40,7 +40,7 @@ _REMEDY = [
 def detect(scene: Scene) -> Iterator[Found]:
     """Engines that have lost a process; roots that are dead inference engines somebody awaits."""
     for engine in scene.view.engines:
-        if engine.dead or engine.lost:
+        if engine.lost or any(scene.view.seen[k].process.exit_code != 0 for k in engine.dead):
             yield _lost_part(scene, engine)
     yield from find_dead(scene, ID, NAME, CAUSE, _REMEDY, engines=True)
 
@@ -54,7 +54,7 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     who = [d.who() for d in first] or [scene.who(f"{GONE}{engine.key}")]
     after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server lives on with {in_flight(engine)}" if engine.requests else ""
     after = after or (f"; {servers[0].where()} lives on without it" if servers else "")
-    evidence = [proc_evidence(d, "a zombie: it has ended, and its parent has not asked how") for d in dead[:4]]
+    evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not asked how") for d in dead[:4]]
     for server in servers[:1] if engine.lost else ():
         text = f"has no {engine.lost} any more: no such child process; what lives as long as it has ended, or the server is about to end"
         evidence.append(Evidence(kind="proc", where=server.where(), text=text))
@@ -76,7 +76,14 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
 def _first_dead(dead: list[Seen]) -> list[Seen]:
     """Those that died by themselves: workers end when their core does."""
     keys = {d.process.pid for d in dead}
-    return [d for d in dead if d.process.ppid not in keys]
+    outer = [d for d in dead if d.process.ppid not in keys]
+    killed = [d for d in outer if (d.process.exit_code or 0) < 0]
+    return killed or outer
+
+
+def _how(dead: Seen) -> str:
+    code = dead.process.exit_code
+    return "" if code is None else f" with status {code}" if code >= 0 else f", killed by signal {-code}"
 
 
 def _names(who: list[Who]) -> str:

@@ -122,6 +122,11 @@ def _gets_tokens(view: View, engine: Engine) -> bool:
 
 def _endpoint_says(servers: Iterable[Seen]) -> str | None:
     """``paused`` or ``asleep``, where the server's own endpoints were asked and say so."""
+    states = [s.process.engine for s in servers if s.process.engine is not None]
+    if any(e.sleep_level for e in states):
+        return "asleep"
+    if any(e.is_paused or e.is_sleeping for e in states):
+        return "paused"
     return None
 
 

@@ -196,12 +196,15 @@ def judge(scene: Scene, one: Seen) -> Judgement:
         asleep = False  # an engine's step takes milliseconds and sleeps for nobody
     if age is not None and usual is not None:
         text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
-        if scene.longest_s(one) > usual:
-            text += f", but for few that stand apart (up to {scene.longest_s(one):.0f} s)"
+        apart = scene.longest_s(one)
+        if apart > usual:
+            text += f", but for few that stand apart (up to {apart:.0f} s)"
         stands = one.motion is Motion.FROZEN and not asleep
         floor = FROZEN_FLOOR_S if stands or (age > FAR_OVERDUE * usual and not asleep) else OVERDUE_FLOOR_S
         if one.motion is Motion.BUSY and scene.finished_calls(one) < ENOUGH_CALLS:
             return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}, of {scene.finished_calls(one)}: too few to compare with one that works")
+        if one.motion is Motion.BUSY and apart > usual and max(1.5 * usual, OVERDUE_FLOOR_S) < age <= USUAL_FACTOR * apart:
+            return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}: too early to tell")
         if age > max(USUAL_FACTOR * usual, floor):
             return Judgement(certainty=Certainty.LIKELY, reason=text)
         if age <= 1.5 * usual:

@@ -58,6 +58,7 @@ class Progress:
         self.learned = learned or Learned()
         self.is_hung = False
         """As long as a hang lasts nothing is learned: its length is not what is usual."""
+        self._had_hang = False
         self.roles: dict[str, float] = {}
         """When each role made progress last."""
         self.wait_s = interval_s
@@ -80,6 +81,7 @@ class Progress:
     def feed(self, beat: Beat) -> Decision:
         """Take the next beat."""
         now = beat.at_s
+        self._had_hang |= self.is_hung
         if self._began is None:
             self._began = self._mark_s = self._work_s = self._patient_s = self._fed_s = now
         self._skip(now)
@@ -139,7 +141,7 @@ class Progress:
         )
 
     def teach(self, history: Iterable[TaskHistory]) -> None:
-        self.learned.teach(history)
+        self.learned.teach(history, had_hang=self._had_hang)
 
     def age_s(self, now: float) -> float:
         """Since any progress of this job."""

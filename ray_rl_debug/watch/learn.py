@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.snapshot import TaskHistory
-from ray_rl_debug.usual import usual_longest
 
 KEPT_GAPS = 64
 """Per call: how many of its last durations decide what is usual."""
@@ -47,8 +46,7 @@ class Gaps(msgspec.Struct):
 
     @property
     def longest_s(self) -> float:
-        """Of those that do not stand apart: a stop, a pause or a stall in between never raises the bar."""
-        return usual_longest(self.recent)
+        return max(self.recent, default=0.0)
 
     def look_s(self, limits: Limits) -> float:
         """From what age on a closer look is worth its cost."""
@@ -70,11 +68,14 @@ class Learned(msgspec.Struct):
     """Between two step numbers in a log."""
     step: int | None = None
 
-    def teach(self, history: Iterable[TaskHistory]) -> None:
-        """What Ray's table knows of finished calls; a reading every two seconds misses short ones."""
+    def teach(self, history: Iterable[TaskHistory], *, had_hang: bool = False) -> None:
+        """What Ray's table knows of finished calls; a reading every two seconds misses short ones.
+
+        After a hang (`had_hang`) the calls that stand apart from all others are those that it interrupted: they never raise the bar.
+        """
         for known in history:
             if not known.name.lower().startswith(("rayrldebug", "rayrl_debug")):  # our own agents
-                longest_s = known.longest_s if known.usual_s is None else known.usual_s
+                longest_s = known.usual_s if had_hang and known.usual_s is not None else known.longest_s
                 self.told[known.name] = Gaps(recent=[round(longest_s, 2)], count=known.count)
 
     def of_call(self, name: str, limits: Limits) -> Gaps | None:

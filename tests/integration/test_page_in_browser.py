@@ -189,7 +189,7 @@ def test_a_link_to_a_stack_opens_it(show: Callable[..., Open]) -> None:
 
 def test_without_script_nothing_is_lost(show: Callable[..., Open]) -> None:
     page = show(big_run(4), script=False).page
-    assert "is busy in normalise_answer" in page.inner_text("h1")
+    assert "it is in normalise_answer" in page.inner_text("h1")
     page.locator("#raw summary").first.click()
     assert page.locator("#processes tbody tr").first.is_visible()
 

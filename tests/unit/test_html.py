@@ -113,7 +113,7 @@ def test_the_page_tells_the_story_from_top_to_bottom() -> None:
     page = page_of(big_run(4))
     text = page.text
     told = [
-        "HANG likely RewardWorker/1 (gpu-001 pid 20001) is busy in normalise_answer (maths.py:30); 4 processes wait for it",
+        "HANG likely RewardWorker/1 (gpu-001 pid 20001) is busy: it is in normalise_answer (maths.py:30); 4 processes wait for it",
         "next: rayrl-debug explain RRD101",
         "2026-09-21 14:13:20 UTC",
         "1 node and 1 silent",
