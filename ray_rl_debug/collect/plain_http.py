@@ -21,7 +21,9 @@ MAX_REQUEST = 71
 """ZeroMQ takes the first letter of "GET" for the length of a frame of its first protocol: a shorter request never makes a whole one."""
 _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})[ \r\n]")
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,12})[ \t]*\r\n", re.IGNORECASE)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
+_SIZE = re.compile(rb"([0-9a-fA-F]{1,6})[^\r\n]{0,64}\r\n")
+_LAST = b"0\r\n\r\n"
 
 
 class Get(msgspec.Struct, frozen=True):
@@ -48,6 +50,7 @@ class _Exchange(msgspec.Struct):
     head: int = 0
     """Bytes of the head with its empty line; 0 until it is there."""
     length: int | None = None
+    is_chunked: bool = False
 
 
 def get_all(asked: Sequence[Get], until: float) -> list[Answer | str]:
@@ -75,7 +78,7 @@ def get_all(asked: Sequence[Get], until: float) -> list[Answer | str]:
 
 
 def _request(path: str) -> bytes:
-    # HTTP/1.0: the answer is not cut into chunks, and ends with the connection
+    # HTTP/1.0: the answer ends with the connection; uvicorn cuts it into chunks all the same
     request = f"GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode("ascii")
     assert len(request) < MAX_REQUEST, path
     return request
@@ -120,16 +123,35 @@ def _take(exchange: _Exchange, *, ended: bool) -> Answer | str | None:
             return "it does not speak HTTP" if ended or len(data) > MAX_HEAD else None
         exchange.head = end + 4
         head = bytes(data[: exchange.head])
-        if _STATUS.match(head) is None or _CHUNKED.search(head):
-            return "it does not speak HTTP/1.0"
+        if _STATUS.match(head) is None:
+            return "it does not speak HTTP"
+        exchange.is_chunked = _CHUNKED.search(head) is not None
         length = _LENGTH.search(head)
         exchange.length = int(length[1]) if length else None
     size = len(data) - exchange.head
     if size > MAX_BYTES or (exchange.length or 0) > MAX_BYTES:
         return f"more than {MAX_BYTES >> 20} MiB"
-    if not ended and (exchange.length is None or size < exchange.length):
-        return None
-    if exchange.length is not None and size < exchange.length:
-        return "cut off"
+    body: bytes | None = None
+    if exchange.is_chunked:
+        body = _join_chunks(bytes(data[exchange.head :])) if ended or data.endswith(_LAST) else None
+    elif exchange.length is not None:
+        body = bytes(data[exchange.head : exchange.head + exchange.length]) if size >= exchange.length else None
+    elif ended:
+        body = bytes(data[exchange.head :])
+    if body is None:
+        return "cut off" if ended else None
     status = _STATUS.match(data)
-    return Answer(int(status[1]), bytes(data[exchange.head :])) if status else "it does not speak HTTP"
+    return Answer(int(status[1]), body) if status else "it does not speak HTTP"
+
+
+def _join_chunks(data: bytes) -> bytes | None:
+    """The chunks without their sizes; None when they do not come to an end."""
+    pieces: list[bytes] = []
+    at = 0
+    while size := _SIZE.match(data, at):
+        length = int(size[1], 16)
+        if length == 0:
+            return b"".join(pieces)
+        pieces.append(data[size.end() : size.end() + length])
+        at = size.end() + length + 2
+    return None

@@ -250,6 +250,7 @@ def says(answer: bytes) -> Callable[[socket.socket], None]:
     return lambda connection: connection.sendall(answer)
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 BEHAVIOURS: dict[str, tuple[Callable[[socket.socket], None], Answer | str]] = {
     "silent": (lambda connection: connection.recv(1) and None, "no answer in time"),
     "drip": (drip, "no answer in time"),
@@ -257,8 +258,11 @@ BEHAVIOURS: dict[str, tuple[Callable[[socket.socket], None], Answer | str]] = {
     "headers": (headers_for_ever, "it does not speak HTTP"),
     "large": (says(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nx"), "more than 1 MiB"),
     "cut off": (says(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx"), "cut off"),
-    "chunked": (says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"), "it does not speak HTTP/1.0"),
-    "other": (says(b"\x00\x00\x18\x04\x00\x00\x00\x00\x00\r\n\r\n"), "it does not speak HTTP/1.0"),
+    "chunked": (says(CHUNKED + b"1\r\nx\r\nB;a=b\r\n0\r\n\r\n0\r\n\r\n0\r\n0\r\n\r\n"), Answer(200, b"x0\r\n\r\n0\r\n\r\n0")),
+    "chunks without end": (says(CHUNKED + b"5\r\nhello\r\n"), "cut off"),
+    "wrong chunks": (says(CHUNKED + b"zebra\r\n0\r\n\r\n"), "cut off"),
+    "huge chunk": (says(CHUNKED + b"ffffff\r\nx\r\n"), "cut off"),
+    "other": (says(b"\x00\x00\x18\x04\x00\x00\x00\x00\x00\r\n\r\n"), "it does not speak HTTP"),
     "closed": (says(b""), "it does not speak HTTP"),
     "redirect": (says(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\n\r\n"), Answer(307, b"")),
     "whole": (says(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"), Answer(200, b"yes")),
