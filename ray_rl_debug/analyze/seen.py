@@ -112,6 +112,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return text.removeprefix("waits in ") if text.startswith("waits in ") else text.partition(" in ")[2] or text
 
 
+def as_verb(text: str) -> str:
+    """What a place is called, after a subject: ``waits in recv``, ``is in grade (reward.py:5)``."""
+    if text == "event loop without work":
+        return "runs an event loop without work"
+    return text if text.partition(" ")[0] in _MANY else f"is {text}"
+
+
 _MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
 
 

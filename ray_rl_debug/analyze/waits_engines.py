@@ -19,8 +19,8 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import Socket
 
-ENGINE, WORKERS, WEIGHTS = "engine", "workers' answers", "weights"
-"""`Edge.why` of a server, of an engine core, and of a rank that sends weights."""
+ENGINE, WORKERS, WEIGHTS, MESSAGE = "engine", "workers' answers", "weights", "message"
+"""`Edge.why` of a server, of an engine core, of a rank that sends weights, and of others that wait for a message."""
 GONE = "gone:"
 """Begins the nodes of parts that are dead and were reaped: ``gone:KEY OF THE ENGINE``."""
 
@@ -30,9 +30,11 @@ def engine_edges(view: View) -> Iterator[Edge]:
     for engine in view.engines:
         yield from _server_edges(view, engine)
         yield from _core_edges(view, engine)
-    for one in view:
-        if one.kind is Kind.CHANNEL and one.identity.part is None and one.phase == "weight_sync":
-            yield from _weight_edges(view, one)
+    for one in (o for o in view if o.kind is Kind.CHANNEL and not o.is_stopped):
+        found = list(_weight_edges(view, one)) if one.identity.part is None and one.phase == "weight_sync" else []
+        yield from found
+        if not found and (one.identity.part is None or one.identity.part.part == "server"):
+            yield from _child_edges(view, one)
 
 
 def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:
@@ -47,7 +49,15 @@ def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:
         if engine.requests + engine.calls:
             text = f"{in_flight(engine)}: {{}} {{}}"
             for part in targets:
-                yield Edge(source=server.key, target=part.key, why=ENGINE, evidence=text.format(part.name, part.at()), certainty=Certainty.LIKELY)
+                yield Edge(source=server.key, target=part.key, why=ENGINE, evidence=text.format(part.name, part.does()), certainty=Certainty.LIKELY)
+
+
+def _child_edges(view: View, one: Seen) -> Iterator[Edge]:
+    """From a process that waits for a message to its children at work: one of them may send it, as an engine core does when it has started."""
+    for child in view.children(one):
+        if not rests(child) and child.process.state not in ("Z", "X"):
+            evidence = f"it waits for a message; its child {child.name} {child.does()}"
+            yield Edge(source=one.key, target=child.key, why=MESSAGE, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def in_flight(engine: Engine) -> str:
@@ -70,7 +80,7 @@ def _core_edges(view: View, engine: Engine) -> Iterator[Edge]:
         workers = [view.seen[w] for w in below]
         dead = [view.seen[k] for k in engine.dead if view.seen[k].process.ppid == core.process.pid]
         for worker in [*dead, *([w for w in workers if not rests(w)] or workers)]:
-            doing = "is stopped" if worker.is_stopped else "is dead" if worker in dead else worker.at()
+            doing = "is stopped" if worker.is_stopped else "is dead" if worker in dead else worker.does()
             evidence = f"it waits in {core.inside()} for the answers of its workers; {worker.name} {doing}"
             yield Edge(source=key, target=worker.key, why=WORKERS, evidence=evidence, certainty=Certainty.LIKELY)
 
@@ -81,7 +91,7 @@ def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
         peers = _connected(view, one, socket)
         if peers:
             for other in peers:
-                evidence = f"it sends weights over {socket.local}; {other.name} is connected: {other.at()}"
+                evidence = f"it sends weights over {socket.local}; {other.name} is connected: it {other.does()}"
                 yield Edge(source=one.key, target=other.key, why=WEIGHTS, evidence=evidence, certainty=Certainty.LIKELY)
             return
         for engine in receivers(view, one, socket):
@@ -93,7 +103,7 @@ def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
             stuck = [p for p in parts if p.is_stopped or p.process.state in ("Z", "X")]
             workers = [p for p in parts if p.identity.part is not None and p.identity.part.part == "worker"]
             for part in stuck or workers or parts:
-                doing = "is stopped" if part.is_stopped else part.at()
+                doing = "is stopped" if part.is_stopped else part.does()
                 yield Edge(source=one.key, target=part.key, why=WEIGHTS, evidence=f"{text}; {part.name} {doing}", certainty=Certainty.LIKELY)
 
 

@@ -93,7 +93,7 @@ def _held(scene: Scene, engine: Engine) -> Iterator[Found]:
     certainty = Certainty.POSSIBLE if updates else Certainty.PROVEN if said or any(is_marked_paused(c, engine) for c in cores) else Certainty.LIKELY
     state = said or "paused or asleep"
     first = cores[0]
-    at = f"its scheduler {first.at()}" if not engine.names.loops else "its scheduler turns without looking at them"
+    at = f"its scheduler {first.does()}" if not engine.names.loops else "its scheduler turns without looking at them"
     evidence = [Evidence(kind="await", where=servers[0].where(), text=f"{in_flight(engine)}")]
     evidence += [stack_evidence(first), proc_evidence(first, "the same in every sample: it takes up no request")]
     if said:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
-from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Evidence
@@ -72,7 +72,7 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         NAME,
         CAUSE,
         verdict.certainty,
-        f"the event loop of {one.where()} is blocked: it {describe_place(thread.place) if thread else one.at()}{others}",
+        f"the event loop of {one.where()} is blocked: it {as_verb(describe_place(thread.place)) if thread else one.does()}{others}",
         who=[one.who()],
         evidence=[stack_evidence(one, thread=thread), proc_evidence(one, verdict.reason), *_tasks(one, waiting)],
         remedy=[

@@ -114,7 +114,7 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
                 NAME,
                 CAUSE,
                 Certainty.POSSIBLE if Certainty.POSSIBLE in verdicts else Certainty.LIKELY,
-                f"{server.where()} {server.at()}, and {client.where()} waits for an answer of its thread {thread.name or thread.tid}, "
+                f"{server.where()} {server.does()}, and {client.where()} waits for an answer of its thread {thread.name or thread.tid}, "
                 f"which {describe_place(thread.place)}",
                 who=[server.who()],
                 evidence=[
@@ -158,7 +158,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         NAME,
         CAUSE,
         certainty,
-        f"{one.where()} {one.at()}{said}",
+        f"{one.where()} {one.does()}{said}",
         who=[*(p.who() for p in parents), one.who()],
         evidence=[stack_evidence(one), *threads, proc_evidence(one, reason)],
         remedy=[

@@ -11,8 +11,8 @@ Remedy
     Ask for less or add nodes; look for leftover actors.
 
 Not this when
-    The cluster is still scaling up and resources appear, or the tasks only queue behind others that end. Only *possible*
-    where a worker did not tell what it has finished.
+    The cluster is still scaling up and resources appear, the tasks only queue behind others that end, or what is asked for
+    is free and a worker for it has seconds to start. Only *possible* where a worker did not tell what it has finished.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from ray_rl_debug.snapshot import RayTask
 ID = "RRD402"
 NAME = "resources never come"
 CAUSE = Cause.RAY_PENDING
+START_S = 20.0
+"""A loaded machine needs so long until a new worker has imported its libraries."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -65,6 +67,8 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
     if group is not None:
         wanted = _total(group.bundles)
         what = f"placement group {group.name or group.placement_group_id[:12]} is {group.state}"
+    elif actor is not None and actor.pid and actor.state == "PENDING_CREATION":
+        return  # it has its resources and a process, and runs its constructor
     elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
         wanted = actor.resources
         what = f"actor {actor.name or actor.class_name} is {actor.state}"
@@ -83,6 +87,9 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
             short, certainty = "tasks at work hold the resources", Certainty.POSSIBLE
         elif not _holders_answered(scene):
             certainty = Certainty.POSSIBLE
+    age_s = _age_s(scene, node, task)
+    if certainty is not Certainty.PROVEN and age_s is not None and age_s < START_S and _fits(scene, wanted):
+        return  # what it asks for is free: a worker for it is starting
     if not is_awaited:
         certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else Certainty.POSSIBLE
     finding = make_finding(
@@ -103,6 +110,27 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         phase="init",
     )
     yield Found(finding=finding, explains=frozenset([node, *alike]))
+
+
+def _age_s(scene: Scene, node: str, task: RayTask | None) -> float | None:
+    """Seconds since a task or actor was asked for, at the end of the window; None where that is not known."""
+    tasks = scene.view.ray.tasks if scene.view.ray else ()
+    creation = next((t for t in tasks if t.kind == "ACTOR_CREATION_TASK" and node == f"actor:{t.actor_id}"), task)
+    asked_s = min(creation.state_times_s.values(), default=None) if creation is not None else None
+    end_s = max((n.started_time_s + n.window_s for n in scene.view.snapshot.nodes), default=None)
+    return max(0.0, end_s - asked_s) if asked_s is not None and end_s is not None else None
+
+
+def _fits(scene: Scene, wanted: dict[str, float]) -> bool:
+    """Do the actors and tasks that run leave as much as is asked for?"""
+    free = _cluster(scene)
+    ray = scene.view.ray
+    holders = [a.resources for a in ray.actors if a.pid and a.state != "DEAD"] if ray else []
+    holders += [t.resources for t in ray.tasks if t.state.startswith("RUNNING") and t.kind == "NORMAL_TASK"] if ray else []
+    for held in holders:
+        for name, amount in held.items():
+            free[name] = free.get(name, 0.0) - amount
+    return all(amount <= free.get(name, amount) for name, amount in wanted.items())
 
 
 def _holders_answered(scene: Scene) -> bool:

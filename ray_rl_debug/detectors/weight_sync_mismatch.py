@@ -64,7 +64,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             certainty,
-            f"{one.where()} has not joined the weight update: {one.at()}; {waits(len(syncing), 'rank')} for it",
+            f"{one.where()} has not joined the weight update: it {one.does()}; {waits(len(syncing), 'rank')} for it",
             who=[one.who()],
             evidence=evidence,
             remedy=_NOT_ASKED if one.is_idle and queued is None else _BUSY,
