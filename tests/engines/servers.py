@@ -39,6 +39,7 @@ def model() -> Path:
 class Server:
     """A running server and its folder."""
 
+    is_engine = True
     path = "/v1/completions"
     body: dict[str, object] = {"model": "tiny", "prompt": "hello", "ignore_eos": True, "temperature": 0.8}  # noqa: RUF012
     rest: tuple[tuple[str, object], ...] = ()

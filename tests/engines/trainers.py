@@ -66,6 +66,8 @@ class Tool:
 class Trainer:
     """The trainer, from its start to its end."""
 
+    is_engine = True
+
     def __init__(self, *options: str, await_steps: bool = True, **more: str) -> None:
         self.options: Sequence[str] = options
         self.more, self.is_awaited = more, await_steps
