@@ -15,7 +15,7 @@ from pathlib import Path
 from engines import client, environments, processes
 from frameworks.environments import Recipe, python
 
-READY_S = 240.0
+READY_S = 400.0
 HERE = Path(__file__).parent
 LONG = 30000
 """Tokens of a request that does not end by itself while we look."""

@@ -88,7 +88,7 @@ class Trainer:
         self.run = trainer_run.start(self.folder, program, variables, servers.model(), [*OPTIONS, *places, *self.options])
         try:
             if self.is_awaited:
-                self.run.await_steps(2, 600)
+                self.run.await_steps(2, 900)
             else:
                 processes.until(self._has_raylet, 120, "a raylet")
         except BaseException:
