@@ -11,6 +11,8 @@ from engines.truth import HEALTHY, Case, Trouble, Truth
 
 PROGRAMS: dict[str, Callable[[], Trainer]] = {
     "verl": Trainer,
+    # Without it verl ends with an error when an engine dies in the middle of generation, and nothing hangs.
+    "verl-refilling": lambda: Trainer("trainer.v1.sampler.sync_refill_failed_groups=True"),
     "verl-starting": lambda: Trainer(await_steps=False),
     "verl-failing-receiver": lambda: Trainer(await_steps=False, KEEP_WEIGHTS=""),
 }
@@ -103,7 +105,7 @@ CASES = (
     Case("verl-core-stopped-in-update", "verl", stop(CORE, in_update=True), STOPPED),
     Case("verl-worker-stopped", "verl", stop(WORKER), STOPPED),
     Case("verl-worker-stopped-in-update", "verl", stop(WORKER, in_update=True), STOPPED),
-    Case("verl-core-killed", "verl", dead(CORE), DIED, is_fatal=True),
+    Case("verl-core-killed", "verl-refilling", dead(CORE), DIED, is_fatal=True),
     Case("verl-core-killed-in-update", "verl", dead(CORE, in_update=True), DIED, is_fatal=True),
     Case(
         "verl-receiver-failed",

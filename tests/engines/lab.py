@@ -33,6 +33,8 @@ class Program(Protocol):
     """What the lab wants of a server or trainer."""
 
     folder: Path
+    is_engine: bool
+    """Whether it must have the machine for itself."""
 
     def start(self) -> None: ...
     def where(self) -> Sequence[str]: ...
@@ -88,8 +90,9 @@ class Bench:
             if self.name != case.program:
                 self.close()
             if self.program is None:
-                self._wait_for_turn()
                 self.program, self.name = PROGRAMS[case.program](), case.program
+                if self.program.is_engine:
+                    self._wait_for_turn()
                 self.program.start()
             yield from _looks(case, n, times, self.program, self.options)
             if case.is_fatal or (self.options.fresh and not case.is_healthy) or not _is_settled(self.program):

@@ -17,6 +17,8 @@ HERE = Path(__file__).parent
 class Stepping:
     """A program that counts its steps in ``FOLDER/step``."""
 
+    is_engine = False
+
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="rrp", dir="/tmp"))
 
@@ -69,6 +71,8 @@ class Pool(Stepping):
 
 class Areal(Stepping):
     """The server and its client; both are looked at."""
+
+    is_engine = True
 
     def start(self) -> None:
         self.server = servers.Vllm("--middleware", "gates.ArealGates")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from pathlib import Path
 from engines import client, environments, processes
 from frameworks.environments import Recipe, python
 
-READY_S = 240.0
+READY_S = 400.0
 HERE = Path(__file__).parent
 LONG = 30000
 """Tokens of a request that does not end by itself while we look."""
@@ -39,6 +40,7 @@ def model() -> Path:
 class Server:
     """A running server and its folder."""
 
+    is_engine = True
     path = "/v1/completions"
     body: dict[str, object] = {"model": "tiny", "prompt": "hello", "ignore_eos": True, "temperature": 0.8}  # noqa: RUF012
     rest: tuple[tuple[str, object], ...] = ()
@@ -143,27 +145,19 @@ class Sglang(Server):
 @contextlib.contextmanager
 def held(folder: Path, place: str, rank: int, arrive: Callable[[], object] = lambda: None) -> Iterator[None]:
     """This rank waits at this place, to which ``arrive`` brings it, until the end of the context."""
-    order = folder / f"{place}.{rank}"
-    os.mkfifo(order)
+    order, here = folder / f"{place}.{rank}", folder / f"{place}.{rank}.here"
+    order.touch()
     try:
         arrive()
-        processes.until(lambda: _written(order, b""), 60, f"rank {rank} at {place}")
+        processes.until(here.exists, 60, f"rank {rank} at {place}")
         yield
     finally:
-        order = order.rename(order.with_suffix(".over"))
-        with contextlib.suppress(processes.Late):
-            processes.until(lambda: _written(order, b"x"), 5, f"rank {rank} leaves {place}")
         order.unlink()
-
-
-def _written(order: Path, text: bytes) -> bool:
-    """Whether somebody reads the FIFO."""
-    with contextlib.suppress(OSError):
-        end = os.open(order, os.O_WRONLY | os.O_NONBLOCK)
-        os.write(end, text)
-        os.close(end)
-        return True
-    return False
+        waiting = here.read_text() if here.exists() else ""
+        if waiting:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(waiting), signal.SIGRTMIN + 5)
+        here.unlink(missing_ok=True)
 
 
 def metric(server: Server, name: str) -> float:

@@ -66,6 +66,8 @@ class Tool:
 class Trainer:
     """The trainer, from its start to its end."""
 
+    is_engine = True
+
     def __init__(self, *options: str, await_steps: bool = True, **more: str) -> None:
         self.options: Sequence[str] = options
         self.more, self.is_awaited = more, await_steps
@@ -86,7 +88,7 @@ class Trainer:
         self.run = trainer_run.start(self.folder, program, variables, servers.model(), [*OPTIONS, *places, *self.options])
         try:
             if self.is_awaited:
-                self.run.await_steps(2, 600)
+                self.run.await_steps(2, 900)
             else:
                 processes.until(self._has_raylet, 120, "a raylet")
         except BaseException:

@@ -1,34 +1,43 @@
-"""Makes one process of an engine wait at a chosen place, and go on when it is told to: a FIFO ``$TROUBLE_DIR/PLACE.RANK`` is the order.
+"""Makes one process of an engine wait at a chosen place, and go on when it is told to: a file ``$TROUBLE_DIR/PLACE.RANK`` is the order.
 
-The process waits at a lock as at a lost kernel or a hung mount; a thread of its own waits for the FIFO's writer and gives the lock back.
+The process writes its number into ``PLACE.RANK.here`` and waits at a lock, as at a lost kernel. A signal gives the lock back: a thread that did so
+would be one more to look at. Only a main thread can be woken so; others look every tenth of a second.
 """
 
-import contextlib
 import os
+import signal
 import threading
 import time
 from pathlib import Path
+
+GO_ON = signal.SIGRTMIN + 5
 
 
 def hold(place, rank=0):
     order = Path(os.environ.get("TROUBLE_DIR", "/nowhere")) / f"{place}.{rank}"
     if not order.exists():
         return
+    if threading.current_thread() is threading.main_thread():
+        _wait_at_lock(order)
+    else:
+        _announce(order, "")
+        while order.exists():
+            time.sleep(0.1)
+
+
+def _wait_at_lock(order):
     lock = threading.Lock()
     lock.acquire()
-    threading.Thread(target=_give_back, args=(lock, order), name="order", daemon=True).start()
+    before = signal.signal(GO_ON, lambda *_: lock.release())
+    _announce(order, str(os.getpid()))
     lock.acquire()
+    signal.signal(GO_ON, before)
 
 
-def _give_back(lock, order):
-    # Whoever only wants to know whether somebody waits here opens the FIFO and writes nothing.
-    # It is renamed before somebody writes, so that nobody comes to wait again.
-    said = b""
-    with contextlib.suppress(FileNotFoundError):
-        while not said:
-            with order.open("rb") as end:
-                said = end.read(1)
-    lock.release()
+def _announce(order, whom_to_signal):
+    part = order.with_name(order.name + ".part")
+    part.write_text(whom_to_signal)
+    part.rename(order.with_name(order.name + ".here"))
 
 
 def tp_rank():
