@@ -78,7 +78,7 @@ _RAY_OPTIONS = (
     click.option("--iface", help="Network interface of the head."),
     click.option("--cidr", help="Network of the head, as 10.0.0.0/16."),
     click.option("--port-base", default="auto", show_default=True, help="First of a block of 100 ports; auto: from the job's number."),
-    click.option("--temp-dir", help="Local folder, at most 44 bytes.  [default: /tmp/rrJOBID]"),
+    click.option("--temp-dir", help="Local folder; the job makes rrJOBID in it and removes only that.  [default: /tmp]"),
     click.option("--ready-timeout", "ready_timeout_s", type=click.IntRange(min=5), default=300, show_default=True, help="Seconds for all nodes."),
     click.option("--min-nodes", type=click.IntRange(min=1), help="Start with so many.  [default: all]"),
     click.option("--register-timeout", "register_timeout_s", type=click.IntRange(min=1), default=300, show_default=True, help="Seconds per worker."),

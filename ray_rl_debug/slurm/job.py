@@ -13,6 +13,9 @@ _TIME = re.compile(r"^(\d+-)?\d+(:\d+){0,2}$")
 _CIDR = re.compile(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")
 _GPUS = re.compile(r"^([\w.-]+:)?\d+$")
 _VERSION = re.compile(r"^\d+\.\d+(\.\w+)*$")
+MAX_TEMP_DIR_BYTES = 33
+"""Ray's socket paths allow 44 bytes, of which ``/rr`` and a job's number of 8 digits take 11."""
+MAX_TEMP_DIR_BYTES_SINGLE = MAX_TEMP_DIR_BYTES - len("/ray")
 OLDEST_RAY, FIRST_WITH_TOKENS = (2, 41), (2, 52)
 
 
@@ -79,6 +82,7 @@ def check_job(job: Job) -> None:
     UsageError: parameters that cannot be, or not together.
     """
     single = job.framework in ("verl-single", "areal-slurm")
+    room = MAX_TEMP_DIR_BYTES_SINGLE if job.framework == "verl-single" else MAX_TEMP_DIR_BYTES
     for wrong, message in (
         (job.nodes < 1, "--nodes must be at least 1"),
         (single and job.nodes != 1, f"{job.framework} runs on one node"),
@@ -89,7 +93,7 @@ def check_job(job: Job) -> None:
         (job.cidr is not None and not _CIDR.match(job.cidr), f"--cidr {job.cidr!r}: write 10.0.0.0/16"),
         (not _TIME.match(job.time), f"--time {job.time!r}: write HH:MM:SS or D-HH:MM:SS"),
         (job.temp_dir is not None and not job.temp_dir.startswith("/"), "--temp-dir must be an absolute path"),
-        (job.temp_dir is not None and len(job.temp_dir.encode()) > 44, "--temp-dir: Ray's socket paths allow at most 44 bytes"),
+        (job.temp_dir is not None and len(job.temp_dir.encode()) > room, f"--temp-dir: Ray's socket paths leave room for {room} bytes"),
         (job.ray_version is not None and not _VERSION.match(job.ray_version), f"--ray-version {job.ray_version!r}: write 2.49 or 2.49.1"),
         (job.port_base is not None and not 1024 <= job.port_base <= 32000, "--port-base must be between 1024 and 32000"),
         (any("\n" in text for text in _texts(job)), "a parameter may not hold a line break"),
