@@ -98,4 +98,4 @@ def _remove_if_left_behind(path: Path) -> None:
 
 
 def _start_ticks() -> int:
-    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return int(Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ray_rl_debug.foreign_text import as_text
+
 _NAMES = frozenset(
     "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE RAY_LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT WG_PREFIX WG_BACKEND GROUP_RANK ROLE_RANK"
     " ROLE_WORLD_SIZE CUDA_VISIBLE_DEVICES RAY_JOB_ID RAY_RAYLET_PID RAY_worker_niceness OMP_NUM_THREADS SLURM_JOB_ID SLURM_PROCID SLURM_LOCALID"
@@ -39,7 +41,7 @@ def allowed_arguments(arguments: Sequence[str]) -> str:
 
     Titles that a program wrote over its arguments (``ray::Actor.method``, ``VLLM::EngineCore``) are one word and are kept whole.
     """
-    words = [a for a in arguments if a]
+    words = [as_text(a) for a in arguments if a]
     if not words:
         return ""
     if words[0].startswith(("ray::", "VLLM::", "sglang::")):

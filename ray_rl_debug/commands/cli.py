@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -53,6 +54,9 @@ for _verb in VERBS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an odd name, or a terminal without our letters, must not cost the report
     try:
         return _run(cli, given)
     except KeyboardInterrupt:

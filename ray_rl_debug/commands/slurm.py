@@ -130,7 +130,7 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | 
         click.echo(text, nl=False)
     elif output is not None:
         try:
-            output.write_text(text, encoding="utf-8")
+            output.write_text(text, encoding="utf-8", errors="surrogateescape")
         except OSError as e:
             raise OutputError(f"cannot write {output}: {e.strerror}", hint="choose another file with --output") from e
         run_it = "bash" if framework == "attach" else "sbatch"
@@ -207,7 +207,7 @@ def lint(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | No
         click.echo(shown)
     else:
         try:
-            output.write_text(shown + "\n", encoding="utf-8")
+            output.write_text(shown + "\n", encoding="utf-8", errors="backslashreplace")
         except OSError as e:
             raise OutputError(f"cannot write {output}: {e.strerror}", hint="choose another file with --output") from e
     return EXIT_FINDINGS if faults else EXIT_OK

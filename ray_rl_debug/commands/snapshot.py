@@ -70,6 +70,7 @@ def snapshot(
     if job_id and (pids or (here and not address)):
         raise UsageError("--job needs Ray's tables, and this capture does without Ray", hint="add --address HOST:PORT to --here, or leave --job out")
     from ray_rl_debug.collect.options import CollectOptions
+    from ray_rl_debug.collect.redact import made_safe
 
     given = address if here else None
     if given is not None:
@@ -89,6 +90,7 @@ def snapshot(
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:
         taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
+    taken = made_safe(taken)
     if output is not None:
         save_snapshot(output, taken)
     from ray_rl_debug.diagnose import diagnose

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import codec
+from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, RayRlDebugError
 from ray_rl_debug.report import Certainty, Report, State
@@ -67,7 +68,7 @@ def take_look(
 ) -> Look:
     """Snapshot, report, files. Raises as `cluster.take_snapshot`; a full disk is told in the result."""
     began = clock()
-    snapshot = gather()
+    snapshot = made_safe(gather())
     folder, trouble = keep_facts(history, snapshot, now_s)
     report = judge(snapshot)
     if folder is not None:

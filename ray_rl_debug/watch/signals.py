@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.procfs import PROC, read_environment
+from ray_rl_debug.foreign_text import as_text
 
 TITLE_BYTES = 200
 TAIL_BYTES = 4096
@@ -194,7 +195,7 @@ class SignReader:
         if raw == one.raw_title:
             return None
         one.raw_title = raw
-        text = raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip()
+        text = as_text(raw.split(b"\0", 1)[0]).strip()
         if not text or text == one.title or not text.startswith("ray::"):
             return None  # the arguments of other programs do not change, and may hold secrets
         one.title = text
