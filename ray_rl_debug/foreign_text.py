@@ -43,10 +43,10 @@ class _Mapping:
     def apply(self, value: Any) -> Any:
         kind = type(value)
         if kind is str:
-            known = self._known.get(value)
-            if known is None:
-                known = self._known[value] = self._change(value)
-            return known
+            if value not in self._known:
+                self._known[value] = self._change(value)
+            known = self._known[value]
+            return value if known == value else known
         if kind is tuple or kind is list:
             if set(map(type, value)) <= _NUMBERS:  # stacks are long rows of them
                 return value
@@ -54,7 +54,8 @@ class _Mapping:
             return value if all(a is b for a, b in zip(items, value, strict=True)) else kind(items)
         if kind is dict:
             pairs = {self.apply(k): self.apply(v) for k, v in value.items()}
-            return value if all(pairs.get(k) is v for k, v in value.items()) else pairs
+            same = list(pairs) == list(value) and all(a is b for a, b in zip(pairs.values(), value.values(), strict=True))
+            return value if same else pairs
         if isinstance(value, msgspec.Struct):
             fields = {}
             for name in value.__struct_fields__:

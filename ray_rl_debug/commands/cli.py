@@ -96,6 +96,9 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
 
 
 def _fail(given: list[str], message: str, hint: str, id_: str, code: int) -> int:
+    from ray_rl_debug.collect.masking import mask
+
+    message, hint = mask(message), mask(hint)
     if _wants_json(given):
         body = {"message": message, "hint": hint, "id": id_, "exit_code": code}
         click.echo(json.dumps({"schema": ERROR_SCHEMA, "error": body}, ensure_ascii=False))

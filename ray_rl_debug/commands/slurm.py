@@ -118,14 +118,19 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | 
 
     ARGUMENTS after -- are the program that the job runs. With --diff, the difference goes to stdout, and the script where --output says.
     """
+    from ray_rl_debug.collect.masking import has_secret
     from ray_rl_debug.slurm.check import check_script
     from ray_rl_debug.slurm.render import render as render_job
 
+    variables = given.get("env")
+    holds_secret = has_secret("\n".join((*arguments, str(given.get("cmd") or ""), *(variables if isinstance(variables, tuple) else ()))))
     if old is None:
         text = render_job(_job(framework, arguments, given))
     else:
         text, difference = _like(old, framework, arguments, given)
         click.echo(difference)
+    if holds_secret:
+        click.echo("the script holds what looks like a secret, and others may read scripts: export it in the file of --setup instead", err=True)
     if output is None and old is None:
         click.echo(text, nl=False)
     elif output is not None:

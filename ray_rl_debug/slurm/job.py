@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from ray_rl_debug.collect.masking import mask
 from ray_rl_debug.errors import UsageError
 
 _ENV = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
@@ -13,6 +14,8 @@ _TIME = re.compile(r"^(\d+-)?\d+(:\d+){0,2}$")
 _CIDR = re.compile(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")
 _GPUS = re.compile(r"^([\w.-]+:)?\d+$")
 _VERSION = re.compile(r"^\d+\.\d+(\.\w+)*$")
+_HOOK_OPTION = re.compile(r"^--(slack|webhook)(=|$)")
+_HOOK_VARIABLE = re.compile(r"^RAYRL_DEBUG_(SLACK|WEBHOOK)=")
 MAX_TEMP_DIR_BYTES = 33
 """Ray's socket paths allow 44 bytes, of which ``/rr`` and a job's number of 8 digits take 11."""
 MAX_TEMP_DIR_BYTES_SINGLE = MAX_TEMP_DIR_BYTES - len("/ray")
@@ -104,7 +107,10 @@ def check_job(job: Job) -> None:
         raise UsageError(f"--ray-version {job.ray_version}: the templates need Ray {'.'.join(map(str, OLDEST_RAY))} or newer")
     for pair in job.env:
         if not _ENV.match(pair):
-            raise UsageError(f"--env {pair!r}: write NAME=VALUE")
+            raise UsageError(f"--env {mask(repr(pair))}: write NAME=VALUE")
+    if any(_HOOK_OPTION.match(word) for word in job.watch_args) or any(_HOOK_VARIABLE.match(pair) for pair in job.env):
+        hint = "write it into a file that only you can read, and give --watch-args '--slack-file FILE' or '--webhook-file FILE'"
+        raise UsageError("the address of a webhook would stand in the job script, where others read it", hint=hint)
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import subprocess
 import threading
@@ -75,8 +76,10 @@ class Telling:
                 e.close()
                 if e.code < 500 and e.code not in (408, 429):
                     break
-            except (OSError, ValueError) as e:
-                last = str(getattr(e, "reason", None) or e)
+            except OSError as e:
+                last = str(getattr(e, "reason", None) or e).replace(url, "its address")
+            except (ValueError, http.client.HTTPException) as e:
+                last = type(e).__name__  # its text holds the address, which is a secret
         self._heard(f"the webhook did not take the message: {last}")
 
 
