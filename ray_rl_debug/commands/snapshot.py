@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -104,7 +105,7 @@ def snapshot(
         from ray_rl_debug.timeline.live import save_beside
 
         if save_beside(output, taken, report, progress=show) is not None:
-            show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {output}/run.pftrace shows it")
+            show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {shlex.quote(str(output))}/run.pftrace shows it")
     return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
 
 
