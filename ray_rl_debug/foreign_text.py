@@ -47,6 +47,8 @@ class _Mapping:
                 self._known[value] = self._change(value)
             known = self._known[value]
             return value if known == value else known
+        if kind in _NUMBERS:
+            return value
         if kind is tuple or kind is list:
             if set(map(type, value)) <= _NUMBERS:  # stacks are long rows of them
                 return value
@@ -60,6 +62,8 @@ class _Mapping:
             fields = {}
             for name in value.__struct_fields__:
                 before = getattr(value, name)
+                if type(before) in _NUMBERS:
+                    continue
                 after = self.apply(before)
                 if after is not before:
                     fields[name] = after
