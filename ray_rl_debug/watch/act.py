@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from ray_rl_debug.errors import OutputError, RayRlDebugError
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.history import Event, History, remove_look
 
 KEPT_LOOKS = 20
 KEPT_BYTES = 500 << 20
@@ -94,7 +93,7 @@ def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path
             return folder, None
         except OutputError as e:
             first = first or str(e)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_look(folder)
             if attempt == "there" and not history.prune(keep=3, max_bytes=KEPT_BYTES // 10, spare=spared(history)):
                 break
     try:
