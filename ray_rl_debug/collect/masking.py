@@ -59,6 +59,9 @@ _PARTING, _HEX, _RUN = re.compile(r"[-_+/=.]"), re.compile(r"[0-9a-f]{4,}"), re.
 _TRIVIAL = re.compile(r"(?i)[\d.,:%+-]+(?:[kmgt]?i?b?|s|ms|/s)|none|null|nil|true|false|\$.*|<.*|\*{3}.*|…|\[?redacted\]?")
 
 
+_WORD, _WORDS = re.compile(r"[A-Za-z]?[a-z]{0,14}"), re.compile(r"\s{1,3}[a-z]{1,14}\b(?![=:])")
+
+
 def mask(text: str) -> str:
     """`text` without the secrets in it; masking it again changes nothing."""
     text = as_text(text)
@@ -108,4 +111,6 @@ def _without_value(found: re.Match[str]) -> str:
     value = groups.get("quoted") or groups["value"] or ""
     if _TRIVIAL.fullmatch(value.strip("\"'")):
         return found[0]
+    if not groups.get("quote") and found["name"][-1:].isspace() and _WORD.fullmatch(value) and _WORDS.match(found.string, found.end()):
+        return found[0]  # a sentence: "asks for a token: using the one of", "--token is missing"
     return f"{found['name']}{groups.get('quote') or ''}{MASK}"

@@ -217,6 +217,8 @@ def strings(value: object) -> list[str]:
         "max_tokens=1024 token usage: 0.51 tokens/s: 1234.5k",
         "tokenizer=/models/Qwen2.5-7B tokenizer_path=/models/x token_level_rewards=mean",
         "InvalidAuthToken: Authentication token is missing",
+        "the cluster asks for a token: using the one of ~/.ray/auth_token",
+        "option --token is missing here",
         "http://10.0.0.1:8000/health",
         "http://host:8080/path@v1",
         "ssh://git@host/x git@github.com:org/repo.git",
