@@ -15,6 +15,7 @@ import msgspec
 from ray_rl_debug import report as report_model
 from ray_rl_debug import snapshot as snapshot_model
 from ray_rl_debug.errors import OutputError, UnreadableFileError
+from ray_rl_debug.foreign_text import as_text, map_text
 from ray_rl_debug.report import Report
 from ray_rl_debug.snapshot import Node, Snapshot
 
@@ -31,8 +32,11 @@ class _SchemaOnly(msgspec.Struct):
 
 
 def encode(value: msgspec.Struct) -> bytes:
-    """JSON, fields in their declared order, mappings sorted."""
-    return _encoder.encode(value)
+    """JSON, fields in their declared order, mappings sorted; text that is no text is spelled out."""
+    try:
+        return _encoder.encode(value)
+    except UnicodeEncodeError:  # what came past all doors must not cost the rest
+        return _encoder.encode(map_text(value, as_text))
 
 
 def encode_compressed(value: msgspec.Struct) -> bytes:

@@ -4,6 +4,9 @@
 
 Every Ray worker then lets processes of its own user attach (what ``ptrace_scope=1`` forbids otherwise), and writes its stacks to a file when
 it gets a signal (which works where attaching is forbidden altogether). Standard library only; nothing runs until somebody looks.
+
+What is given away: until the process ends, every process of the same user on its node may attach to it, read its memory with all secrets in it,
+change it and stop it, as without Yama. Other users and other user namespaces may not.
 """
 
 from __future__ import annotations
@@ -53,7 +56,10 @@ def _open_here() -> None:
 
 
 def _allow_attach() -> None:
-    """Kernels without Yama answer with an error: there is nothing to allow then."""
+    """Any process of our user may attach from now on; PR_SET_PTRACER knows one process or all, and who will look is not known yet.
+
+    Kernels without Yama answer with an error: there is nothing to allow then.
+    """
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
 
 
@@ -98,4 +104,4 @@ def _remove_if_left_behind(path: Path) -> None:
 
 
 def _start_ticks() -> int:
-    return int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return int(Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])

@@ -83,7 +83,7 @@ def _serve(server: socket.socket) -> None:
 
 
 def _start_ticks() -> int:
-    return int(Path("/proc/self/stat").read_text().rpartition(") ")[2].split()[19])
+    return int(Path("/proc/self/stat").read_text("utf-8", "replace").rpartition(") ")[2].split()[19])
 
 
 def _tasks() -> list[Any]:

@@ -15,10 +15,10 @@ STATE=$(squeue --noheader --jobs="$JOB" --format=%T) || exit 2
 [[ $STATE == RUNNING ]] || { echo "job $JOB is ${STATE:-not there}, not RUNNING" >&2; exit 2; }
 NODES=$(squeue --noheader --jobs="$JOB" --format=%D)
 OUTPUT=${OUTPUT:-hang-$JOB}
-mkdir -p "$OUTPUT"
+mkdir -p -- "$OUTPUT"
 
 look() { # 0 and 1 are answers: nothing found, findings; every node is looked at alone and judged with the others later
-  local into=$OUTPUT/$SLURMD_NODENAME code pids
+  local into="$OUTPUT/$SLURMD_NODENAME" code pids
   timeout "$TIMEOUT_S" rayrl-debug snapshot --here -q --no-color -o "$into" "$@" >/dev/null 2>"$into.err"
   code=$?
   if [[ ! -s $into/snapshot.json.gz ]]; then # no raylet here: then all that the job runs on this node

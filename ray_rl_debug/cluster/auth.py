@@ -15,7 +15,7 @@ def find_token(env: MutableMapping[str, str], home: Path | None = None) -> str |
         return "RAY_AUTH_TOKEN"
     if env.get("RAY_AUTH_TOKEN_PATH"):
         return env["RAY_AUTH_TOKEN_PATH"]
-    default = (home or Path.home()) / ".ray" / "auth_token"
+    default = (home or Path(os.path.expanduser("~"))) / ".ray" / "auth_token"  # Path.home() raises where there is none
     return "~/.ray/auth_token" if default.is_file() else None
 
 

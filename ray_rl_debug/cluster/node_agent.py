@@ -123,7 +123,7 @@ def _install_pyspy(packed: bytes) -> str | None:
     import subprocess
     import tempfile
 
-    for folder in (None, os.getcwd(), str(Path.home())):
+    for folder in (None, os.getcwd(), os.path.expanduser("~")):
         try:
             own = Path(tempfile.mkdtemp(prefix="rayrl-debug-", dir=folder))
         except OSError:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ray_rl_debug.collect.masking import has_secret, is_random, mask
+from ray_rl_debug.foreign_text import as_text
+
 _NAMES = frozenset(
     "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE RAY_LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT WG_PREFIX WG_BACKEND GROUP_RANK ROLE_RANK"
     " ROLE_WORLD_SIZE CUDA_VISIBLE_DEVICES RAY_JOB_ID RAY_RAYLET_PID RAY_worker_niceness OMP_NUM_THREADS SLURM_JOB_ID SLURM_PROCID SLURM_LOCALID"
@@ -13,10 +16,13 @@ _NAMES = frozenset(
 _PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "TORCH_FR_", "TORCH_DISTRIBUTED_", "VLLM_", "SGLANG_", "VERL_", "AREAL_", "AGL_")
 _SECRET = re.compile(r"token|key|secret|passw|credential|auth|cookie|session", re.IGNORECASE)
 _PLAIN = re.compile(r"^[\w./:,@+=\[\]-]{0,200}$")
+_ACCOUNT = re.compile(r"[^:/@]:[^:/@]{3,}@")
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{33,}")
 
 _OPTION_NAME = re.compile(r"^--[a-z][a-z_.-]{0,40}$")
 """A long name in plain letters. A short option may have its value glued to it (``-pSECRET``), so only one letter of it is shown."""
+
+_ASSIGNED = re.compile(r"^([A-Za-z_]\w{0,60})=")
 
 _OPTIONS = frozenset(
     "--role --worker-index --rank --port --experiment-name --trial-name --tp-size --dp-size --nnodes --node-rank"
@@ -29,9 +35,17 @@ def allowed_environment(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     kept = {}
     for name, value in pairs:
         known = name in _NAMES or (name.startswith(_PREFIXES) and not _SECRET.search(name))
-        if known and _PLAIN.match(value) and not (_BLOB.search(value) and "/" not in value):
+        if known and _is_plain(value):
             kept[name] = value
     return kept
+
+
+def _is_plain(value: str) -> bool:
+    """No login, no query, no long random word; a path may hold long words."""
+    if not _PLAIN.match(value) or has_secret(value) or _ACCOUNT.search(value):
+        return False
+    blob = _BLOB.search(value)
+    return blob is None or ("/" in blob[0] and (blob[0].startswith("/") or not is_random(blob[0])))
 
 
 def allowed_arguments(arguments: Sequence[str]) -> str:
@@ -39,13 +53,19 @@ def allowed_arguments(arguments: Sequence[str]) -> str:
 
     Titles that a program wrote over its arguments (``ray::Actor.method``, ``VLLM::EngineCore``) are one word and are kept whole.
     """
-    words = [a for a in arguments if a]
+    words = [as_text(a) for a in arguments if a]
     if not words:
         return ""
     if words[0].startswith(("ray::", "VLLM::", "sglang::")):
-        return " ".join(words)[:200]
+        return mask(" ".join(words))[:200]
+    kept = []
+    while words and (assigned := _ASSIGNED.match(words[0])):  # NAME=value before a program, as in a job's entry point
+        kept.append(f"{assigned[1]}=…")
+        del words[0]
+    if not words:
+        return " ".join(kept)[:400]
     program, _, more = words[0].partition(" ")  # a program that writes one long title may have put its arguments into it
-    kept = [program, "…"] if more else [program]
+    kept += [program, "…"] if more else [program]
     wants_value = False
     for i, word in enumerate(words[1:], 1):
         if wants_value:
@@ -57,11 +77,16 @@ def allowed_arguments(arguments: Sequence[str]) -> str:
         elif word.startswith("-"):
             name, equals, value = word.partition("=")
             kept.append(_shown_option(name, value if equals else None))
-        elif word.endswith(".py") or (i == 1 and "/" in word):
+        elif (word.endswith(".py") or (i == 1 and "/" in word)) and "://" not in word and not _ASSIGNED.match(word):
             kept.append(word)
         elif kept[-1] != "…":
             kept.append("…")
-    return " ".join(kept)[:400]
+    return mask(" ".join(kept))[:400]
+
+
+def allowed_entry_point(command: str) -> str | None:
+    """A job's entry point as `allowed_arguments` shows it; a shell's quotes and substitutions are words like others."""
+    return allowed_arguments(command.split()) or None
 
 
 def _shown_option(name: str, value: str | None) -> str:
@@ -73,4 +98,4 @@ def _shown_option(name: str, value: str | None) -> str:
 
 
 def _shown_value(value: str) -> str:
-    return value if _PLAIN.match(value) and not _BLOB.search(value) else "…"
+    return value if _PLAIN.match(value) and not _BLOB.search(value) and not has_secret(value) and not _ACCOUNT.search(value) else "…"

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.foreign_text import as_text
 
 MAX_VARIABLES = 4096
 MAX_VALUE_BYTES = 1 << 15
@@ -70,7 +71,7 @@ def _read_strings(memory, address: int) -> list[tuple[str, str]]:  # type: ignor
             value += read(at, 4096 - (at & 4095))  # never over the end of a page
         name, equals, content = value.split(b"\0", 1)[0].partition(b"=")
         if equals:
-            pairs.append((name.decode("utf-8", "replace"), content.decode("utf-8", "replace")))
+            pairs.append((as_text(name), as_text(content)))
     return pairs
 
 

@@ -11,6 +11,7 @@ import stat as stat_module
 from pathlib import Path
 
 from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import FileLock, OpenFile
 
 MAX_FILES = 200
@@ -24,6 +25,7 @@ _PLASMA = "/dev/shm/plasma"
 _MAPPED = re.compile(rf"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)\s+({SHARED_MEMORY}.+)$", re.MULTILINE)
 _BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
 _NETWORK_MOUNTS = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p")
+_OCTAL = re.compile(r"\\(0[0-7]{2}|134)")
 # one who waits behind another waiter stands further to the right
 _LOCK = re.compile(r"^(\d+): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+)")
 
@@ -47,7 +49,7 @@ class FileReader:
         shared: list[OpenFile] = []
         for name in names:
             try:
-                path = os.readlink(folder / name)
+                path = as_text(os.readlink(folder / name))
             except PermissionError:
                 return None  # the folder may be listed by its owner even where ptrace access is refused
             except OSError:
@@ -100,15 +102,19 @@ class FileReader:
             return []
         if namespace not in self._mounts:
             rows = [line.split() for line in (read_text(self._proc / str(pid) / "mounts") or "").splitlines()]
-            self._mounts[namespace] = [
-                (r[1], f"{r[2]} {r[0]}") for r in rows if len(r) > 2 and (r[2] in _NETWORK_MOUNTS or r[2].startswith("fuse")) and r[1] != "/"
-            ]
+            wanted = (r for r in rows if len(r) > 2 and r[1] != "/" and (r[2] in _NETWORK_MOUNTS or r[2].startswith("fuse")))
+            self._mounts[namespace] = [(_without_octal(r[1]), f"{r[2]} {r[0]}") for r in wanted]
         return self._mounts[namespace]
 
 
 def _number(text: str, pattern: str) -> str | None:
     found = re.search(pattern, text, re.MULTILINE)
     return found[1] if found else None
+
+
+def _without_octal(text: str) -> str:
+    """The kernel writes a space in the mount table as ``\\040``."""
+    return _OCTAL.sub(lambda m: chr(int(m[1], 8)), text)
 
 
 def read_locks(proc: Path = PROC) -> tuple[FileLock, ...]:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 from ray_rl_debug import gaps
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.collect.redact import MAX_CHARS, redact
+from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.signatures.match import Hit, Matcher
 from ray_rl_debug.snapshot import Gap, LogLine, Process
 
@@ -195,7 +196,7 @@ class _Keeper:
     """The few lines of one file worth keeping: of each signature the first two and the last three."""
 
     def __init__(self, file: str) -> None:
-        self._file = file
+        self._file = as_text(file)
         self._first: dict[str, list[LogLine]] = {}
         self._last: dict[str, deque[LogLine]] = {}
 
@@ -235,4 +236,4 @@ def _time_of(text: str) -> float | None:
 
 
 def _gap(what: str, reason: str, gap_id: str = gaps.LOGS_UNREAD) -> Gap:
-    return Gap(id=gap_id, where="", what=what, reason=reason)
+    return Gap(id=gap_id, where="", what=what, reason=as_text(reason))

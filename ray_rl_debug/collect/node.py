@@ -34,6 +34,7 @@ from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
+from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
 from ray_rl_debug.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process
@@ -114,7 +115,7 @@ def collect_node(
         found_gaps.append(Gap(id=gaps.INTERRUPTED if ended.is_set() else gaps.WINDOW_SHORT, where=name, what=what, reason=why))
     nothing: dict[str, object] = {}
     machine = guard.call("facts of the machine", lambda: _machine(proc, discovery), nothing)
-    return Node(
+    node = Node(
         name=name,
         node_id=options.node_id or discovery.node_id,
         ip=options.node_ip or discovery.node_ip or guard.call("this machine's address", _own_ip, None),
@@ -144,6 +145,7 @@ def collect_node(
         took_s=round(time.monotonic() - clock, 3),
         **machine,  # type: ignore[arg-type]
     )
+    return made_safe(node)
 
 
 def _sample(

@@ -30,6 +30,7 @@ from ray_rl_debug.collect.procfs import (
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
 from ray_rl_debug.collect.waited_fds import read_waited_fds
+from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import Doors, EndedProcess, LogLine, Process, Thread
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
@@ -217,6 +218,6 @@ def _boot_time(proc: Path) -> float | None:
 
 def _link(path: Path) -> str | None:
     try:
-        return os.readlink(path)
+        return as_text(os.readlink(path))
     except OSError:
         return None

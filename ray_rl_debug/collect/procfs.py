@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import Thread
 
 PROC = Path("/proc")
@@ -36,9 +37,9 @@ def machine_of(proc: Path = PROC) -> tuple[str | None, str | None]:
 
 
 def read_text(path: Path, limit: int = 1 << 20) -> str | None:
-    """A file's text, at most `limit` bytes; None when it cannot be read."""
+    """A file's text, at most `limit` bytes, what is no UTF-8 spelled out; None when it cannot be read."""
     data = read_bytes(path, limit)
-    return data.decode("utf-8", "replace") if data is not None else None
+    return as_text(data) if data is not None else None
 
 
 def read_bytes(path: Path, limit: int = 1 << 20) -> bytes | None:
@@ -89,7 +90,7 @@ def read_status(pid: int, proc: Path = PROC) -> dict[str, str]:
 def read_arguments(pid: int, proc: Path = PROC) -> list[str]:
     """The command line as written by the program now."""
     data = read_bytes(proc / str(pid) / "cmdline", 1 << 16) or b""
-    return [a.decode("utf-8", "replace") for a in data.rstrip(b"\0").split(b"\0")] if data.strip(b"\0") else []
+    return [as_text(a) for a in data.rstrip(b"\0").split(b"\0")] if data.strip(b"\0") else []
 
 
 def read_environment(pid: int, proc: Path = PROC) -> list[tuple[str, str]] | None:
@@ -97,7 +98,7 @@ def read_environment(pid: int, proc: Path = PROC) -> list[tuple[str, str]] | Non
     data = read_bytes(proc / str(pid) / "environ", 1 << 18)
     if data is None:
         return None
-    pairs = (v.decode("utf-8", "replace").partition("=") for v in data.split(b"\0") if b"=" in v)
+    pairs = (as_text(v).partition("=") for v in data.split(b"\0") if b"=" in v)
     return [(k, v) for k, _, v in pairs]
 
 

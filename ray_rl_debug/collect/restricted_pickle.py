@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from ray_rl_debug.errors import UnreadableFileError
 
-MAX_OPCODES = 20_000_000
+MAX_OPCODES = 64_000_000
+"""A Flight Recorder of 20,000 collectives of 200 tensors each has 42 million."""
 
 _ALLOWED = frozenset(
     "PROTO FRAME STOP MARK POP POP_MARK DUP NONE NEWTRUE NEWFALSE INT BININT BININT1 BININT2 LONG LONG1 LONG4 FLOAT BINFLOAT STRING BINSTRING"

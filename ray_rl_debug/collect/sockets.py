@@ -113,8 +113,8 @@ def _tables(net: Path) -> dict[int, Socket]:
                 )
             except ValueError:
                 continue
-    for line in (read_text(net / "unix", 64 << 20) or "").splitlines()[1:]:
-        words = line.split()
+    for line in (read_text(net / "unix", 64 << 20) or "").split("\n")[1:]:
+        words = line.split(maxsplit=7)  # a path may hold spaces
         if len(words) >= 7 and words[6].isdigit():
             state = {"01": "LISTEN", "02": "SYN_SENT", "03": "ESTABLISHED"}.get(words[5], words[5])
             if words[3] == "00010000":

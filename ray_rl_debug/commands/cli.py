@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -53,6 +54,9 @@ for _verb in VERBS:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an odd name, or a terminal without our letters, must not cost the report
     try:
         return _run(cli, given)
     except KeyboardInterrupt:
@@ -92,6 +96,9 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
 
 
 def _fail(given: list[str], message: str, hint: str, id_: str, code: int) -> int:
+    from ray_rl_debug.collect.masking import mask
+
+    message, hint = mask(message), mask(hint)
     if _wants_json(given):
         body = {"message": message, "hint": hint, "id": id_, "exit_code": code}
         click.echo(json.dumps({"schema": ERROR_SCHEMA, "error": body}, ensure_ascii=False))

@@ -43,11 +43,12 @@ def is_colour_wanted(no_color: bool) -> bool:
 
 def progress(quiet: bool) -> Callable[..., None]:
     """A function that shows one line of progress on stderr; silent with ``-q``."""
+    from ray_rl_debug.collect.masking import mask
     from ray_rl_debug.render.terminal import neutralise
 
     def show(*parts: object) -> None:
         if not quiet:
-            click.echo(neutralise(" ".join(str(p) for p in parts)), err=True)
+            click.echo(neutralise(mask(" ".join(str(p) for p in parts))), err=True)
 
     return show
 

@@ -78,7 +78,7 @@ _RAY_OPTIONS = (
     click.option("--iface", help="Network interface of the head."),
     click.option("--cidr", help="Network of the head, as 10.0.0.0/16."),
     click.option("--port-base", default="auto", show_default=True, help="First of a block of 100 ports; auto: from the job's number."),
-    click.option("--temp-dir", help="Local folder, at most 44 bytes.  [default: /tmp/rrJOBID]"),
+    click.option("--temp-dir", help="Local folder; the job makes rrJOBID in it and removes only that.  [default: /tmp]"),
     click.option("--ready-timeout", "ready_timeout_s", type=click.IntRange(min=5), default=300, show_default=True, help="Seconds for all nodes."),
     click.option("--min-nodes", type=click.IntRange(min=1), help="Start with so many.  [default: all]"),
     click.option("--register-timeout", "register_timeout_s", type=click.IntRange(min=1), default=300, show_default=True, help="Seconds per worker."),
@@ -118,19 +118,24 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | 
 
     ARGUMENTS after -- are the program that the job runs. With --diff, the difference goes to stdout, and the script where --output says.
     """
+    from ray_rl_debug.collect.masking import has_secret
     from ray_rl_debug.slurm.check import check_script
     from ray_rl_debug.slurm.render import render as render_job
 
+    variables = given.get("env")
+    holds_secret = has_secret("\n".join((*arguments, str(given.get("cmd") or ""), *(variables if isinstance(variables, tuple) else ()))))
     if old is None:
         text = render_job(_job(framework, arguments, given))
     else:
         text, difference = _like(old, framework, arguments, given)
         click.echo(difference)
+    if holds_secret:
+        click.echo("the script holds what looks like a secret, and others may read scripts: export it in the file of --setup instead", err=True)
     if output is None and old is None:
         click.echo(text, nl=False)
     elif output is not None:
         try:
-            output.write_text(text, encoding="utf-8")
+            output.write_text(text, encoding="utf-8", errors="surrogateescape")
         except OSError as e:
             raise OutputError(f"cannot write {output}: {e.strerror}", hint="choose another file with --output") from e
         run_it = "bash" if framework == "attach" else "sbatch"
@@ -207,7 +212,7 @@ def lint(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | No
         click.echo(shown)
     else:
         try:
-            output.write_text(shown + "\n", encoding="utf-8")
+            output.write_text(shown + "\n", encoding="utf-8", errors="backslashreplace")
         except OSError as e:
             raise OutputError(f"cannot write {output}: {e.strerror}", hint="choose another file with --output") from e
     return EXIT_FINDINGS if faults else EXIT_OK

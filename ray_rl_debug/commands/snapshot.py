@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -72,6 +73,7 @@ def snapshot(
     if job_id and (pids or (here and not address)):
         raise UsageError("--job needs Ray's tables, and this capture does without Ray", hint="add --address HOST:PORT to --here, or leave --job out")
     from ray_rl_debug.collect.options import CollectOptions
+    from ray_rl_debug.collect.redact import made_safe
 
     given = address if here else None
     if given is not None:
@@ -92,6 +94,7 @@ def snapshot(
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:
         taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
+    taken = made_safe(taken)
     if output is not None:
         save_snapshot(output, taken)
     from ray_rl_debug.diagnose import diagnose
@@ -105,7 +108,7 @@ def snapshot(
         from ray_rl_debug.timeline.live import save_beside
 
         if save_beside(output, taken, report, progress=show) is not None:
-            show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {output}/run.pftrace shows it")
+            show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {shlex.quote(str(output))}/run.pftrace shows it")
     return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
 
 

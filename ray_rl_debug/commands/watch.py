@@ -29,17 +29,22 @@ Examples:
   rayrl-debug watch                                                   in a terminal, on any node
   rayrl-debug watch --job 02000000 --once-hung exit                   one job, and end when it hangs
   rayrl-debug watch --on-hang 'mail -s "$RAYRL_DEBUG_SUMMARY" me < "$RAYRL_DEBUG_REPORT_TEXT"'
-  rayrl-debug watch --slack "$SLACK_WEBHOOK_URL"
+  rayrl-debug watch --slack-file ~/.slack-webhook
   OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 rayrl-debug watch
 
 \b
 The command of --on-hang finds in its environment: RAYRL_DEBUG_SUMMARY, _STATE,
 _CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT (JSON),
 _REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry says.
+Addresses of --webhook and --slack are secrets: a command line can be read by
+others. Put them into a file, or into RAYRL_DEBUG_WEBHOOK and RAYRL_DEBUG_SLACK.
 
 \b
 Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage, 130 interrupted.
 """
+
+
+_URL_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(epilog=EPILOG)
@@ -67,8 +72,10 @@ Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage, 130 interrupt
 @click.option("--stall-first", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds for a call that never ended before.")
 @click.option("--once-hung", type=click.Choice(("exit", "stay")), default="stay", show_default=True, help="After a hang was told.")
 @click.option("--on-hang", metavar="COMMAND", help="Run this in a shell when a run hangs.")
-@click.option("--webhook", "webhooks", multiple=True, metavar="URL", help="POST a JSON document there; repeatable.")
-@click.option("--slack", multiple=True, metavar="URL", help="The same in the form of Slack's incoming webhooks; repeatable.")
+@click.option("--webhook", "webhooks", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_WEBHOOK", help="POST a JSON document there; repeatable.")
+@click.option("--webhook-file", type=_URL_FILE, metavar="FILE", help="The same for each line of FILE.")
+@click.option("--slack", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_SLACK", help="In the form of Slack's incoming webhooks; repeatable.")
+@click.option("--slack-file", type=_URL_FILE, metavar="FILE", help="The same for each line of FILE.")
 @click.option("--stop-job", is_flag=True, help="End the hung job's driver once the verdict has held for 30 s. Off by default.")
 @click.option("--otel-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Traces, gauges and verdicts as OTLP-JSON lines.")
 @click.option("--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Offer the gauges to Prometheus.")
@@ -85,7 +92,9 @@ def watch(
     once_hung: str,
     on_hang: str | None,
     webhooks: tuple[str, ...],
+    webhook_file: Path | None,
     slack: tuple[str, ...],
+    slack_file: Path | None,
     stop_job: bool,
     otel_file: Path | None,
     prometheus_port: int | None,
@@ -99,6 +108,8 @@ def watch(
     """
     if stall_floor > stall_ceiling:
         raise UsageError("--stall-floor is above --stall-ceiling", hint="a floor of 10 and a ceiling of 1800 seconds are the defaults")
+    _warn_of_visible(click.get_current_context())
+    webhooks, slack = (*webhooks, *_read_urls(webhook_file)), (*slack, *_read_urls(slack_file))
     _check_urls((*webhooks, *slack))
     from ray_rl_debug.watch.keeper import keep_alive
 
@@ -200,6 +211,29 @@ def _open_telemetry(settings: Settings) -> Telemetry:
     from ray_rl_debug.otel.telemetry import Telemetry
 
     return Telemetry(settings)
+
+
+def _read_urls(file: Path | None) -> tuple[str, ...]:
+    """The lines of a file; empty ones and those that begin with ``#`` are left out."""
+    if file is None:
+        return ()
+    try:
+        lines = file.read_text("utf-8", "replace").splitlines()
+    except OSError as e:
+        raise UsageError(f"cannot read {file}: {e.strerror}", hint="one address in each line, readable by you alone") from e
+    return tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
+
+
+def _warn_of_visible(context: click.Context) -> None:
+    """Whoever holds such an address may post there: say where else it can be read."""
+    given = [f"--{option}" for name, option in (("webhooks", "webhook"), ("slack", "slack")) if _is_on_command_line(context, name)]
+    if given:
+        option = given[0]
+        click.echo(f"the address of {option} can be read by others in ps and in Ray's table of jobs: give it in a file, {option}-file FILE", err=True)
+
+
+def _is_on_command_line(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _check_urls(urls: tuple[str, ...]) -> None:

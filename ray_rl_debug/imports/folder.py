@@ -10,7 +10,7 @@ import msgspec
 
 from ray_rl_debug import codec, gaps, report, snapshot
 from ray_rl_debug.collect.ras_format import is_ras
-from ray_rl_debug.collect.redact import redact
+from ray_rl_debug.collect.redact import made_safe, redact
 from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.imports.build import FileDumps, build
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
@@ -66,9 +66,9 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
         merged = merge_snapshots(snapshots) if snapshots else None
         merged = add_counters(merged, counters) if counters else merged
         merged = add_logs(merged, logs) if logs or merged is None else merged
-        return Loaded(snapshot=msgspec.structs.replace(merged, gaps=(*merged.gaps, *troubles)))
+        return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, gaps=(*merged.gaps, *troubles))))
     if reports:
-        return Loaded(report=max(reports, key=lambda r: r.taken_time_s or 0.0))
+        return Loaded(report=made_safe(max(reports, key=lambda r: r.taken_time_s or 0.0)))
     why = "; ".join(f"{g.where}: {g.reason}" for g in troubles[:3]) or "the folder is empty"
     more = f"; and {len(troubles) - 3} more" if len(troubles) > 3 else ""
     raise UnreadableFileError(f"nothing usable: {why}{more}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,8 @@ class JsonLines:
                 if self._path.exists() and self._path.stat().st_size > MAX_BYTES:
                     self._path.replace(self._path.with_name(self._path.name + ".1"))
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                with self._path.open("a", encoding="utf-8") as f:
+                # readable by its owner alone, as all our files
+                with open(self._path, "a", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as f:
                     f.write(line)
             except OSError:
                 return False

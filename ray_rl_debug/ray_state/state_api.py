@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ray_rl_debug import gaps
+from ray_rl_debug.collect.allowlist import allowed_entry_point
+from ray_rl_debug.collect.redact import redact
 from ray_rl_debug.errors import ClusterUnreachableError
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, describe_failure
 from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker
@@ -115,7 +117,7 @@ def _node(n: Any) -> RayNode:
         host=n.node_name,
         alive=n.state == "ALIVE",
         resources=_public(n.resources_total),
-        death=getattr(n, "state_message", None),
+        death=redact(getattr(n, "state_message", None) or "", max_chars=200) or None,
         is_head=getattr(n, "is_head_node", None),
     )
 
@@ -128,7 +130,7 @@ def _job(j: Any) -> RayJob:
         driver_pid=int(pid) if pid.isdigit() else None,
         driver_ip=getattr(driver, "node_ip_address", None),
         alive=str(getattr(j.status, "value", j.status)) in ALIVE,
-        entrypoint=(j.entrypoint or "").split(" ")[0] or None,  # the rest may hold secrets
+        entrypoint=allowed_entry_point(j.entrypoint or ""),
         submission_id=j.submission_id,
         start_time_s=_seconds(j.start_time),
         end_time_s=_seconds(j.end_time),
@@ -148,7 +150,7 @@ def _actor(a: Any) -> RayActor:
         pid=a.pid or None,
         node_id=a.node_id or None,
         restarts=int(a.num_restarts or 0),
-        death=" ".join(text.split())[:300] or None,
+        death=redact(" ".join(text.split()), max_chars=300) or None,
         death_kind="unknown" if a.state == "DEAD" else None,
         resources=_public(a.required_resources),
     )
@@ -161,7 +163,7 @@ def _worker(w: Any) -> RayWorker:
         kind=w.worker_type,
         alive=bool(w.is_alive),
         node_id=w.node_id or None,
-        exit=(w.exit_detail or "").split("\n", 1)[0][:200] or None,
+        exit=redact((w.exit_detail or "").split("\n", 1)[0], max_chars=200) or None,
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from ray_rl_debug import gaps
+from ray_rl_debug.collect.allowlist import allowed_entry_point
+from ray_rl_debug.collect.redact import redact
 from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, SILENCE, describe_failure, is_refused, open_channel, why_unreachable
 from ray_rl_debug.ray_state.state_api import read_by_state_api
@@ -195,7 +197,7 @@ def _node(n: Any, available: dict[str, float] | None) -> RayNode:
         alive=_enum_name(n, "state") == "ALIVE",
         resources=_public(n.resources_total),
         available=available,
-        death=death.split("\n", 1)[0][:200] or None,
+        death=redact(death.split("\n", 1)[0], max_chars=200) or None,
         port=n.node_manager_port,
         is_head=n.is_head_node if "is_head_node" in n.DESCRIPTOR.fields_by_name else None,
     )
@@ -211,25 +213,12 @@ def _job(j: Any) -> RayJob:
         driver_pid=j.driver_pid or None,
         driver_ip=j.driver_ip_address or None,
         alive=not j.is_dead,
-        entrypoint=_program(j.entrypoint),
+        entrypoint=allowed_entry_point(j.entrypoint),
         namespace=_namespace(j),
         submission_id=dict(j.config.metadata).get("job_submission_id"),
         start_time_s=j.start_time / 1000 if j.start_time else None,
         end_time_s=j.end_time / 1000 if j.end_time else None,
     )
-
-
-def _program(entrypoint: str) -> str | None:
-    """Program, script and option names of a command line; values may be secrets and are left out."""
-    kept: list[str] = []
-    for i, word in enumerate(entrypoint.split()):
-        if i < 2 or (kept and kept[-1] == "-m"):
-            kept.append(word)
-        elif word.startswith("-"):
-            kept.append(word.split("=", 1)[0])
-        elif kept[-1] != "…":
-            kept.append("…")
-    return " ".join(kept)[:300] or None
 
 
 _DEATHS = {
@@ -260,7 +249,7 @@ def _death(a: Any) -> tuple[str | None, str | None]:
         else:
             kind = "killed"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (" ".join(lines)[:300] or kind), kind
+    return (redact(" ".join(lines), max_chars=300) or kind), kind
 
 
 def _actor(a: Any) -> RayActor:
@@ -299,7 +288,7 @@ def _worker(w: Any) -> RayWorker:
         node_id=node.hex() or None,
         ip=f"{address.ip_address}:{address.port}",
         job_id=w.job_id.hex() or None if "job_id" in w.DESCRIPTOR.fields_by_name else None,
-        exit=(w.exit_detail or "").split("\n", 1)[0][:200] or None if not w.is_alive else None,
+        exit=redact((w.exit_detail or "").split("\n", 1)[0], max_chars=200) or None if not w.is_alive else None,
     )
 
 

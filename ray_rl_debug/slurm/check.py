@@ -14,7 +14,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def check_script(text: str, *, run: Run = subprocess.run, which: Callable[[str], str | None] = shutil.which) -> tuple[bool, tuple[str, ...]]:
     """Whether the script may be submitted, and what each check said; a check whose program is missing says so."""
     said, good = [], True
-    with tempfile.NamedTemporaryFile("w", suffix=".sbatch", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".sbatch", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
         file.flush()
         for name, command in (("bash -n", ["bash", "-n", file.name]), ("sbatch --test-only", ["sbatch", "--test-only", file.name])):

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from ray_rl_debug.collect.masking import mask
 from ray_rl_debug.errors import UsageError
 
 _ENV = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
@@ -13,6 +14,11 @@ _TIME = re.compile(r"^(\d+-)?\d+(:\d+){0,2}$")
 _CIDR = re.compile(r"^\d{1,3}(\.\d{1,3}){3}/\d{1,2}$")
 _GPUS = re.compile(r"^([\w.-]+:)?\d+$")
 _VERSION = re.compile(r"^\d+\.\d+(\.\w+)*$")
+_HOOK_OPTION = re.compile(r"^--(slack|webhook)(=|$)")
+_HOOK_VARIABLE = re.compile(r"^RAYRL_DEBUG_(SLACK|WEBHOOK)=")
+MAX_TEMP_DIR_BYTES = 33
+"""Ray's socket paths allow 44 bytes, of which ``/rr`` and a job's number of 8 digits take 11."""
+MAX_TEMP_DIR_BYTES_SINGLE = MAX_TEMP_DIR_BYTES - len("/ray")
 OLDEST_RAY, FIRST_WITH_TOKENS = (2, 41), (2, 52)
 
 
@@ -79,6 +85,7 @@ def check_job(job: Job) -> None:
     UsageError: parameters that cannot be, or not together.
     """
     single = job.framework in ("verl-single", "areal-slurm")
+    room = MAX_TEMP_DIR_BYTES_SINGLE if job.framework == "verl-single" else MAX_TEMP_DIR_BYTES
     for wrong, message in (
         (job.nodes < 1, "--nodes must be at least 1"),
         (single and job.nodes != 1, f"{job.framework} runs on one node"),
@@ -89,7 +96,7 @@ def check_job(job: Job) -> None:
         (job.cidr is not None and not _CIDR.match(job.cidr), f"--cidr {job.cidr!r}: write 10.0.0.0/16"),
         (not _TIME.match(job.time), f"--time {job.time!r}: write HH:MM:SS or D-HH:MM:SS"),
         (job.temp_dir is not None and not job.temp_dir.startswith("/"), "--temp-dir must be an absolute path"),
-        (job.temp_dir is not None and len(job.temp_dir.encode()) > 44, "--temp-dir: Ray's socket paths allow at most 44 bytes"),
+        (job.temp_dir is not None and len(job.temp_dir.encode()) > room, f"--temp-dir: Ray's socket paths leave room for {room} bytes"),
         (job.ray_version is not None and not _VERSION.match(job.ray_version), f"--ray-version {job.ray_version!r}: write 2.49 or 2.49.1"),
         (job.port_base is not None and not 1024 <= job.port_base <= 32000, "--port-base must be between 1024 and 32000"),
         (any("\n" in text for text in _texts(job)), "a parameter may not hold a line break"),
@@ -100,7 +107,10 @@ def check_job(job: Job) -> None:
         raise UsageError(f"--ray-version {job.ray_version}: the templates need Ray {'.'.join(map(str, OLDEST_RAY))} or newer")
     for pair in job.env:
         if not _ENV.match(pair):
-            raise UsageError(f"--env {pair!r}: write NAME=VALUE")
+            raise UsageError(f"--env {mask(repr(pair))}: write NAME=VALUE")
+    if any(_HOOK_OPTION.match(word) for word in job.watch_args) or any(_HOOK_VARIABLE.match(pair) for pair in job.env):
+        hint = "write it into a file that only you can read, and give --watch-args '--slack-file FILE' or '--webhook-file FILE'"
+        raise UsageError("the address of a webhook would stand in the job script, where others read it", hint=hint)
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -83,7 +83,7 @@ def _settings(job: Job) -> Iterator[str]:
         yield from _of_container(job)
         return
     yield _setting("COLLECT_LOGS", int(job.collect_logs), "1: keep Ray's session logs of every node below LOG_ROOT; 0: not")
-    yield _setting("TEMP_DIR", job.temp_dir, "local disk, at most 44 bytes; empty: /tmp/rrJOBID")
+    yield _setting("TEMP_DIR", job.temp_dir, "local disk; Ray's folder rrJOBID is made in it and removed at the end; empty: /tmp")
     if job.has_cluster:
         yield _setting("MIN_NODES", job.min_nodes, "empty: all of them; with fewer, the others are waited for until READY_TIMEOUT_S")
         yield _setting("READY_TIMEOUT_S", job.ready_timeout_s, "for all nodes to be alive")

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from ray_rl_debug import codec, gaps
+from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.ray_state.channel import describe_failure
 from ray_rl_debug.ray_state.task_events import SCHEMA, TaskEvents, read_task_events
@@ -111,7 +112,7 @@ def save_beside(
             others = (*others, lambda _: WatchHistorySource(history / HISTORY_FILE))
         inputs = live_inputs(snapshot, report, job_id=snapshot.job_id, second=_no_second, earlier=earlier, others=others)
         if inputs.events is not None:
-            codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(inputs.events))
+            codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(made_safe(inputs.events)))
         made = make_timeline(inputs, folder / TRACE_FILE, progress=progress)
         codec.write_atomically(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
         _into_report(folder, snapshot, report, made, history)

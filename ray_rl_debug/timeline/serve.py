@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.server
+import re
 import secrets
+import shlex
 import shutil
 import threading
 from collections.abc import Iterator
@@ -20,7 +22,8 @@ PORT = 9001
 
 def how_to_open(path: Path) -> tuple[str, ...]:
     """What to do with a trace, in words."""
-    return (f"open {UI} and drop {path} on it (the file stays in your browser)", f"or let us hand it over: rayrl-debug timeline --open {path}")
+    command = f"rayrl-debug timeline --open {shlex.quote(str(path))}"
+    return (f"open {UI} and drop {path} on it (the file stays in your browser)", f"or let us hand it over: {command}")
 
 
 @contextmanager
@@ -32,7 +35,8 @@ def served(path: Path, *, port: int = PORT) -> Iterator[tuple[str, threading.Eve
     """
     fetched = threading.Event()
     # Any page the browser has open can ask this port: the name must not be guessed.
-    name = f"/{secrets.token_urlsafe(9)}/{path.name}"
+    # Its end is only shown; it stands in an address in an address, where signs would be taken for others.
+    name = f"/{secrets.token_urlsafe(9)}/{re.sub(r'[^A-Za-z0-9._-]', '_', path.name)}"
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

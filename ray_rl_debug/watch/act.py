@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -12,14 +11,20 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import codec
+from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, RayRlDebugError
+from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.history import Event, History, remove_look
 
 KEPT_LOOKS = 20
 KEPT_BYTES = 500 << 20
+MAX_VARIABLE_CHARS = 16_000
+"""Linux passes on 128 KiB in one variable, at most four bytes for each character."""
+SECRET_VARIABLES = ("RAYRL_DEBUG_SLACK", "RAYRL_DEBUG_WEBHOOK")
+"""Ours alone; a hook has no need of them."""
 _NOTHING = "rayrl-debug: nothing could be written"
 
 
@@ -67,7 +72,7 @@ def take_look(
 ) -> Look:
     """Snapshot, report, files. Raises as `cluster.take_snapshot`; a full disk is told in the result."""
     began = clock()
-    snapshot = gather()
+    snapshot = made_safe(gather())
     folder, trouble = keep_facts(history, snapshot, now_s)
     report = judge(snapshot)
     if folder is not None:
@@ -88,7 +93,7 @@ def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path
             return folder, None
         except OutputError as e:
             first = first or str(e)
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_look(folder)
             if attempt == "there" and not history.prune(keep=3, max_bytes=KEPT_BYTES // 10, spare=spared(history)):
                 break
     try:
@@ -131,8 +136,7 @@ def hook_environment(look: Look, *, job_id: str, age_s: float, base: dict[str, s
     """What ``--on-hang`` commands are told, beside our own environment."""
     best = next((f for f in look.report.findings if f.root), None)
     folder = look.folder
-    return {
-        **(dict(os.environ) if base is None else base),
+    told = {
         "RAYRL_DEBUG_STATE": look.report.verdict.state.value,
         "RAYRL_DEBUG_CERTAINTY": look.report.verdict.certainty.value,
         "RAYRL_DEBUG_SUMMARY": look.report.verdict.summary,
@@ -146,6 +150,19 @@ def hook_environment(look: Look, *, job_id: str, age_s: float, base: dict[str, s
         "RAYRL_DEBUG_JOB": job_id,
         "RAYRL_DEBUG_STALLED_S": f"{age_s:.0f}",
     }
+    given = dict(os.environ) if base is None else base
+    kept = {name: value for name, value in given.items() if name not in SECRET_VARIABLES}
+    return {**kept, **{name: _as_variable(value) for name, value in told.items()}}
+
+
+def _as_variable(text: str) -> str:
+    """What the kernel takes as a variable's value: no NUL, no more than it passes on, nothing that the system cannot encode."""
+    kept = text.replace("\0", "\\x00")[:MAX_VARIABLE_CHARS]
+    try:
+        os.fsencode(kept)
+    except UnicodeEncodeError:
+        return as_text(kept)
+    return kept
 
 
 def describe_trouble(error: Exception) -> str:

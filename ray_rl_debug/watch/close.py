@@ -133,7 +133,7 @@ def done_of_ras(communicators: Collection[RasCommunicator], pids: Collection[int
 def _has_server(pid: int, proc: Path) -> bool:
     """Does a thread of the process bear the name of torch's worker server?"""
     try:
-        names = ((proc / str(pid) / "task" / tid / "comm").read_text().strip() for tid in sorted(_tasks(pid, proc)))
+        names = ((proc / str(pid) / "task" / tid / "comm").read_text("utf-8", "replace").strip() for tid in sorted(_tasks(pid, proc)))
         return any(name == SERVER_THREAD for name in names)
     except OSError:
         return False

@@ -12,7 +12,6 @@ from __future__ import annotations
 import datetime
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,6 +24,8 @@ from ray_rl_debug.watch.learn import Learned
 MAX_HISTORY_BYTES = 1 << 20
 """Of history.jsonl; the older half goes when it is full."""
 KEPT_EVENTS = 2000
+_FILE = re.compile(r"^\.?(snapshot\.json\.gz|report\.(json|txt|html)|run\.pftrace|tasks\.json\.gz|timeline\.json)(\.\w+)?$")
+"""What a look writes, also half written."""
 _FOLDER = re.compile(r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-\d+)?$")
 
 
@@ -95,7 +96,7 @@ class History:
 
     def prune(self, *, keep: int, max_bytes: int, spare: frozenset[str] = frozenset(), remove: Callable[[Path], None] | None = None) -> list[str]:
         """Remove the oldest looks beyond `keep` or `max_bytes` in all; those named in `spare` (verdicts) go last, the newest never."""
-        drop = remove or (lambda path: shutil.rmtree(path, ignore_errors=True))
+        drop = remove or remove_look
         folders = self.folders()
         sizes = {f.name: _size(f) for f in folders}
         order = [f for f in folders[:-1] if f.name not in spare] + [f for f in folders[:-1] if f.name in spare]
@@ -111,7 +112,7 @@ class History:
     def folders(self) -> list[Path]:
         """Folders of looks, oldest first."""
         try:
-            return sorted(p for p in self.folder.iterdir() if p.is_dir() and _FOLDER.match(p.name))
+            return sorted(p for p in self.folder.iterdir() if _FOLDER.match(p.name) and p.is_dir() and not p.is_symlink())
         except OSError:
             return []
 
@@ -135,6 +136,24 @@ class History:
                 raise OSError(28, "No space left on device")
         finally:
             os.close(descriptor)
+
+
+def remove_look(folder: Path) -> None:
+    """Remove the files of a look that we wrote, and the folder when nothing else is in it: notes that somebody put there stay."""
+    try:
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)  # what is swapped for it meanwhile is not touched
+    except OSError:
+        return
+    try:
+        with os.scandir(held) as entries:
+            ours = [e.name for e in entries if _FILE.match(e.name) and not e.is_dir(follow_symlinks=False)]
+        for name in ours:
+            os.unlink(name, dir_fd=held)
+        os.rmdir(folder)
+    except OSError:
+        pass  # somebody else's file is in it, or the disk is gone
+    finally:
+        os.close(held)
 
 
 def _ends_line(path: Path) -> bool:

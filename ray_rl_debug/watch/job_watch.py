@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.report import State
 from ray_rl_debug.snapshot import RayJob
 from ray_rl_debug.watch.act import KEPT_BYTES, KEPT_LOOKS, Look, spared
@@ -121,7 +122,7 @@ class JobWatch:
         return self._event(now_s, kind, text)
 
     def _event(self, now_s: float, kind: str, text: str, **more: object) -> Event:
-        event = Event(time_s=round(now_s, 3), kind=kind, text=text[:2000], **more)  # type: ignore[arg-type]
+        event = made_safe(Event(time_s=round(now_s, 3), kind=kind, text=text[:2000], **more))  # type: ignore[arg-type]
         self.history.add(event)
         return event
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.collect.masking import mask
 from ray_rl_debug.collect.procfs import PROC, read_environment
+from ray_rl_debug.foreign_text import as_text
 
 TITLE_BYTES = 200
 TAIL_BYTES = 4096
@@ -194,7 +196,7 @@ class SignReader:
         if raw == one.raw_title:
             return None
         one.raw_title = raw
-        text = raw.split(b"\0", 1)[0].decode("utf-8", "replace").strip()
+        text = mask(as_text(raw.split(b"\0", 1)[0]).strip())
         if not text or text == one.title or not text.startswith("ray::"):
             return None  # the arguments of other programs do not change, and may hold secrets
         one.title = text
@@ -231,4 +233,4 @@ def first_look(pid: int, born: int, kind: str, ppid: int, arguments: tuple[str, 
     environment = dict(read_environment(pid, proc) or ()) if kind in ("ray-worker", "child") else {}
     title = arguments[0] if arguments else ""
     title = title if title.startswith("ray::") else os.path.basename(title)[:40]
-    return Known(pid=pid, born=born, kind=kind, ppid=ppid, title=title, job_id=environment.get("RAY_JOB_ID"))
+    return Known(pid=pid, born=born, kind=kind, ppid=ppid, title=mask(title), job_id=environment.get("RAY_JOB_ID"))

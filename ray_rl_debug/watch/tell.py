@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import subprocess
 import threading
 import time
 import urllib.error
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ray_rl_debug.report import Finding, Report
+from ray_rl_debug.watch.hooks import run_hook
 
 HOOK_S = 600.0
 """A command of the user may copy the evidence away; then it is ended."""
@@ -50,16 +51,9 @@ class Telling:
         self._threads.append(thread)
 
     def _run(self, command: str, environment: dict[str, str], timeout_s: float) -> None:
-        try:
-            done = subprocess.run(
-                command, shell=True, env=environment, timeout=timeout_s, stdin=subprocess.DEVNULL, stdout=2, start_new_session=True, check=False
-            )
-            if done.returncode != 0:
-                self._heard(f"the command of --on-hang ended with {done.returncode}")
-        except subprocess.TimeoutExpired:
-            self._heard(f"the command of --on-hang was ended after {timeout_s:.0f} s")
-        except OSError as e:
-            self._heard(f"the command of --on-hang could not be started: {e.strerror}")
+        said = run_hook(command, environment, timeout_s)
+        if said is not None:
+            self._heard(f"the command of --on-hang {said}")
 
     def _post(self, url: str, data: bytes) -> None:
         last = ""
@@ -75,8 +69,10 @@ class Telling:
                 e.close()
                 if e.code < 500 and e.code not in (408, 429):
                     break
-            except (OSError, ValueError) as e:
-                last = str(getattr(e, "reason", None) or e)
+            except OSError as e:
+                last = str(getattr(e, "reason", None) or e).replace(url, "its address")
+            except (ValueError, http.client.HTTPException) as e:
+                last = type(e).__name__  # its text holds the address, which is a secret
         self._heard(f"the webhook did not take the message: {last}")
 
 

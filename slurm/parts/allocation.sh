@@ -22,7 +22,11 @@ node_step() { srun --nodes=1 --ntasks=1 --nodelist="$1" --cpus-per-task="$CPUS" 
 side_step() { srun --nodes=1 --ntasks=1 --nodelist="$1" --cpus-per-task=1 "${STEP_OPTIONS[@]}" "${@:2}"; }
 
 LOG_DIR=$LOG_ROOT/$SLURM_JOB_ID${SLURM_RESTART_COUNT:+-restart$SLURM_RESTART_COUNT}
-mkdir -p "$LOG_DIR" || die 2 "cannot write $LOG_DIR"
-TEMP_DIR=${TEMP_DIR:-/tmp/rr$SLURM_JOB_ID}
-((${#TEMP_DIR} <= 44)) || die 2 "TEMP_DIR=$TEMP_DIR has ${#TEMP_DIR} bytes: Ray's sockets allow 44"
+mkdir -p -- "$LOG_DIR" || die 2 "cannot write $LOG_DIR"
+# Never the folder that was given: what is in it is not ours to remove.
+TEMP_DIR=${TEMP_DIR:-/tmp}
+TEMP_DIR=${TEMP_DIR%/}/rr$SLURM_JOB_ID${SLURM_RESTART_COUNT:+-$SLURM_RESTART_COUNT}
+[[ $TEMP_DIR == /* ]] || die 2 "TEMP_DIR=$TEMP_DIR is not absolute"
+bytes() { printf %s "$1" | wc -c; }
+(($(bytes "$TEMP_DIR") <= 44)) || die 2 "Ray's folder $TEMP_DIR has $(bytes "$TEMP_DIR") bytes: its sockets allow 44"
 export LOG_DIR TEMP_DIR

@@ -1,4 +1,4 @@
-say "for each role in the configuration: additional_bash_cmds: [\"source $LOG_DIR/role.sh\"]"
+say "for each role in the configuration: additional_bash_cmds: [source $(printf %q "$LOG_DIR/role.sh")]"
 
 # ---- the controller -----------------------------------------------------------------------------------------------
 run_controller() {

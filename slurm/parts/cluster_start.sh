@@ -5,7 +5,7 @@ RAY_START_ARGS=()
 [[ -z $OBJECT_STORE_MB ]] || RAY_START_ARGS+=(--object-store-memory=$((OBJECT_STORE_MB << 20)))
 FUNCTIONS=$(
   declare -p IN CPUS GPUS PORT_BASE HEAD_CIDR HEAD_IFACE RAY_START_ARGS COUNT
-  declare -f prepare_step leave to_number is_in own_address address_towards is_open free_base ray_start may_try_again run_head run_worker count_alive run_driver
+  declare -f "${STEP_FUNCTIONS[@]}" to_number is_in own_address address_towards is_open free_base ray_start may_try_again run_head run_worker count_alive run_driver
 )
 start_node() { # node, what runs there
   node_step "$1" bash -c "$FUNCTIONS; $2" >"$LOG_DIR/start-$1.log" 2>&1 &
@@ -33,6 +33,7 @@ until [[ -s $LOG_DIR/head ]]; do
   pause 0.2
 done
 ADDRESS=$(<"$LOG_DIR/head")
+[[ $ADDRESS =~ ^[0-9.]+:[0-9]+$ ]] || die 4 "$LOG_DIR/head holds no address: $ADDRESS"
 say "the head answers at $ADDRESS after $SECONDS s"
 for node in "${NODES[@]:1}"; do start_node "$node" "run_worker $ADDRESS $((READY_TIMEOUT_S - SECONDS))"; done
 

@@ -56,8 +56,9 @@ ray_start() {
 may_try_again() { # exit code, seconds it ran; before the cluster is complete only: a node that had joined must not come back as another one
   (($1 != 0 && --TRIES > 0 && $2 < 120)) && [[ ! -e $LOG_DIR/complete ]] || return 1
   echo "$NAME: ray start ended with $1, trying again"
-  pkill -KILL -u "$(id -u)" -f -- "$TEMP_DIR/session_"
-  rm -rf "$TEMP_DIR"/session_*
+  is_ours || return 1
+  pkill -KILL -u "$(id -u)" -f -- "$(printf %s "$TEMP_DIR" | sed 's/[][\.*^$+?(){}|]/\\&/g')/session_"
+  rm -rf --one-file-system -- "$TEMP_DIR"/session_*
   sleep 2
 }
 run_head() {

@@ -1,6 +1,25 @@
 
 # ---- functions that run on a node, inside its step ----------------------------------------------------------------
 export COLLECT_LOGS
+STEP_FUNCTIONS=(prepare_step is_ours make_temp_dir remove_temp_dir leave)
+# Ray's folder is used and removed only when this job made it: it holds the job's mark, is ours and is no link.
+is_ours() {
+  local mark=$TEMP_DIR/.made_for_$SLURM_JOB_ID
+  [[ -d $TEMP_DIR && ! -L $TEMP_DIR && -O $TEMP_DIR && -f $mark && ! -L $mark && -O $mark ]]
+}
+make_temp_dir() { # an earlier step of this job may have left it
+  local below=${TEMP_DIR%/*}
+  below=${below:-/}
+  if [[ -n $(find -H "$below" -maxdepth 0 -perm -0002 ! -perm -1000 2>/dev/null) ]]; then
+    echo "$NAME: anybody may rename what is in $below: chmod +t it, or choose another TEMP_DIR"
+    return 1
+  fi
+  (umask 077 && mkdir -p -- "$below" && mkdir -- "$TEMP_DIR" && : >"$TEMP_DIR/.made_for_$SLURM_JOB_ID") || is_ours || {
+    echo "$NAME: Ray's folder $TEMP_DIR cannot be made, or is not this job's"
+    return 1
+  }
+}
+remove_temp_dir() { ! is_ours || rm -rf --one-file-system -- "$TEMP_DIR"; }
 prepare_step() {
   # Slurm sets these in every step; frameworks refuse to run when they disagree.
   [[ -z ${CUDA_VISIBLE_DEVICES:-} ]] || unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES
@@ -11,7 +30,7 @@ prepare_step() {
   allowed=$(nproc)
   ((CPUS <= allowed)) || echo "$NAME: this step may use $allowed of $CPUS CPUs, so Ray gets $allowed"
   CPUS=$((CPUS < allowed ? CPUS : allowed))
-  (umask 077 && mkdir -p "$TEMP_DIR")
+  make_temp_dir || exit 2
 }
 # After scancel no new step can start, so logs are saved and files removed here, within Slurm's KillWait.
 leave() {
@@ -19,10 +38,10 @@ leave() {
   [[ -z ${CHILD:-} ]] || kill -TERM "$CHILD" 2>/dev/null
   local session
   for session in "$TEMP_DIR"/session_latest "$TEMP_DIR"/ray/session_latest; do
-    [[ $COLLECT_LOGS == 0 || ! -d $session/logs ]] || timeout 10 cp -r "$session/logs" "$LOG_DIR/ray-$NAME"
+    [[ $COLLECT_LOGS == 0 || ! -d $session/logs ]] || timeout 10 cp -r -- "$session/logs" "$LOG_DIR/ray-$NAME"
   done
   local tries=30
   while [[ -n ${CHILD:-} ]] && kill -0 "$CHILD" 2>/dev/null && ((tries-- > 0)); do sleep 0.1; done
-  rm -rf "$TEMP_DIR"
+  remove_temp_dir
   exit "$1"
 }

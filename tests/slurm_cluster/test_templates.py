@@ -235,5 +235,5 @@ scancel $job
     assert fields["JobState"] == "COMPLETED", text
     assert "/role.sh" in text
     told = (logs(slurm, job) / "role.out").read_text()
-    assert "TORCH_FR_BUFFER_SIZE=20000" in told
+    assert "TORCH_FR_BUFFER_SIZE=2000" in told
     assert "NCCL_DEBUG=WARN" in told

@@ -86,7 +86,7 @@ def test_rules_that_every_cluster_script_obeys(framework):
     assert '--num-cpus="$CPUS" --num-gpus="$GPUS"' in text
     assert "allowed=$(nproc)" in text
     assert "--overlap --mem=0 --cpu-bind=none --kill-on-bad-exit=0" in text
-    assert "export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$LOG_DIR/.ray_token" in text
+    assert 'export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$LOG_DIR/.ray_token"' in text
     assert text.index("export TORCH_FR_BUFFER_SIZE") < text.index('"${IN[@]}" ray start')
     assert text.index("export RAY_ADDRESS=$ADDRESS") < text.index('say "runs:')
     assert "ray stop" not in text

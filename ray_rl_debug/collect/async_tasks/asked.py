@@ -44,9 +44,9 @@ def decode_tasks(data: bytes) -> tuple[AsyncTask, ...] | None:
 
 def _address(pid: int, proc: Path) -> str:
     folder = proc / str(pid)
-    rows = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines() if ":" in line)
+    rows = dict(line.split(":", 1) for line in (folder / "status").read_text("utf-8", "replace").splitlines() if ":" in line)
     inner = int(rows.get("NSpid", str(pid)).split()[-1])
-    ticks = int((folder / "stat").read_text().rpartition(") ")[2].split()[19])
+    ticks = int((folder / "stat").read_text("utf-8", "replace").rpartition(") ")[2].split()[19])
     return address_of(os.stat(folder).st_uid, inner, ticks)
 
 

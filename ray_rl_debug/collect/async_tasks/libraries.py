@@ -154,7 +154,7 @@ def children_of(pid: int, proc: Path) -> dict[int, int]:
             continue
         for child in children:
             try:
-                rows = (proc / str(child) / "status").read_text().splitlines()
+                rows = (proc / str(child) / "status").read_text("utf-8", "replace").splitlines()
             except OSError:
                 continue
             inner = next((row.split()[-1] for row in rows if row.startswith("NSpid")), str(child))

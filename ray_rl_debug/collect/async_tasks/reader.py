@@ -241,7 +241,7 @@ def _holders(reads: list[Read], interpreter: Interpreter) -> Mapping[int, list[i
 def _identity(pid: int, proc: Path) -> tuple[str, str, str] | None:
     """Start time, and where program and stack begin: ``exec`` places them anew."""
     try:
-        stat = (proc / str(pid) / "stat").read_text()
+        stat = (proc / str(pid) / "stat").read_text("utf-8", "replace")
         fields = stat.rpartition(") ")[2].split()
         return fields[19], fields[23], fields[25]
     except (OSError, IndexError):

@@ -21,6 +21,7 @@ from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, 
 from ray_rl_debug.collect.health.job_process import JobProcess, find_job_process
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
 from ray_rl_debug.snapshot import Gap, LogLine
 
@@ -87,7 +88,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
     )
     found = {key: _result(future, key, guard) for key, future in pending.items()}
     side.shutdown(wait=False, cancel_futures=True)
-    return msgspec.structs.replace(facts, **found, gaps=(*guard.gaps(host), *_stranger(plan, host, meant)))
+    return made_safe(msgspec.structs.replace(facts, **found, gaps=(*guard.gaps(host), *_stranger(plan, host, meant))))
 
 
 def _stranger(plan: Plan, host: str, meant: JobProcess | None) -> tuple[Gap, ...]:

@@ -100,7 +100,7 @@ def _mark(path: Path) -> str | None:
             os.link(temporary, path / MARK)
         except FileExistsError:
             pass
-        return (path / MARK).read_text()[:32]
+        return (path / MARK).read_text("utf-8", "replace")[:32]
     except OSError:
         return None
     finally:

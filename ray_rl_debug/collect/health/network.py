@@ -111,6 +111,6 @@ def _infiniband(folder: Path) -> tuple[str, ...] | None:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text("utf-8", "replace")
     except OSError:
         return ""

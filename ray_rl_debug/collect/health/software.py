@@ -98,7 +98,7 @@ def read_auth(env: Mapping[str, str], home: Path | None = None) -> Auth:
     source = find_token(variables, home)
     text = variables.get("RAY_AUTH_TOKEN")
     if source is not None and source != "RAY_AUTH_TOKEN":
-        path = Path(source.replace("~", str(home or Path.home()), 1)) if source.startswith("~") else Path(source)
+        path = Path(source.replace("~", str(home or os.path.expanduser("~")), 1)) if source.startswith("~") else Path(source)
         try:
             text = path.read_text(encoding="utf-8", errors="replace")
         except OSError:

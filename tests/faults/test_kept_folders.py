@@ -1,0 +1,51 @@
+"""Folders of a companion's looks that others have put something into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.watch.history import History
+
+OURS = ("snapshot.json.gz", "report.json", "report.txt", "report.html", "run.pftrace", "tasks.json.gz", "timeline.json", ".report.json.x8_a1b2c")
+
+
+def looks(folder: Path, count: int) -> list[Path]:
+    made = [folder / f"2026-11-21T03-12-{number:02}Z" for number in range(count)]
+    for one in made:
+        one.mkdir(parents=True)
+        for name in OURS:
+            (one / name).write_text("x")
+    return made
+
+
+@pytest.mark.parametrize("what", ["notes.txt", "checkpoint/model.pt", "report.json/inside"])
+def test_notes_beside_evidence_stay(tmp_path: Path, what: str) -> None:
+    """Somebody has put notes, or a checkpoint, into the folder of an old look, and the companion makes room.
+    Our own files go, what is not ours stays, and folders that hold only ours go as a whole."""
+    first, second, newest = looks(tmp_path, 3)
+    note = first / what
+    if note.parent.is_file():
+        note.parent.unlink()
+    note.parent.mkdir(exist_ok=True, parents=True)
+    note.write_text("mine")
+    History(tmp_path).prune(keep=1, max_bytes=1 << 30)
+    assert note.read_text() == "mine"
+    assert sorted(p.name for p in first.iterdir()) == [Path(what).parts[0]]
+    assert not second.exists() and len(list(newest.iterdir())) == len(OURS)
+
+
+def test_a_link_in_the_place_of_a_look_is_left_alone(tmp_path: Path) -> None:
+    """A link to somebody's folder stands where a look of ours would be, and inside a look.
+    Nothing behind either is removed."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "report.json").write_text("theirs")
+    first, *_ = looks(tmp_path / "out", 3)
+    (tmp_path / "out" / "2026-11-20T03-12-00Z").symlink_to(data)
+    (first / "report.html").unlink()
+    (first / "report.html").symlink_to(data / "report.json")
+    History(tmp_path / "out").prune(keep=1, max_bytes=1 << 30)
+    assert (data / "report.json").read_text() == "theirs"
+    assert not first.exists()
