@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -17,8 +18,10 @@ import msgspec
 
 from ray_rl_debug import gaps
 from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack, source_lines
+from ray_rl_debug.collect.bounded import Supervisors, Traced
 from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
+from ray_rl_debug.collect.supervisor import release
 from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
 
 if TYPE_CHECKING:
@@ -114,6 +117,7 @@ class StackSampler:
         self._pyspy = pyspy
         self._proc = proc
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="stacks")
+        self._supervisors = Supervisors()
         self._table = StackTable()
         self._samples: dict[int, list[Sample]] = {}
         self._refs: dict[int, tuple[ObjectRefWait, ...]] = {}
@@ -123,6 +127,7 @@ class StackSampler:
         self._not_python: set[int] = set()
         self._timed_out: set[int] = set()
         self._continued: set[int] = set()
+        self._held: dict[int, Traced] = {}
         self._pystack = pystack.find_pystack() if options.pystack else None
         self._pystack_failed: dict[int, str] = {}
         self._seen: set[int] = set()
@@ -142,8 +147,9 @@ class StackSampler:
     def finish(self) -> Stacks:
         """Everything seen. Ends the sampler: no target is left stopped by it."""
         self._pool.shutdown(wait=True)
-        for pid in sorted(self._timed_out):
-            if pyspy.release(pid, self._proc, patience_s=0):
+        self._supervisors.close()
+        for pid, traced in self._held.items():
+            if release(pid, traced.ticks, str(self._proc), patience_s=0):
                 self._continued.add(pid)
         return Stacks(
             frames=self._table.frames(self._calls()),
@@ -174,7 +180,15 @@ class StackSampler:
         if self._pyspy is None:
             outcome = Outcome(kind="no-py-spy")
         else:
-            outcome = pyspy.dump(self._pyspy, target.pid, nonblocking=careful, native=options.native, timeout_s=options.timeout_s, proc=self._proc)
+            outcome = pyspy.dump(
+                self._pyspy,
+                target.pid,
+                nonblocking=careful,
+                native=options.native,
+                timeout_s=options.timeout_s,
+                proc=self._proc,
+                run=self._supervisors.run,
+            )
         if outcome.timed_out:
             self._timed_out.add(target.pid)
         if outcome.kind in ("refused", "no-py-spy"):
@@ -190,6 +204,8 @@ class StackSampler:
     def _record(self, pid: int, at_s: float, outcome: Outcome, waits: tuple[ObjectRefWait, ...]) -> None:
         if outcome.continued:
             self._continued.add(pid)
+        if outcome.held is not None:
+            self._held[pid] = outcome.held
         if outcome.kind == "not-python":
             self._not_python.add(pid)
         elif outcome.kind != "ok":
@@ -219,7 +235,8 @@ class StackSampler:
     def _sample_with_pystack(self, pids: Sequence[int], at_s: float) -> None:
         binary, timeout_s = self._pystack, self._options.timeout_s
         assert binary is not None
-        for pid, answer in zip(pids, self._pool.map(lambda pid: pystack.dump(binary, pid, timeout_s=timeout_s), pids), strict=True):
+        look = partial(pystack.dump, binary, timeout_s=timeout_s, run=self._supervisors.run)
+        for pid, answer in zip(pids, self._pool.map(look, pids), strict=True):
             if isinstance(answer, str):
                 self._pystack_failed[pid] = answer
                 continue
@@ -241,7 +258,7 @@ class StackSampler:
                 yield Gap(id=id, where="", what=f"stacks of {_count(found)}", reason=next(iter(found.values())).reason)
         yield from self._failures()
         for pid in sorted(self._continued):
-            reason = "py-spy ran into its deadline and left the process with a stop signal; SIGCONT was sent to undo it"
+            reason = "py-spy was killed and left the process with a stop signal; SIGCONT was sent to undo it"
             yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="a blocking dump", reason=reason)
         if self._options.pystack and self._pystack is None:
             remedy = "pip install pystack"
