@@ -123,7 +123,7 @@ class _Supervisor:
 
     def _read(self, pipes: tuple[int, int], stores: tuple[bytearray, bytearray], deadline: float, max_bytes: int) -> bool:
         """True when both pipes came to their end in time and in size, and our parent lives."""
-        poll, store_of = select.poll(), dict(zip(pipes, stores, strict=True))
+        poll, store_of = select.poll(), dict(zip(pipes, stores))  # noqa: B905 any Python from 3.9 on may run us
         for fd in (0, *pipes):
             poll.register(fd, select.POLLIN)
         while store_of:
