@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -81,6 +82,9 @@ class Looker:
         self.child.stdin.write(b"\n")
         self.child.stdin.flush()
 
+    def is_ready(self) -> bool:
+        return bool(select.select([self.child.stdout], [], [], 0)[0])
+
     def answer(self) -> str:
         return self._read().decode()
 
@@ -88,9 +92,10 @@ class Looker:
         assert self.child.stdout is not None
         return self.child.stdout.readline()
 
-    def processes(self) -> dict[str, int]:
-        """Our processes by what they are."""
-        return {"caller": self.child.pid, **kinds_of(marked(self.mark))}
+    def processes_with(self, kind: str) -> dict[str, int] | None:
+        """Our processes by what they are, when there is one of this kind."""
+        found = {"caller": self.child.pid, **kinds_of(marked(self.mark))}
+        return found if kind in found else None
 
     def end(self) -> None:
         self.child.kill()
@@ -110,10 +115,10 @@ def kill_at_random(target: int, kills: int, seed: int, *how: str, number: int = 
         while sum(died.values()) < kills:
             victim = victims[sum(died.values()) % 3]
             looker.begin()
-            running = wait_for(lambda now=looker.processes: victims[2] in (found := now()) and found, "no dump begins")
+            running = wait_for(lambda now=looker: now.processes_with(victims[2]) or now.is_ready(), "no dump begins")
             time.sleep(chance.random() * 0.06)
             try:
-                os.kill(running[victim], number)
+                os.kill(running[victim] if isinstance(running, dict) else 1 << 30, number)
             except ProcessLookupError:
                 looker.answer()  # it was ready sooner
                 continue
