@@ -108,7 +108,7 @@ def snapshot(
 
 @contextlib.contextmanager
 def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one ends the command as usual."""
+    """An event that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends the command at once."""
     stop = StopEvent()
 
     def interrupt(number: int, frame: object) -> None:
@@ -120,11 +120,13 @@ def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.signal(signal.SIGINT, interrupt)
+    asked = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in asked}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _capture_cluster(
