@@ -90,18 +90,17 @@ def take_over() -> None:
     """Make standard output and error patient; the first thing of a command line of ours."""
     for name, patience_s, drops in (("stdout", OUTPUT_S, False), ("stderr", PROGRESS_S, True)):
         plain = getattr(sys, name)
-        if isinstance(plain, io.TextIOWrapper) and isinstance(plain.buffer, io.BufferedWriter):
+        if isinstance(plain, io.TextIOWrapper) and isinstance(plain.buffer, io.BufferedWriter | io.FileIO):
             raw = _Patient(plain.fileno(), patience_s, drops=drops)
-            patient = io.TextIOWrapper(
-                io.BufferedWriter(raw), encoding=plain.encoding, errors=plain.errors, line_buffering=plain.line_buffering or raw.isatty()
-            )
-            patient.mode = "w"  # type: ignore[attr-defined] click asks for it
-            setattr(sys, name, patient)
+            buffer = raw if plain.write_through else io.BufferedWriter(raw)  # PYTHONUNBUFFERED
+            how = {"line_buffering": plain.line_buffering, "write_through": plain.write_through}
+            setattr(sys, name, io.TextIOWrapper(buffer, encoding=plain.encoding, errors=plain.errors, **how))  # type: ignore[arg-type]
 
 
 def drop_stalled_output() -> None:
     """For a command that runs for days: what nobody reads is thrown away after a second."""
-    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    buffer = getattr(sys.stdout, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
     if isinstance(raw, _Patient):
         raw.drops, raw._patience_s = True, PROGRESS_S
 
@@ -121,7 +120,8 @@ def leave(code: int) -> int:
     """Give the exit code back, and see to it that the process ends: a thread may be in a call that never comes back."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except (OSError, ValueError):
             code = code or EXIT_INTERRUPTED
             os._exit(code)
