@@ -7,12 +7,12 @@ import re
 import stat as stat_module
 from pathlib import Path
 
+from ray_rl_debug.collect.mounts import Mounts, read_mounts
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.snapshot import FileLock, OpenFile
 
 MAX_FILES = 200
 _BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
-_NETWORK_MOUNTS = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p")
 # one who waits behind another waiter stands further to the right
 _LOCK = re.compile(r"^(\d+): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+)")
 
@@ -22,7 +22,7 @@ class FileReader:
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
-        self._mounts: dict[str, list[tuple[str, str]]] = {}
+        self._mounts: dict[str, Mounts] = {}
 
     def read(self, pid: int) -> tuple[OpenFile, ...] | None:
         """Files that `pid` holds open; None when that may not be read. A file on a network mount is never touched, only named."""
@@ -31,7 +31,7 @@ class FileReader:
             names = sorted(os.listdir(folder), key=lambda n: int(n) if n.isdigit() else 0)
         except OSError:
             return None
-        mounts = self._network_mounts(pid)
+        mounts = self._mounts_of(pid)
         found: list[OpenFile] = []
         for name in names:
             try:
@@ -42,7 +42,7 @@ class FileReader:
                 continue
             if _BORING.match(path) or len(found) >= MAX_FILES:
                 continue
-            mount = next((m for at, m in mounts if path == at or path.startswith(at.rstrip("/") + "/")), None)
+            mount = mounts.network(path) if path.startswith("/") else None
             found.append(self._one(folder / name, int(name), path, mount))
         return tuple(found)
 
@@ -64,16 +64,13 @@ class FileReader:
         found = re.search(r"^flags:\s+0?(\d+)", text, re.MULTILINE)
         return bool(int(found[1], 8) & 3) if found else None
 
-    def _network_mounts(self, pid: int) -> list[tuple[str, str]]:
+    def _mounts_of(self, pid: int) -> Mounts:
         try:
             namespace = os.readlink(self._proc / str(pid) / "ns" / "mnt")
         except OSError:
-            return []
+            return Mounts("")
         if namespace not in self._mounts:
-            rows = [line.split() for line in (read_text(self._proc / str(pid) / "mounts") or "").splitlines()]
-            self._mounts[namespace] = [
-                (r[1], f"{r[2]} {r[0]}") for r in rows if len(r) > 2 and (r[2] in _NETWORK_MOUNTS or r[2].startswith("fuse")) and r[1] != "/"
-            ]
+            self._mounts[namespace] = read_mounts(pid, self._proc)
         return self._mounts[namespace]
 
 

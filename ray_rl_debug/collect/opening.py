@@ -9,24 +9,25 @@ import errno
 import os
 import stat
 from collections.abc import Collection
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 
-def open_regular(path: Path | str, *, owners: Collection[int] | None = None) -> BinaryIO:
+def open_regular(path: Path | str, *, follow: bool = False, owners: Collection[int] | None = None) -> BufferedReader:
     """A regular file to read. Anything else is only looked at: opening a FIFO would take the bytes that its reader waits for.
 
     Args:
-        path: Links are followed, as far as `owners` allow.
+        path: Links among its folders are followed.
+        follow: Also a link that the name itself is.
         owners: Users who may own the file; None for all.
 
     Raises:
         OSError: it is no regular file, belongs to somebody else, or cannot be opened.
     """
-    mark = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    mark = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     try:
         _check(os.fstat(mark), owners)
-        return os.fdopen(os.open(f"/proc/self/fd/{mark}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+        return open(os.open(f"/proc/self/fd/{mark}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
     finally:
         os.close(mark)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.bounded import MAX_OUTPUT_BYTES, Finished, Traced, run_bounded
+from ray_rl_debug.collect.procfs import read_bytes
 from ray_rl_debug.collect.supervisor import start_ticks
 
 Run = Callable[..., Finished]
@@ -169,8 +170,7 @@ def is_python(pid: int, proc: Path = Path("/proc")) -> bool:
     try:
         if "python" in os.path.basename(os.readlink(proc / str(pid) / "exe")):
             return True
-        with (proc / str(pid) / "maps").open("rb") as f:
-            return any(b"/libpython" in line for line in f)
+        return b"/libpython" in (read_bytes(proc / str(pid) / "maps", 8 << 20) or b"")
     except OSError:
         return False
 

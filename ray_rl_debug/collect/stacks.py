@@ -23,6 +23,7 @@ from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
 from ray_rl_debug.collect.supervisor import release
 from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
+from ray_rl_debug.within import within
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
@@ -33,6 +34,9 @@ REFUSED_ENOUGH = 3
 """This many processes refused and none allowed: later samples do not ask again."""
 TIMEOUTS_ENOUGH = 6
 """After this many deadlines on a node every further dump is ``--nonblocking``, so that a sick node cannot hold us for minutes."""
+
+REFS_S = 2.0
+"""For the ids that one process waits for, out of its memory; usually a millisecond."""
 
 SAME_FAILURE_ENOUGH = 8
 """More processes than this with the same failure make one gap of the node."""
@@ -147,12 +151,13 @@ class StackSampler:
     def finish(self) -> Stacks:
         """Everything seen. Ends the sampler: no target is left stopped by it."""
         self._pool.shutdown(wait=True)
+        calls = self._calls()
         self._supervisors.close()
         for pid, traced in self._held.items():
             if release(pid, traced.ticks, str(self._proc), patience_s=0):
                 self._continued.add(pid)
         return Stacks(
-            frames=self._table.frames(self._calls()),
+            frames=self._table.frames(calls),
             stacks=self._table.stacks(),
             samples={pid: tuple(samples) for pid, samples in self._samples.items()},
             object_refs={pid: waits for pid, waits in self._refs.items() if waits},
@@ -165,7 +170,8 @@ class StackSampler:
         stacks = self._table.stacks()
         runs = {stacks[t.stack][0]: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if stacks[t.stack]}
         ends = self._table.innermost()
-        return source_lines.read_calls({number: (runs[number], *ends[number]) for number in ends if number in runs}, proc=self._proc)
+        wanted = {number: (runs[number], *ends[number]) for number in ends if number in runs}
+        return source_lines.read_calls(wanted, proc=self._proc, run=self._supervisors.run)
 
     def _is_wanted(self, target: Target) -> bool:
         return target.state not in ("Z", "X") and target.pid not in self._not_python
@@ -199,7 +205,10 @@ class StackSampler:
             for thread in outcome.threads:
                 thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
         # At once, while the objects are most likely still there.
-        return outcome, object_refs.find_waits(target.pid, outcome.threads, self._proc)
+        try:
+            return outcome, within(REFS_S, lambda: object_refs.find_waits(target.pid, outcome.threads, self._proc))
+        except TimeoutError:  # a page of its memory is on a hung file system
+            return outcome, ()
 
     def _record(self, pid: int, at_s: float, outcome: Outcome, waits: tuple[ObjectRefWait, ...]) -> None:
         if outcome.continued:

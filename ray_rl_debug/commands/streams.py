@@ -92,7 +92,8 @@ def take_over() -> None:
         plain = getattr(sys, name)
         if isinstance(plain, io.TextIOWrapper) and isinstance(plain.buffer, io.BufferedWriter | io.FileIO):
             raw = _Patient(plain.fileno(), patience_s, drops=drops)
-            buffer = raw if plain.write_through else io.BufferedWriter(raw)  # PYTHONUNBUFFERED
+            # with PYTHONUNBUFFERED there is no buffer
+            buffer = raw if plain.write_through else io.BufferedWriter(raw)  # type: ignore[type-var]
             how = {"line_buffering": plain.line_buffering, "write_through": plain.write_through}
             setattr(sys, name, io.TextIOWrapper(buffer, encoding=plain.encoding, errors=plain.errors, **how))  # type: ignore[arg-type]
 

@@ -164,7 +164,7 @@ def test_what_is_no_file_of_theirs(tmp_path: Path) -> None:
         open_regular(foreign, owners=(0,))
     with open_regular(foreign, owners=(NOBODY,)) as file:
         assert file.read() == b"x"
-    with pytest.raises(OSError):
+    with pytest.raises(PermissionError):
         open_own(tmp_path, "foreign", 0)
     assert os.read(reader, 100) == b"a line of the job"
     assert stat.S_ISFIFO(os.fstat(reader).st_mode)
