@@ -89,3 +89,7 @@ class MissingExporterError(RayRlDebugError):
     id = "RRD960"
     hint = "pip install 'ray-rl-debug[otlp]'"
     exit_code = EXIT_USAGE
+
+
+class StalledOutputError(OSError):
+    """Nobody reads what we write to standard output."""

@@ -191,7 +191,8 @@ def _ours(table: _Table) -> set[int]:
 
 
 def _is_our_tool(arguments: tuple[str, ...]) -> bool:
-    return os.path.basename(arguments[0] if arguments else "") in _TOOLS or any(a.startswith("ray_rl_debug.") for a in arguments[1:4])
+    program = os.path.basename(arguments[0] if arguments else "")
+    return program in _TOOLS or any(a.startswith("ray_rl_debug.") or a.endswith("ray_rl_debug/collect/supervisor.py") for a in arguments[1:4])
 
 
 def find_raylets(proc: Path = PROC) -> dict[int, str | None]:

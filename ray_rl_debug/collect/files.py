@@ -10,6 +10,7 @@ import re
 import stat as stat_module
 from pathlib import Path
 
+from ray_rl_debug.collect.mounts import Mounts, read_mounts
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import FileLock, OpenFile
@@ -24,8 +25,6 @@ _PLASMA = "/dev/shm/plasma"
 """Ray's object store: every process of a node maps it."""
 _MAPPED = re.compile(rf"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)\s+({SHARED_MEMORY}.+)$", re.MULTILINE)
 _BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
-_NETWORK_MOUNTS = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "9p")
-_OCTAL = re.compile(r"\\(0[0-7]{2}|134)")
 # one who waits behind another waiter stands further to the right
 _LOCK = re.compile(r"^(\d+): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+)")
 
@@ -35,7 +34,7 @@ class FileReader:
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
-        self._mounts: dict[str, list[tuple[str, str]]] = {}
+        self._mounts: dict[str, Mounts] = {}
 
     def read(self, pid: int) -> tuple[OpenFile, ...] | None:
         """Files that `pid` holds open; None when that may not be read. A file on a network mount is never touched, only named."""
@@ -44,7 +43,7 @@ class FileReader:
             names = sorted(os.listdir(folder), key=lambda n: int(n) if n.isdigit() else 0)
         except OSError:
             return None
-        mounts = self._network_mounts(pid)
+        mounts = self._mounts_of(pid)
         found: list[OpenFile] = []
         shared: list[OpenFile] = []
         for name in names:
@@ -58,7 +57,7 @@ class FileReader:
             kept, most = (shared, MAX_SHARED) if is_shared else (found, MAX_FILES)
             if len(kept) >= most or (_BORING.match(path) and not is_shared):
                 continue
-            mount = next((m for at, m in mounts if path == at or path.startswith(at.rstrip("/") + "/")), None)
+            mount = mounts.network(path) if path.startswith("/") else None
             one = self._one(folder / name, int(name), path, mount)
             if one is not None:
                 kept.append(one)
@@ -95,26 +94,19 @@ class FileReader:
     def _info(self, link: Path, fd: int) -> str:
         return read_text(link.parent.parent / "fdinfo" / str(fd), 4096) or ""
 
-    def _network_mounts(self, pid: int) -> list[tuple[str, str]]:
+    def _mounts_of(self, pid: int) -> Mounts:
         try:
             namespace = os.readlink(self._proc / str(pid) / "ns" / "mnt")
         except OSError:
-            return []
+            return Mounts("")
         if namespace not in self._mounts:
-            rows = [line.split() for line in (read_text(self._proc / str(pid) / "mounts") or "").splitlines()]
-            wanted = (r for r in rows if len(r) > 2 and r[1] != "/" and (r[2] in _NETWORK_MOUNTS or r[2].startswith("fuse")))
-            self._mounts[namespace] = [(_without_octal(r[1]), f"{r[2]} {r[0]}") for r in wanted]
+            self._mounts[namespace] = read_mounts(pid, self._proc)
         return self._mounts[namespace]
 
 
 def _number(text: str, pattern: str) -> str | None:
     found = re.search(pattern, text, re.MULTILINE)
     return found[1] if found else None
-
-
-def _without_octal(text: str) -> str:
-    """The kernel writes a space in the mount table as ``\\040``."""
-    return _OCTAL.sub(lambda m: chr(int(m[1], 8)), text)
 
 
 def read_locks(proc: Path = PROC) -> tuple[FileLock, ...]:

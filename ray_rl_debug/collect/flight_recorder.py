@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ray_rl_debug import gaps
+from ray_rl_debug.collect.opening import open_regular
 from ray_rl_debug.collect.restricted_pickle import load_plain
 from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.snapshot import AwaitFrame, CollectiveEntry, FlightRecord, Gap
@@ -31,19 +33,23 @@ _RANK_IN_NAME = re.compile(r"rank[_-]?(\d+)")
 _LAST_NUMBER = re.compile(r"(\d+)(?:\.\w+)?$")
 
 
-def read_flight_files(paths: Sequence[Path], *, max_bytes: int = MAX_BYTES) -> tuple[tuple[FlightRecord, ...], tuple[Gap, ...]]:
-    """Dump files, and what could not be used of them; the rank comes from the dump or from the file's name."""
+def read_flight_files(
+    paths: Sequence[Path], *, max_bytes: int = MAX_BYTES, follow: bool = True, owners: Collection[int] | None = None
+) -> tuple[tuple[FlightRecord, ...], tuple[Gap, ...]]:
+    """Dump files, and what could not be used of them; the rank comes from the dump or from the file's name.
+
+    `follow` and `owners` are those of `open_regular`.
+    """
     records: list[FlightRecord] = []
     missing: list[Gap] = []
     for path in paths:
         try:
-            if not path.is_file():
-                raise UnreadableFileError("not a regular file")
-            with path.open("rb") as f:
+            with open_regular(path, follow=follow, owners=owners) as f:
                 data = f.read(max_bytes + 1)
+                written_s = os.fstat(f.fileno()).st_mtime
             if len(data) > max_bytes:
                 raise UnreadableFileError(f"larger than {max_bytes >> 20} MiB")
-            records.append(parse(data, str(path), rank=rank_of_name(path.name), taken_time_s=path.stat().st_mtime))
+            records.append(parse(data, str(path), rank=rank_of_name(path.name), taken_time_s=written_s))
         except UnreadableFileError as e:
             missing.append(Gap(id=gaps.FILE_UNREAD, where="", what="this Flight Recorder dump", reason=f"{path.name}: {e}"))
         except OSError as e:

@@ -34,12 +34,13 @@ class Guard:
 
 
 def _gap(node: str, what: str, reason: str, pids: list[int | None]) -> Gap:
+    is_late = reason.startswith(TimeoutError.__name__)
     count = len([p for p in pids if p is not None])
     one = pids[0] if len(pids) == 1 else None
     return Gap(
-        id=gaps.COLLECTOR_FAILED,
+        id=gaps.FILE_UNREAD if is_late else gaps.COLLECTOR_FAILED,
         where=node if one is None else f"{node}/{one}",
         what=what if count < 2 else f"{what} of {count} processes",
-        reason=reason,
-        remedy="please report this: rayrl-debug explain RRD919",
+        reason="no answer in time: a file system or the lock of a process's memory hangs" if is_late else reason,
+        remedy=None if is_late else "please report this: rayrl-debug explain RRD919",
     )

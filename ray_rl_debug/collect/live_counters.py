@@ -25,7 +25,9 @@ from ray_rl_debug.collect.nccl_ras import PORT as RAS_PORT
 from ray_rl_debug.collect.nccl_ras import query_ras
 from ray_rl_debug.collect.procfs import PROC, read_environment, read_stat, read_text
 from ray_rl_debug.collect.sockets import SocketReader
+from ray_rl_debug.gaps import FILE_UNREAD
 from ray_rl_debug.snapshot import FlightRecord, Gap, RasCommunicator
+from ray_rl_debug.within import within
 
 SERVER_THREAD = "pt_workerserver"
 """Name that torch gives the threads of its worker server."""
@@ -34,6 +36,8 @@ MAX_BYTES = 32 << 20
 FILE_AGE_S = 1800.0
 """A recorder's file older than this tells of another trouble."""
 READERS = 8
+FOLDER_S, FILE_S = 1.0, 5.0
+"""For a folder, and for a file: the cache of a user's home is on the file system that hangs most often."""
 MAX_NAMES = 20_000
 MIN_PAUSE_S = 1.0
 _ACCEPT = frozenset({43, 288, 202, 242})
@@ -169,10 +173,19 @@ def read_files(pids: Sequence[int], missing: dict[tuple[str, str], Gap], proc: P
     for held in writers.values():
         if len(held) == 1:
             pid, number, path = held[0]
-            records, gaps = read_flight_files([path], max_bytes=MAX_BYTES)
+            records, gaps = _read_file(pid, path, proc)
             found += [msgspec.structs.replace(r, pid=pid, rank=number, source=path.name) for r in records]
             missing.update({(g.id, f"file {pid}"): msgspec.structs.replace(g, where=f"/{pid}") for g in gaps})
     return found
+
+
+def _read_file(pid: int, path: Path, proc: Path) -> tuple[tuple[FlightRecord, ...], tuple[Gap, ...]]:
+    """The dump of one process, if it is its user's own file: the name may be given to another meanwhile, and we may be root."""
+    try:
+        owners = (os.stat(proc / str(pid)).st_uid,) if os.geteuid() == 0 else None
+        return within(FILE_S, lambda: read_flight_files([path], max_bytes=MAX_BYTES, follow=False, owners=owners))
+    except OSError as e:
+        return (), (Gap(id=FILE_UNREAD, where="", what="this Flight Recorder dump", reason=f"{path.name}: {e.strerror}"),)
 
 
 def _prefixes(env: Mapping[str, str]) -> list[str]:
@@ -197,11 +210,15 @@ def _has_fresh(pid: int, prefix: str, known: dict[str, bool], proc: Path) -> boo
         path = _inside(pid, prefix, proc)
         now = time.time()
         try:
-            with os.scandir(path.parent) as entries:
-                known[key] = any(e.name.startswith(path.name) and now - e.stat().st_mtime < FILE_AGE_S for e in itertools.islice(entries, MAX_NAMES))
+            known[key] = within(FOLDER_S, lambda: _scan(path, now))
         except OSError:
             known[key] = False
     return known[key]
+
+
+def _scan(path: Path, now: float) -> bool:
+    with os.scandir(path.parent) as entries:
+        return any(e.name.startswith(path.name) and now - e.stat().st_mtime < FILE_AGE_S for e in itertools.islice(entries, MAX_NAMES))
 
 
 def _recent(path: Path, pid: int, proc: Path) -> tuple[int, int] | None:
@@ -209,7 +226,7 @@ def _recent(path: Path, pid: int, proc: Path) -> tuple[int, int] | None:
     stat = read_stat(proc / str(pid))
     uptime = (read_text(proc / "uptime", 256) or "").split()
     try:
-        file = path.stat()
+        file = within(FOLDER_S, path.lstat)
     except OSError:
         return None
     if stat is None or not uptime:

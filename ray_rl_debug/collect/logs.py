@@ -12,19 +12,24 @@ import time
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from ray_rl_debug import gaps
+from ray_rl_debug.collect.opening import open_regular
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.collect.redact import MAX_CHARS, redact
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.signatures.match import Hit, Matcher
 from ray_rl_debug.snapshot import Gap, LogLine, Process
+from ray_rl_debug.within import within
 
 TAIL_BYTES = 256 << 10
 MAX_FILES = 200
 DEADLINE_S = 2.0
+FILE_S = 1.0
+"""For one file, and for the folder: it may be on a hung file system."""
 DEAD_AGE_S = 3600.0
 """What an ended worker wrote longer ago says nothing of this hang."""
 MAX_LINES = 20
@@ -58,7 +63,7 @@ def collect_log_lines(
     started = time.monotonic()
     folder = session_dir / "logs"
     try:
-        files = _session_files(folder, {p.pid for p in processes}, proc)
+        files = within(FILE_S, lambda: _session_files(folder, {p.pid for p in processes}, proc))
     except OSError as e:
         return {}, (_gap("Ray's session logs", f"{folder}: {e.strerror}"),)
     matcher = Matcher()
@@ -69,7 +74,7 @@ def collect_log_lines(
             unread.append(f"{len(files[:max_files]) - i} files not reached in {deadline_s:g} s")
             break
         try:
-            lines = _tail(path, matcher, max_bytes)
+            lines = within(FILE_S, partial(_tail, path, matcher, max_bytes))
         except OSError as e:
             unread.append(f"{path.name}: {e.strerror}")
             continue
@@ -90,7 +95,7 @@ def read_log_paths(
     missing: list[Gap] = []
     for path, is_named in _given(paths, missing):
         try:
-            with path.open("rb") as raw:
+            with open_regular(path, follow=True) as raw:
                 packed = raw.peek(2)[:2] == b"\x1f\x8b"
                 with gzip.open(raw) if packed else raw as plain:
                     lines += _whole(plain, path, matcher, max_bytes, missing, is_named)
@@ -108,21 +113,29 @@ def _session_files(folder: Path, pids: set[int], proc: Path) -> list[tuple[int |
             of_process = _OF_PROCESS.match(entry.name)
             if of_process and int(of_process[1]) in pids:
                 found.append((1 if entry.name.startswith("worker-") else 2, entry.name, int(of_process[1]), folder / entry.name))
-            elif of_process and entry.name.endswith(".err") and now - entry.stat().st_mtime < DEAD_AGE_S and not (proc / of_process[1]).exists():
+            elif (
+                of_process
+                and entry.name.endswith(".err")
+                and now - entry.stat(follow_symlinks=False).st_mtime < DEAD_AGE_S
+                and not (proc / of_process[1]).exists()
+            ):
                 found.append((3, entry.name, None, folder / entry.name))
             elif _OF_NODE.match(entry.name):
                 found.append((0, entry.name, None, folder / entry.name))
     return [(pid, path) for _, _, pid, path in sorted(found, key=lambda f: f[:2])]
 
 
-def read_tail(path: Path, *, max_bytes: int = TAIL_BYTES) -> tuple[LogLine, ...]:
-    """Matching lines at the end of one file. Raises OSError."""
-    return _tail(path, Matcher(), max_bytes)
+def _age_s(entry: os.DirEntry[str], now: float) -> float:
+    return now - entry.stat(follow_symlinks=False).st_mtime
 
 
-def _tail(path: Path, matcher: Matcher, max_bytes: int) -> tuple[LogLine, ...]:
-    # Not blocking: somebody may have put a FIFO where a log is expected.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as f:
+def read_tail(path: Path, *, max_bytes: int = TAIL_BYTES, follow: bool = False) -> tuple[LogLine, ...]:
+    """Matching lines at the end of one regular file; `follow` a link that its name is. Raises OSError, in time also for a hung file system."""
+    return within(FILE_S, lambda: _tail(path, Matcher(), max_bytes, follow=follow))
+
+
+def _tail(path: Path, matcher: Matcher, max_bytes: int, *, follow: bool = False) -> tuple[LogLine, ...]:
+    with open_regular(path, follow=follow) as f:
         size = os.fstat(f.fileno()).st_size
         if size == 0:
             return ()

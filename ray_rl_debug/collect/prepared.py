@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 
+from ray_rl_debug.collect.opening import open_own
 from ray_rl_debug.collect.procfs import PROC, read_stat, read_status, read_text
 from ray_rl_debug.prepare import FOLDER, SIGNAL, stack_file
 
@@ -24,27 +25,30 @@ def read_stacks(pid: int, *, timeout_s: float = 1.0, proc: Path = PROC, folder: 
 
     The signal goes only to a process that catches it and whose file is there: to others it would be deadly.
     """
-    path = _file_of(pid, proc, folder)
-    if path is None or not _catches(pid, proc):
+    file = _open_file_of(pid, proc, folder)
+    if file is None:
         return None
     try:
-        os.truncate(path, 0)
+        if not _catches(pid, proc):
+            return None
+        os.ftruncate(file, 0)
         os.kill(pid, SIGNAL)
+        text = _wait_for(file, proc / str(pid), timeout_s)
+        os.ftruncate(file, 0)
     except OSError:
         return None
+    finally:
+        os.close(file)
     from ray_rl_debug.imports import faulthandler
 
-    dumps = faulthandler.read(_wait_for(path, proc / str(pid), timeout_s).splitlines())
-    try:
-        os.truncate(path, 0)
-    except OSError:
-        pass  # the process has ended, and its file with it
+    dumps = faulthandler.read(text.splitlines())
     if not dumps:
         return None
     return tuple((t.name, t.owns_gil, tuple(t.frames)) for t in reversed(dumps[0].threads))
 
 
-def _file_of(pid: int, proc: Path, folder: Path) -> Path | None:
+def _open_file_of(pid: int, proc: Path, folder: Path) -> int | None:
+    """The file that a process writes its stacks to. We may be root and its owner may be our enemy: see `open_own`."""
     status, stat = read_status(pid, proc), read_stat(proc / str(pid))
     if stat is None or stat.state in ("T", "t", "Z", "X", "D"):
         return None  # it would answer when it runs again, when nobody listens any more
@@ -54,8 +58,10 @@ def _file_of(pid: int, proc: Path, folder: Path) -> Path | None:
     # A user namespace shows the owner under another number than the process knows itself by.
     for owner in dict.fromkeys((int(uid[0]), *_outer_ids(proc))):
         path = stack_file(int(inner), stat.start_ticks, owner, folder)
-        if os.path.isfile(path) and not os.path.islink(path):  # False, not an error, in another user's folder
-            return path
+        try:
+            return open_own(path.parent, path.name, int(uid[0]))
+        except OSError:
+            continue
     return None
 
 
@@ -70,14 +76,14 @@ def _catches(pid: int, proc: Path) -> bool:
     return bool(int(caught, 16) >> (SIGNAL - 1) & 1)
 
 
-def _wait_for(path: Path, process: Path, timeout_s: float) -> str:
+def _wait_for(file: int, process: Path, timeout_s: float) -> str:
     until, size, changed = time.monotonic() + timeout_s, 0, time.monotonic()
     while (now := time.monotonic()) < until and not (size and _is_complete(now - changed, process)):
         time.sleep(0.005)
-        found = path.stat().st_size if path.exists() else 0
+        found = os.fstat(file).st_size
         if found != size:
             size, changed = found, now
-    return read_text(path, MAX_BYTES) or ""
+    return os.pread(file, MAX_BYTES, 0).decode("utf-8", "replace")
 
 
 def _is_complete(quiet_s: float, process: Path) -> bool:

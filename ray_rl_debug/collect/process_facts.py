@@ -32,12 +32,15 @@ from ray_rl_debug.collect.stacks import Stacks
 from ray_rl_debug.collect.waited_fds import read_waited_fds
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import Doors, EndedProcess, LogLine, Process, Thread
+from ray_rl_debug.within import within
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
 DEEP = SAMPLED | {"other"}
 ASLEEP_SHARE = 0.1
 """A thread that used less of the window than this sleeps most of the time."""
 SETTLE_S = 0.01
+SLOW_S = 2.0
+"""For what touches files that a process uses; a file system that hangs holds every one of them."""
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
@@ -99,13 +102,15 @@ class Reader:
             return facts
         deep = one.found.kind in DEEP
         now = (
-            call("the environment now", lambda: read_environment_now(pid, proc), None, pid=pid) if deep and self._doors.memory is not False else None
+            call("the environment now", lambda: within(SLOW_S, lambda: read_environment_now(pid, proc)), None, pid=pid)
+            if deep and self._doors.memory is not False
+            else None
         )
         return msgspec.structs.replace(
             facts,
             env_now=allowed_environment(now) if now is not None else None,
             sockets=call("sockets", lambda: self._sockets.read(pid), None, pid=pid),
-            files=call("open files", lambda: self._files.read(pid), None, pid=pid) if deep else None,
+            files=call("open files", lambda: within(SLOW_S, lambda: self._files.read(pid)), None, pid=pid) if deep else None,
         )
 
     def ended(self, one: Before) -> EndedProcess:

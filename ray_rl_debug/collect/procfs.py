@@ -1,16 +1,29 @@
-"""Small readers of /proc; every one gives None when the kernel refuses or the process is gone."""
+"""Small readers of /proc; every one gives None when the kernel refuses, the process is gone, or the kernel does not answer in time.
+
+Command line, environment and maps are read under a lock of the process's memory: one thread of it that sleeps in the kernel with that lock
+(a page of a hung file system, a driver) holds up everybody who reads them, as ``ps`` knows.
+"""
 
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import msgspec
 
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import Thread
+from ray_rl_debug.within import within
 
 PROC = Path("/proc")
+MEMORY_S = 0.5
+"""For a file that is read under the lock of a process's memory; a healthy one takes some microseconds."""
+SILENT_S = 60.0
+"""A process that did not answer is not asked again for so long."""
+_OF_MEMORY = frozenset({"cmdline", "environ", "maps"})
+_silent: dict[str, float] = {}
+"""Until when a process is not asked, by its folder."""
 
 
 class Stat(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +56,27 @@ def read_text(path: Path, limit: int = 1 << 20) -> str | None:
 
 
 def read_bytes(path: Path, limit: int = 1 << 20) -> bytes | None:
+    """A file's content, at most `limit` bytes; None when it cannot be read."""
     try:
-        with path.open("rb") as f:
-            return f.read(limit)
+        return _read_patiently(path, limit) if path.name in _OF_MEMORY else _read(path, limit)
     except (OSError, ValueError):
         return None
+
+
+def _read(path: Path, limit: int) -> bytes:
+    with path.open("rb") as f:
+        return f.read(limit)
+
+
+def _read_patiently(path: Path, limit: int) -> bytes:
+    process = str(path.parent)
+    if _silent.get(process, 0.0) > time.monotonic():
+        raise TimeoutError
+    try:
+        return within(MEMORY_S, lambda: _read(path, limit))
+    except TimeoutError:
+        _silent[process] = time.monotonic() + SILENT_S
+        raise
 
 
 def list_pids(proc: Path = PROC) -> list[int]:

@@ -1,4 +1,4 @@
-"""py-spy: find it, run it within a deadline, and never leave its target stopped.
+"""py-spy: find it, run it within a deadline, and never leave its target stopped, not even when we are killed (see `supervisor`).
 
 A blocking dump stops the target for some milliseconds and shows one consistent moment. It fails on a stopped or traced target and waits
 without end for a thread in uninterruptible sleep (state D), so those are read with ``--nonblocking``.
@@ -10,17 +10,19 @@ import contextlib
 import importlib.metadata
 import os
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.bounded import MAX_OUTPUT_BYTES, Finished, run_bounded
+from ray_rl_debug.collect.bounded import MAX_OUTPUT_BYTES, Finished, Traced, run_bounded
+from ray_rl_debug.collect.procfs import read_bytes
+from ray_rl_debug.collect.supervisor import start_ticks
 
-_SIGSTOP_BIT = 1 << (signal.SIGSTOP - 1)
+Run = Callable[..., Finished]
+"""As `run_bounded`."""
 
 
 class RawLocal(msgspec.Struct):
@@ -57,7 +59,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool = False
     """A blocking dump ran into its deadline, whatever the second try gave."""
     continued: bool = False
-    """The deadline left the target with a stop, and we took it back with SIGCONT."""
+    """The end of py-spy left the target with a stop, and we took it back with SIGCONT."""
+    held: Traced | None = None
+    """A py-spy that could not be ended may leave the target with a stop once it ends."""
     reason: str = ""
     source: str | None = None
     """Who gave the threads, where it was not py-spy."""
@@ -85,36 +89,50 @@ def _packaged() -> str | None:
     return next((p for p in paths if os.access(p, os.X_OK)), None)
 
 
-def dump(binary: str, pid: int, *, nonblocking: bool = False, native: bool = False, timeout_s: float = 4.0, proc: Path = Path("/proc")) -> Outcome:
+def dump(
+    binary: str,
+    pid: int,
+    *,
+    nonblocking: bool = False,
+    native: bool = False,
+    timeout_s: float = 4.0,
+    proc: Path = Path("/proc"),
+    run: Run = run_bounded,
+) -> Outcome:
     """The stacks of one process, by the way its state allows."""
+    ticks = start_ticks(pid, str(proc))
     status = read_status(pid, proc)
-    if status is None or status.get("State", "X")[0] in "ZX":
+    if ticks is None or status is None or status.get("State", "X")[0] in "ZX":
         return Outcome(kind="gone", reason="no such process")
     was_stopped = status["State"][0] in "Tt"
     if nonblocking or was_stopped or status.get("TracerPid", "0") != "0" or _has_sleeper(pid, proc):
-        return _once(binary, pid, True, False, timeout_s, proc)
-    first = _once(binary, pid, False, native, timeout_s, proc)
-    if first.kind != "timeout":
-        return first if first.kind != "failed" else _second_try(binary, pid, timeout_s, proc, first)
-    continued = release(pid, proc)
-    second = _once(binary, pid, True, False, timeout_s, proc)
-    return msgspec.structs.replace(second, timed_out=True, continued=continued)
+        return _once(binary, pid, None, False, timeout_s, proc, run)
+    first = _once(binary, pid, Traced(pid=pid, ticks=ticks), native, timeout_s, proc, run)
+    if first.kind not in ("failed", "timeout"):
+        return first
+    second = _once(binary, pid, None, False, timeout_s, proc, run)
+    answer = second if second.kind == "ok" or first.kind == "timeout" else first
+    return msgspec.structs.replace(answer, timed_out=first.kind == "timeout", continued=first.continued, held=first.held)
 
 
-def _second_try(binary: str, pid: int, timeout_s: float, proc: Path, first: Outcome) -> Outcome:
-    second = _once(binary, pid, True, False, timeout_s, proc)
-    return second if second.kind == "ok" else first
-
-
-def _once(binary: str, pid: int, nonblocking: bool, native: bool, timeout_s: float, proc: Path) -> Outcome:
+def _once(binary: str, pid: int, traced: Traced | None, native: bool, timeout_s: float, proc: Path, run: Run) -> Outcome:
+    """One dump; `traced` is the process where it may be stopped for that."""
+    nonblocking = traced is None
     argv = [binary, "dump", "--json", "--locals", "--pid", str(pid)]
     argv += ["--nonblocking"] if nonblocking else ["--native"] if native else []
     try:
-        done = run_bounded(argv, timeout_s, env={**os.environ, "RUST_BACKTRACE": "0"})
+        done = run(argv, timeout_s, env={**os.environ, "RUST_BACKTRACE": "0"}, traced=traced)
     except OSError as e:
         return Outcome(kind="failed", reason=f"py-spy could not be started: {e.strerror}")
+    outcome = _outcome(pid, done, nonblocking, native, timeout_s, proc)
+    return msgspec.structs.replace(outcome, continued=done.continued, held=traced if done.held else None)
+
+
+def _outcome(pid: int, done: Finished, nonblocking: bool, native: bool, timeout_s: float, proc: Path) -> Outcome:
     if done.timed_out:
         return Outcome(kind="timeout", reason=f"py-spy gave no answer in {timeout_s:g} s", nonblocking=nonblocking)
+    if done.died:
+        return Outcome(kind="failed", reason="py-spy was killed with its supervisor")
     if done.code is None:
         return Outcome(kind="failed", reason=f"more than {MAX_OUTPUT_BYTES >> 20} MiB of stacks")
     if done.code != 0:
@@ -143,7 +161,8 @@ def _why(pid: int, done: Finished, proc: Path) -> Outcome:
     if "os error 1)" in text or "EPERM" in text or "Permission Denied" in text:
         return Outcome(kind="refused", reason="a system call filter or the kernel refused ptrace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return Outcome(kind="failed", reason=lines[0][:200] if lines else f"py-spy ended with {done.code}")
+    end = f"py-spy was killed by signal {-done.code}" if done.code is not None and done.code < 0 else f"py-spy ended with {done.code}"
+    return Outcome(kind="failed", reason=lines[0][:200] if lines else end)
 
 
 def is_python(pid: int, proc: Path = Path("/proc")) -> bool:
@@ -151,8 +170,7 @@ def is_python(pid: int, proc: Path = Path("/proc")) -> bool:
     try:
         if "python" in os.path.basename(os.readlink(proc / str(pid) / "exe")):
             return True
-        with (proc / str(pid) / "maps").open("rb") as f:
-            return any(b"/libpython" in line for line in f)
+        return b"/libpython" in (read_bytes(proc / str(pid) / "maps", 8 << 20) or b"")
     except OSError:
         return False
 
@@ -202,29 +220,3 @@ def thread_ids_by_inner_id(pid: int, proc: Path = Path("/proc")) -> dict[int, in
         return {}
     statuses = ((tid, read_status(pid, proc, tid) or {}) for tid in _tids(pid, proc))
     return {int(status["NSpid"].split()[-1]): tid for tid, status in statuses if "NSpid" in status}
-
-
-def release(pid: int, proc: Path = Path("/proc"), patience_s: float = 1.0) -> bool:
-    """Take back a stop that a killed py-spy left behind; True when there was one and SIGCONT was sent.
-
-    The kernel detaches a tracer that dies, but a SIGSTOP of its attach would stay: the thread stops at once, or, when it sleeps in state D,
-    as soon as it wakes. py-spy 0.4.3 was seen to leave none. SIGCONT also drops pending stops. Call this only for a process that was
-    not stopped before.
-    """
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline and (read_status(pid, proc) or {}).get("TracerPid", "0") != "0":
-        time.sleep(0.005)
-    if not any(_has_stop(read_status(pid, proc, tid) or {}) for tid in _tids(pid, proc)):
-        return False
-    try:
-        os.kill(pid, signal.SIGCONT)
-    except OSError:
-        return False
-    return True
-
-
-def _has_stop(status: dict[str, str]) -> bool:
-    if status.get("TracerPid", "0") != "0":
-        return False
-    pending = int(status.get("SigPnd", "0"), 16) | int(status.get("ShdPnd", "0"), 16)
-    return status.get("State", "?")[0] in "Tt" or bool(pending & _SIGSTOP_BIT)

@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.bounded import run_bounded
+from ray_rl_debug.collect.bounded import Finished, run_bounded
 
 _THREAD = re.compile(r"(?:Traceback for|The frame stack for) thread (?P<tid>\d+) \((?P<name>.*?)\) \[(?P<status>[^\]]*)\]")
 _FRAME = re.compile(r'\s*\((?P<kind>Python|C)\) File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>.+?)\s*')
@@ -34,10 +34,10 @@ def find_pystack() -> str | None:
     return str(beside) if os.access(beside, os.X_OK) else shutil.which("pystack")
 
 
-def dump(binary: str, pid: int, *, timeout_s: float = 4.0) -> tuple[PystackThread, ...] | str:
+def dump(binary: str, pid: int, *, timeout_s: float = 4.0, run: Callable[..., Finished] = run_bounded) -> tuple[PystackThread, ...] | str:
     """The threads of one process, or why there are none. The target is not stopped."""
     try:
-        done = run_bounded([binary, "remote", "--no-block", str(pid)], timeout_s)
+        done = run([binary, "remote", "--no-block", str(pid)], timeout_s)
     except OSError as e:
         return f"pystack could not be started: {e.strerror}"
     if done.code is None:

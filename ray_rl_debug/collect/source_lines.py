@@ -4,42 +4,93 @@
 that sleeps in a futex. The source tells the first from the others: the names that a line with a ``wait``, ``get`` or ``sleep`` calls, and the
 names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Names of functions are all that is kept, as in a
 stack.
+
+Sources lie on shared file systems, and one that hangs is what people call us for: a child process reads them, local ones first. It runs this
+very file with ``-I -S``, so the standard library alone is imported here. A child that the kernel does not let go is left behind.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import stat
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-
-from ray_rl_debug.collect.procfs import read_stat, read_text
+from typing import Any
 
 MAX_SOURCE_BYTES = 1 << 20
 TOTAL_S = 0.3
 """For all lines of a node; files that are left then are not read."""
+START_S = 2.0
+"""For the start of the child that reads them, on a loaded machine."""
+MAX_LINES, MAX_PATH = 400, 200
+"""One argument of a program holds 128 KiB."""
 CLOCK_SLACK_S = 1.0
 """Of the clocks of a file system and the kernel; a source edited after its process began no longer tells what runs."""
 _WAIT = re.compile(rb"\b(?:wait|get|sleep)\b")
 
 
-def read_calls(lines: Mapping[int, tuple[int, str, int]], *, proc: Path = Path("/proc"), total_s: float = TOTAL_S) -> dict[int, tuple[str, ...]]:
+def read_calls(
+    lines: Mapping[int, tuple[int, str, int]],
+    *,
+    proc: Path = Path("/proc"),
+    total_s: float = TOTAL_S,
+    run: Callable[..., Any] | None = None,
+) -> dict[int, tuple[str, ...]]:
     """Names called on lines of source, by the keys of `lines`.
 
     Args:
         lines: Per key a process id, the file as that process names it, the line number.
         proc: Where the process file system is; files are read below the root of their process.
-        total_s: For all of them together.
+        total_s: For all of them together, once the child runs.
+        run: As `bounded.run_bounded`, which returns a `bounded.Finished`.
     """
-    until = time.monotonic() + total_s
-    found: dict[int, tuple[str, ...]] = {}
+    from ray_rl_debug.collect.bounded import run_bounded
+    from ray_rl_debug.collect.mounts import read_mounts
+
+    named = ((key, pid, file, line) for key, (pid, file, line) in lines.items())
+    wanted = [one for one in named if one[2].startswith("/") and one[2].endswith(".py") and len(one[2]) < MAX_PATH]
+    if not wanted or total_s <= 0:
+        return {}
+    mounts = {pid: read_mounts(pid, proc) for pid in {pid for _, pid, _, _ in wanted}}
+    wanted.sort(key=lambda one: mounts[one[1]].network(one[2]) is not None)
+    order = json.dumps([str(proc), total_s, wanted[:MAX_LINES]])
+    try:
+        done = (run or run_bounded)([sys.executable, "-I", "-S", __file__, order], total_s + START_S)
+    except OSError:
+        return {}
+    return dict(_answers(done.out))
+
+
+def _answers(out: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """What the child wrote, line by line, as far as it came."""
+    for line in out.splitlines():
+        try:
+            key, names = json.loads(line)
+            yield int(key), tuple(map(str, names))
+        except (ValueError, TypeError):
+            return
+
+
+def main(order: str) -> None:
+    """The child: one line of JSON for each line of source, as soon as it is known."""
+    proc, total_s, wanted = json.loads(order)
+    for key, names in find_calls(wanted, Path(proc), time.monotonic() + total_s):
+        sys.stdout.write(json.dumps([key, names]) + "\n")
+        sys.stdout.flush()
+
+
+def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: float) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Names called on each line (key, process, file, line number) that can be read."""
     sources: dict[tuple[int, str], bytes | None] = {}
     trees: dict[tuple[int, str], ast.Module | None] = {}
-    for key, (pid, file, line) in lines.items():
+    for key, pid, file, line in wanted:
         if time.monotonic() > until:
-            break
+            return
         which = (pid, file)
         if which not in sources:
             sources[which] = _read(pid, file, proc)
@@ -48,14 +99,13 @@ def read_calls(lines: Mapping[int, tuple[int, str, int]], *, proc: Path = Path("
         if source is None or not 0 < line <= len(rows):
             continue
         if not _WAIT.search(rows[line - 1]):
-            found[key] = ()
+            yield key, ()
             continue
         if which not in trees:
             trees[which] = _parse(source)
         tree = trees[which]
         if tree is not None:
-            found[key] = calls_at(tree, line)
-    return found
+            yield key, calls_at(tree, line)
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:
@@ -124,18 +174,20 @@ def _made_by(function: ast.AST, waited: ast.AST, seen: set[str]) -> list[str]:
 
 def _read(pid: int, file: str, proc: Path) -> bytes | None:
     """The source; None when it is too large, not there, not ours to read, or newer than the process that runs it."""
-    path = Path(f"{proc}/{pid}/root{file}")
-    stat = read_stat(proc / str(pid))
-    if not file.startswith("/") or path.suffix != ".py" or stat is None:
-        return None
     try:
-        facts = path.stat()
-        uptime_s = float((read_text(proc / "uptime", 64) or "0").split()[0])
-        started = time.time() - uptime_s + stat.start_ticks / os.sysconf("SC_CLK_TCK")
-        if not path.is_file() or facts.st_size > MAX_SOURCE_BYTES or facts.st_mtime > started + CLOCK_SLACK_S:
-            return None
-        return path.read_bytes()
-    except (OSError, ValueError):
+        ticks = int((proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()[19])
+        uptime_s = float((proc / "uptime").read_text().split()[0])
+        started = time.time() - uptime_s + ticks / os.sysconf("SC_CLK_TCK")
+        mark = os.open(f"{proc}/{pid}/root{file}", os.O_PATH)  # a FIFO would make us its reader
+        try:
+            facts = os.fstat(mark)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_SOURCE_BYTES or facts.st_mtime > started + CLOCK_SLACK_S:
+                return None
+            with open(f"/proc/self/fd/{mark}", "rb") as source:
+                return source.read(MAX_SOURCE_BYTES)
+        finally:
+            os.close(mark)
+    except (OSError, ValueError, IndexError):
         return None
 
 
@@ -144,3 +196,7 @@ def _parse(source: bytes) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

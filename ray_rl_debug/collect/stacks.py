@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -18,9 +19,12 @@ import msgspec
 
 from ray_rl_debug import gaps
 from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack, source_lines
+from ray_rl_debug.collect.bounded import Supervisors, Traced
 from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
+from ray_rl_debug.collect.supervisor import release
 from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
+from ray_rl_debug.within import within
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
@@ -31,6 +35,9 @@ REFUSED_ENOUGH = 3
 """This many processes refused and none allowed: later samples do not ask again."""
 TIMEOUTS_ENOUGH = 6
 """After this many deadlines on a node every further dump is ``--nonblocking``, so that a sick node cannot hold us for minutes."""
+
+REFS_S = 2.0
+"""For the ids that one process waits for, out of its memory; usually a millisecond."""
 
 SAME_FAILURE_ENOUGH = 8
 """More processes than this with the same failure make one gap of the node."""
@@ -115,6 +122,7 @@ class StackSampler:
         self._pyspy = pyspy
         self._proc = proc
         self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="stacks")
+        self._supervisors = Supervisors()
         self._table = StackTable()
         self._samples: dict[int, list[Sample]] = {}
         self._refs: dict[int, tuple[ObjectRefWait, ...]] = {}
@@ -124,6 +132,7 @@ class StackSampler:
         self._not_python: set[int] = set()
         self._timed_out: set[int] = set()
         self._continued: set[int] = set()
+        self._held: dict[int, Traced] = {}
         self._pystack = pystack.find_pystack() if options.pystack else None
         self._pystack_failed: dict[int, str] = {}
         self._seen: set[int] = set()
@@ -144,11 +153,13 @@ class StackSampler:
     def finish(self) -> Stacks:
         """Everything seen. Ends the sampler: no target is left stopped by it."""
         self._pool.shutdown(wait=True)
-        for pid in sorted(self._timed_out):
-            if pyspy.release(pid, self._proc, patience_s=0):
+        calls = self._calls()
+        self._supervisors.close()
+        for pid, traced in self._held.items():
+            if release(pid, traced.ticks, str(self._proc), patience_s=0):
                 self._continued.add(pid)
         return Stacks(
-            frames=self._table.frames(self._calls()),
+            frames=self._table.frames(calls),
             stacks=self._table.stacks(),
             samples={pid: tuple(samples) for pid, samples in self._samples.items()},
             object_refs={pid: waits for pid, waits in self._refs.items() if waits},
@@ -161,7 +172,8 @@ class StackSampler:
         stacks = self._table.stacks()
         runs = {stacks[t.stack][0]: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if stacks[t.stack]}
         ends = self._table.innermost()
-        return source_lines.read_calls({number: (runs[number], *ends[number]) for number in ends if number in runs}, proc=self._proc)
+        wanted = {number: (runs[number], *ends[number]) for number in ends if number in runs}
+        return source_lines.read_calls(wanted, proc=self._proc, run=self._supervisors.run)
 
     def _is_wanted(self, target: Target) -> bool:
         return target.state not in ("Z", "X") and target.pid not in self._not_python
@@ -181,7 +193,15 @@ class StackSampler:
         if self._pyspy is None:
             outcome = Outcome(kind="no-py-spy")
         else:
-            outcome = pyspy.dump(self._pyspy, target.pid, nonblocking=careful, native=options.native, timeout_s=options.timeout_s, proc=self._proc)
+            outcome = pyspy.dump(
+                self._pyspy,
+                target.pid,
+                nonblocking=careful,
+                native=options.native,
+                timeout_s=options.timeout_s,
+                proc=self._proc,
+                run=self._supervisors.run,
+            )
         if outcome.timed_out:
             self._timed_out.add(target.pid)
         if outcome.kind in ("refused", "no-py-spy"):
@@ -192,11 +212,16 @@ class StackSampler:
             for thread in outcome.threads:
                 thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
         # At once, while the objects are most likely still there.
-        return outcome, object_refs.find_waits(target.pid, outcome.threads, self._proc)
+        try:
+            return outcome, within(REFS_S, lambda: object_refs.find_waits(target.pid, outcome.threads, self._proc))
+        except TimeoutError:  # a page of its memory is on a hung file system
+            return outcome, ()
 
     def _record(self, pid: int, at_s: float, outcome: Outcome, waits: tuple[ObjectRefWait, ...]) -> None:
         if outcome.continued:
             self._continued.add(pid)
+        if outcome.held is not None:
+            self._held[pid] = outcome.held
         if outcome.kind == "not-python":
             self._not_python.add(pid)
         elif outcome.kind != "ok":
@@ -226,7 +251,8 @@ class StackSampler:
     def _sample_with_pystack(self, pids: Sequence[int], at_s: float) -> None:
         binary, timeout_s = self._pystack, self._options.timeout_s
         assert binary is not None
-        for pid, answer in zip(pids, self._pool.map(lambda pid: pystack.dump(binary, pid, timeout_s=timeout_s), pids), strict=True):
+        look = partial(pystack.dump, binary, timeout_s=timeout_s, run=self._supervisors.run)
+        for pid, answer in zip(pids, self._pool.map(look, pids), strict=True):
             if isinstance(answer, str):
                 self._pystack_failed[pid] = answer
                 continue
@@ -248,7 +274,7 @@ class StackSampler:
                 yield Gap(id=id, where="", what=f"stacks of {_count(found)}", reason=next(iter(found.values())).reason)
         yield from self._failures()
         for pid in sorted(self._continued):
-            reason = "py-spy ran into its deadline and left the process with a stop signal; SIGCONT was sent to undo it"
+            reason = "py-spy was killed and left the process with a stop signal; SIGCONT was sent to undo it"
             yield Gap(id=gaps.STACKS_FAILED, where=f"/{pid}", what="a blocking dump", reason=reason)
         if self._options.pystack and self._pystack is None:
             remedy = "pip install pystack"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.logs import read_tail
+from ray_rl_debug.collect.logs import FILE_S, read_tail
 from ray_rl_debug.collect.procfs import PROC, Stat, read_environment, read_stat, read_text
 from ray_rl_debug.snapshot import Frame, LogLine, Process
+from ray_rl_debug.within import within
 
 _COMMS = ("python", "pt_main", "ray")
 _DEFAULT = "/tmp/ray"
@@ -39,14 +41,18 @@ def newest_session(starters: Sequence[int], arguments: Mapping[int, Sequence[str
         folders += [f for f in (given, os.path.join(base, "ray") if base else None, _DEFAULT) if f]
     sessions = []
     for folder in dict.fromkeys(folders):
+        latest = Path(folder, "session_latest")
         try:
-            target = Path(folder, "session_latest").resolve(strict=True)
-            made_s = Path(folder, "session_latest").lstat().st_mtime
-        except OSError:
-            continue
+            target, made_s = within(FILE_S, partial(_resolve, latest))
+        except (OSError, RuntimeError):
+            continue  # RuntimeError: links in a ring
         if born_s is None or made_s >= born_s - 2.0:
             sessions.append((made_s, str(target)))
     return max(sessions, default=(0.0, None))[1]
+
+
+def _resolve(link: Path) -> tuple[Path, float]:
+    return link.resolve(strict=True), link.lstat().st_mtime
 
 
 def read_printed(pids: Iterable[int], proc: Path = PROC) -> dict[int, tuple[LogLine, ...]]:
@@ -59,7 +65,8 @@ def read_printed(pids: Iterable[int], proc: Path = PROC) -> dict[int, tuple[LogL
         lines: list[LogLine] = []
         for path, name in _printed_files(pid, proc):
             try:
-                lines += (msgspec.structs.replace(line, file=name) for line in read_tail(path))
+                # the links of descriptors are the kernel's own; a name is anybody's
+                lines += (msgspec.structs.replace(line, file=name) for line in read_tail(path, follow=path.parent.name == "fd"))
             except OSError:
                 continue
         if lines:
@@ -72,14 +79,14 @@ def _printed_files(pid: int, proc: Path) -> list[tuple[Path, str]]:
     for number in (1, 2):
         path = proc / str(pid) / "fd" / str(number)
         try:
-            if stat.S_ISREG(path.stat().st_mode):
+            if stat.S_ISREG(within(FILE_S, path.stat).st_mode):
                 files.append((path, os.readlink(path)))
         except OSError:
             continue
     environment = dict(read_environment(pid, proc) or ())
     if not files and "SLURM_JOB_ID" in environment and environment.get("LOG_DIR", "").startswith("/"):
         kept = (Path(environment["LOG_DIR"], f"{name}.log") for name in ("driver", f"start-{environment.get('SLURMD_NODENAME', '')}"))
-        files = [(path, str(path)) for path in kept if path.is_file()]
+        files = [(path, str(path)) for path in kept]
     return list({name: (path, name) for path, name in files}.values())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import sys
@@ -20,7 +19,7 @@ from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
 from ray_rl_debug.commands.timeline import timeline
 from ray_rl_debug.commands.watch import watch
-from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, RayRlDebugError
+from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, OutputError, RayRlDebugError, StalledOutputError
 
 ERROR_SCHEMA = "rayrl-debug/error/1"
 
@@ -53,14 +52,22 @@ for _verb in VERBS:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # an odd name, or a terminal without our letters, must not cost the report
+    if arguments is not None:
+        return _guarded(list(arguments))
+    from ray_rl_debug.commands import streams
+
+    streams.take_over()
+    streams.end_on_signals()
+    return streams.leave(_guarded(sys.argv[1:]))
+
+
+def _guarded(given: list[str]) -> int:
     try:
         return _run(cli, given)
     except KeyboardInterrupt:
         return _fail(given, "interrupted", "what was gathered is kept only with -o DIR", "RRD950", EXIT_INTERRUPTED)
+    except StalledOutputError as e:
+        return _fail([], str(e), "read it from a file: rayrl-debug ... > FILE, or -o DIR", OutputError.id, EXIT_NO_VERDICT)
     except BrokenPipeError:
         # The reader (head, less) went away; point stdout elsewhere so that the interpreter's last flush stays silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -87,7 +94,7 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
         if _is_verbose(given) and e.__cause__ is not None:
             backtrace()
         return _fail(given, str(e), e.hint, e.id, e.exit_code)
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (KeyboardInterrupt, BrokenPipeError, StalledOutputError):
         raise
     except Exception as e:  # noqa: BLE001 - the last net: a tired reader gets three lines, -v gets the backtrace
         if _is_verbose(given):

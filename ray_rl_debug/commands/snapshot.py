@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ray_rl_debug.commands.options import exit_code, progress, rendering, save, save_snapshot, show_report
-from ray_rl_debug.errors import EXIT_INTERRUPTED, UsageError
+from ray_rl_debug.commands.options import Saving, exit_code, progress, rendering, save, save_snapshot, show_report
+from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, RayRlDebugError, UsageError
 from ray_rl_debug.snapshot import Snapshot
 from ray_rl_debug.stopping import StopEvent
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
 
+TRACE_S = 60.0
+"""For the timeline of a large run."""
 EPILOG = """\b
 Examples:
   rayrl-debug snapshot                         the whole cluster, from any of its nodes
@@ -95,26 +97,48 @@ def snapshot(
     with stop_on_interrupt(show) as stop:
         taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
     taken = made_safe(taken)
-    if output is not None:
-        save_snapshot(output, taken)
-    from ray_rl_debug.diagnose import diagnose
+    saving = Saving()
+    trouble: Exception | None = None
+    try:
+        if output is not None:
+            folder = output
+            saving.begin(lambda: save_snapshot(folder, taken))
+        from ray_rl_debug.diagnose import diagnose
 
-    report = diagnose(taken)
+        report = diagnose(taken)
+        if output is not None:
+            saving.begin(lambda: save(folder, report, taken, is_saved=True))
+        show_report(report, taken, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    finally:
+        trouble = saving.finish()
+    if trouble is not None:
+        tell(trouble)
+        return EXIT_NO_VERDICT
     if output is not None:
-        save(output, report, taken, is_saved=True)
         show(f"saved {output}/snapshot.json.gz, report.json, report.txt, report.html")
-    show_report(report, taken, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
     if output is not None and taken.ray is not None and not stop.is_set():
         from ray_rl_debug.timeline.live import save_beside
+        from ray_rl_debug.within import within
 
-        if save_beside(output, taken, report, progress=show) is not None:
-            show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {shlex.quote(str(output))}/run.pftrace shows it")
+        try:
+            if within(TRACE_S, lambda: save_beside(folder, taken, report, progress=show)) is not None:
+                show(f"saved {output}/run.pftrace; rayrl-debug timeline --open {shlex.quote(str(output))}/run.pftrace shows it")
+        except TimeoutError as e:
+            show(f"no timeline: {e.strerror}")
     return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
+
+
+def tell(error: Exception) -> None:
+    """An error after the report was shown: on stderr alone, for standard output holds one document."""
+    from ray_rl_debug.render.terminal import neutralise
+
+    hint, id_ = (error.hint, error.id) if isinstance(error, RayRlDebugError) else (RayRlDebugError.hint, RayRlDebugError.id)
+    click.echo(f"error: {neutralise(str(error))}\nhint:  {hint}\nid:    {id_} (rayrl-debug explain {id_})", err=True)
 
 
 @contextlib.contextmanager
 def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one ends the command as usual."""
+    """An event that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends the command at once."""
     stop = StopEvent()
 
     def interrupt(number: int, frame: object) -> None:
@@ -126,11 +150,13 @@ def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = signal.signal(signal.SIGINT, interrupt)
+    asked = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in asked}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _capture_cluster(

@@ -116,6 +116,9 @@ def watch(
     code = keep_alive()
     if code is not None:
         return code
+    from ray_rl_debug.commands.streams import drop_stalled_output
+
+    drop_stalled_output()
     from ray_rl_debug.otel.settings import read_settings
     from ray_rl_debug.watch.learn import Limits
     from ray_rl_debug.watch.loop import WatchOptions
@@ -188,7 +191,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
 
 
 def with_signals(stop: threading.Event) -> None:
-    """SIGTERM (``ray job stop``) and the first Ctrl-C end the watch tidily, the second Ctrl-C at once."""
+    """SIGTERM (``ray job stop``), SIGHUP and the first Ctrl-C end the watch tidily, the second Ctrl-C at once."""
 
     def leave(number: int, frame: object) -> None:
         if stop.is_set() and number == signal.SIGINT:
@@ -196,8 +199,9 @@ def with_signals(stop: threading.Event) -> None:
         stop.set()
 
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, leave)
-        signal.signal(signal.SIGINT, leave)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, leave)
 
 
 def _end_driver(crew: Crew) -> Callable[[RayJob], str | None]:

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import codec
 from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, RayRlDebugError
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.watch.history import Event, History, remove_look
+from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.within import within
 
 KEPT_LOOKS = 20
 KEPT_BYTES = 500 << 20
@@ -25,6 +25,9 @@ MAX_VARIABLE_CHARS = 16_000
 """Linux passes on 128 KiB in one variable, at most four bytes for each character."""
 SECRET_VARIABLES = ("RAYRL_DEBUG_SLACK", "RAYRL_DEBUG_WEBHOOK")
 """Ours alone; a hook has no need of them."""
+SPARE_S = 5.0
+TRACE_S = 60.0
+"""For a folder of our own, and for the timeline of a large run."""
 _NOTHING = "rayrl-debug: nothing could be written"
 
 
@@ -89,15 +92,17 @@ def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path
     folder = history.new_folder(now_s)
     for attempt in ("there", "after pruning"):
         try:
+            if history.is_hung():
+                raise OutputError(f"cannot write {folder}: its file system hangs")
             save_snapshot(folder, snapshot)
             return folder, None
         except OutputError as e:
             first = first or str(e)
-            remove_look(folder)
+            history.remove(folder)
             if attempt == "there" and not history.prune(keep=3, max_bytes=KEPT_BYTES // 10, spare=spared(history)):
                 break
     try:
-        spare = Path(tempfile.mkdtemp(prefix="rayrl-debug-watch-"))
+        spare = Path(within(SPARE_S, lambda: tempfile.mkdtemp(prefix="rayrl-debug-watch-")))
         save_snapshot(spare, snapshot)
         return spare, f"{first}; the files are in {spare}"
     except (OSError, OutputError):
@@ -109,7 +114,6 @@ def _save_report(folder: Path, report: Report, snapshot: Snapshot, events: Seque
     from ray_rl_debug.watch.page_strips import strips_of
 
     try:
-        codec.write_atomically(folder / "report.json", codec.encode(report) + b"\n")
         save(folder, report, snapshot, is_saved=True, history=strips_of(events, until_s=snapshot.taken_time_s))
     except OutputError as e:
         return str(e)
@@ -124,7 +128,11 @@ def keep_trace(look: Look, history: History, progress: Callable[[str], None]) ->
         return
     from ray_rl_debug.timeline.live import save_beside
 
-    save_beside(look.folder, look.snapshot, look.report, history=look.folder.parent, progress=progress)
+    folder = look.folder
+    try:
+        within(TRACE_S, lambda: save_beside(folder, look.snapshot, look.report, history=folder.parent, progress=progress))
+    except TimeoutError:
+        pass  # its file system hangs; the watch goes on
 
 
 def spared(history: History) -> frozenset[str]:

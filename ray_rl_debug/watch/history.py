@@ -4,28 +4,38 @@
     OUTPUT/JOB/learned.json      what the run has taught (how long calls last)
     OUTPUT/JOB/2026-11-21T03-12-45Z/snapshot.json.gz report.json ...
 
-A full disk costs what does not fit and nothing else: `History.trouble` says so, the rest goes on in memory.
+A full disk, or a file system that hangs, costs what is not written and nothing else: `History.trouble` says so, the rest goes on in memory.
 """
 
 from __future__ import annotations
 
 import datetime
+import errno
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from ray_rl_debug.codec import encode, write_atomically
 from ray_rl_debug.errors import OutputError
 from ray_rl_debug.watch.learn import Learned
+from ray_rl_debug.within import within
+
+T = TypeVar("T")
 
 MAX_HISTORY_BYTES = 1 << 20
 """Of history.jsonl; the older half goes when it is full."""
 KEPT_EVENTS = 2000
 _FILE = re.compile(r"^\.?(snapshot\.json\.gz|report\.(json|txt|html)|run\.pftrace|tasks\.json\.gz|timeline\.json)(\.\w+)?$")
 """What a look writes, also half written."""
+DISK_S = 5.0
+"""For one thing we do on disk."""
+REST_S = 60.0
+"""A file system that did not answer is not asked again for so long: the watch must go on."""
 _FOLDER = re.compile(r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(-\d+)?$")
 
 
@@ -57,12 +67,13 @@ class History:
         """Why something could not be written; None when all was."""
         self._max_bytes = max_bytes
         self._unwritten: list[Event] = []
+        self._hung_until = 0.0
 
     def load(self) -> Learned:
         """Read what an earlier companion of the same run left. A damaged line is skipped."""
-        self.events = list(_events(self.folder / "history.jsonl"))[-KEPT_EVENTS:]
         try:
-            return msgspec.json.decode((self.folder / "learned.json").read_bytes(), type=Learned)
+            self.events = self._on_disk(lambda: list(_events(self.folder / "history.jsonl"))[-KEPT_EVENTS:])
+            return msgspec.json.decode(self._on_disk((self.folder / "learned.json").read_bytes), type=Learned)
         except (OSError, msgspec.DecodeError):
             return Learned()
 
@@ -70,33 +81,50 @@ class History:
         """Keep an event, and write it with those that could not be written before."""
         self.events = [*self.events[-KEPT_EVENTS:], event]
         self._unwritten = [*self._unwritten[-KEPT_EVENTS:], event]
-        path = self.folder / "history.jsonl"
+        path, data = self.folder / "history.jsonl", b"".join(encode(e) + b"\n" for e in self._unwritten)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if path.exists() and path.stat().st_size > self._max_bytes:
-                self._shorten(path)
-            self._append(path, b"".join(encode(e) + b"\n" for e in self._unwritten))
+            self._on_disk(lambda: self._write(path, data))
         except (OSError, OutputError) as e:
             self.trouble = f"cannot write {path}: {getattr(e, 'strerror', None) or e}"
             return
         self._unwritten, self.trouble = [], None
 
     def save_learned(self, learned: Learned) -> None:
+        path, data = self.folder / "learned.json", encode(learned)
         try:
-            write_atomically(self.folder / "learned.json", encode(learned))
-        except OutputError as e:
-            self.trouble = str(e)
+            self._on_disk(lambda: write_atomically(path, data))
+        except (OSError, OutputError) as e:
+            self.trouble = f"cannot write {path}: {e.strerror}" if isinstance(e, OSError) else str(e)
 
     def new_folder(self, now_s: float) -> Path:
         """A name for the files of a look; the folder is not made yet."""
         name = datetime.datetime.fromtimestamp(now_s, datetime.timezone.utc).strftime("%Y-%m-%dT%H-%M-%SZ")
         taken = {e.folder for e in self.events if e.folder}
-        names = (f"{name}-{n}" if n else name for n in range(1000))
-        return self.folder / next(n for n in names if n not in taken and not (self.folder / n).exists())
+        names = [n for n in (f"{name}-{n}" if n else name for n in range(1000)) if n not in taken]
+        try:
+            return self._on_disk(lambda: self.folder / next(n for n in names if not (self.folder / n).exists()))
+        except OSError:
+            return self.folder / names[0]
+
+    def is_hung(self) -> bool:
+        """Did the file system not answer lately?"""
+        return time.monotonic() < self._hung_until
+
+    def remove(self, folder: Path) -> None:
+        """Remove the folder of a look; that this fails costs nothing."""
+        try:
+            self._on_disk(lambda: remove_look(folder))
+        except OSError:
+            pass
 
     def prune(self, *, keep: int, max_bytes: int, spare: frozenset[str] = frozenset(), remove: Callable[[Path], None] | None = None) -> list[str]:
         """Remove the oldest looks beyond `keep` or `max_bytes` in all; those named in `spare` (verdicts) go last, the newest never."""
-        drop = remove or remove_look
+        try:
+            return self._on_disk(lambda: self._prune(keep, max_bytes, spare, remove or remove_look))
+        except OSError:
+            return []
+
+    def _prune(self, keep: int, max_bytes: int, spare: frozenset[str], drop: Callable[[Path], None]) -> list[str]:
         folders = self.folders()
         sizes = {f.name: _size(f) for f in folders}
         order = [f for f in folders[:-1] if f.name not in spare] + [f for f in folders[:-1] if f.name in spare]
@@ -118,6 +146,22 @@ class History:
 
     def last(self, kind: str) -> Event | None:
         return next((e for e in reversed(self.events) if e.kind == kind), None)
+
+    def _on_disk(self, function: Callable[[], T]) -> T:
+        """Do something on disk within a deadline."""
+        if self.is_hung():
+            raise TimeoutError(errno.ETIMEDOUT, "the file system did not answer a moment ago")
+        try:
+            return within(DISK_S, function)
+        except TimeoutError:
+            self._hung_until = time.monotonic() + REST_S
+            raise
+
+    def _write(self, path: Path, data: bytes) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > self._max_bytes:
+            self._shorten(path)
+        self._append(path, data)
 
     def _shorten(self, path: Path) -> None:
         kept = list(_events(path))

@@ -136,9 +136,12 @@ def test_the_process_is_not_there() -> None:
 def test_the_folder_for_the_result_cannot_be_written(running: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = command("snapshot", "--pid", running["pids"][0], "--samples", 1, "-o", tmp_path / "file" / "hang", "--json")
-    sentence, hint = trouble(done, 3, "RRD958")
-    assert sentence.startswith("cannot write ")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["schema"] == "rayrl-debug/report/1", "people are told all the same"
+    sentence, hint, id_ = done.stderr.splitlines()[-3:]
+    assert sentence.startswith("error: cannot write ")
     assert "--output" in hint
+    assert "RRD958" in id_
 
 
 @pytest.mark.parametrize("way", [("--address",), ("--here", "--address")])

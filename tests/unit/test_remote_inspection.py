@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import Any
 
 import pytest
 
 from ray_rl_debug.collect.async_tasks.remote_inspection import InspectedTask, Inspection, can_inspect, inspect_remotely, merge
+from ray_rl_debug.collect.bounded import Finished
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
 
 NOBODY: dict[int, int] = {}
@@ -84,11 +84,11 @@ def test_only_its_own_version(version: tuple[int, int] | None, own: tuple[int, i
     assert can_inspect(lambda: version, own) is expected
 
 
-def answers(output: bytes, code: int = 0, problem: Exception | None = None) -> Any:
-    def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[bytes]:
+def answers(output: bytes, code: int | None = 0, problem: Exception | None = None) -> Any:
+    def run(*_: Any, **__: Any) -> Finished:
         if problem is not None:
             raise problem
-        return subprocess.CompletedProcess([], code, output)
+        return Finished(code=code, out=output, err=b"")
 
     return run
 
@@ -100,7 +100,7 @@ def answers(output: bytes, code: int = 0, problem: Exception | None = None) -> A
         answers(b"", code=-11),
         answers(b"[[[1"),
         answers(b'[[["x", 1, 2, 3]], []]'),
-        answers(b"", problem=subprocess.TimeoutExpired("python", 1)),
+        answers(b"", code=None),
         answers(b"", problem=OSError("no more processes")),
     ],
 )

@@ -13,8 +13,9 @@ from ray_rl_debug.collect import pystack
 from ray_rl_debug.collect.bounded import run_bounded
 from ray_rl_debug.collect.kept_locals import keep_value
 from ray_rl_debug.collect.object_refs import is_object_id
-from ray_rl_debug.collect.pyspy import find_pyspy, release
+from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import StackSampler, StackTable, Target, short_file
+from ray_rl_debug.collect.supervisor import release
 
 
 def options(**changes):
@@ -172,10 +173,10 @@ def test_missing_pystack_is_a_gap(monkeypatch, tmp_path):
 def test_a_stop_left_behind_is_taken_back():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        assert release(child.pid) is False
+        assert release(child.pid, None) is False
         os.kill(child.pid, signal.SIGSTOP)
         os.waitpid(child.pid, os.WUNTRACED)
-        assert release(child.pid) is True
+        assert release(child.pid, None) is True
         assert os.waitpid(child.pid, os.WCONTINUED) == (child.pid, 0xFFFF)
     finally:
         child.kill()

@@ -7,7 +7,6 @@ of which it makes zeros. It reads foreign memory in C, so it runs in a child pro
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -15,10 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ray_rl_debug.collect.async_tasks.chains import shortened
+from ray_rl_debug.collect.bounded import Finished, run_bounded
 from ray_rl_debug.collect.stacks import short_file
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
 
 MAX_TEXT, MAX_DEPTH = 500, 2000
+MAX_ANSWER_BYTES = 64 << 20
 _ASK = """
 import json, sys
 import _remote_debugging
@@ -76,15 +77,13 @@ def can_inspect(version_of: Callable[[], tuple[int, int] | None], own: tuple[int
     return own >= (3, 14) and bool(sys.executable) and version_of() == own
 
 
-def inspect_remotely(
-    pid: int, *, deadline_s: float, max_tasks: int, run: Callable[..., subprocess.CompletedProcess[bytes]] = subprocess.run
-) -> Inspection | None:
+def inspect_remotely(pid: int, *, deadline_s: float, max_tasks: int, run: Callable[..., Finished] = run_bounded) -> Inspection | None:
     """What CPython tells of a process; None where it refuses, breaks, or does not end in time."""
     command = [sys.executable, "-I", "-S", "-c", _ASK, *(str(n) for n in (pid, max_tasks, MAX_DEPTH, MAX_TEXT))]
     try:
-        done = run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=max(0.01, deadline_s), check=False)
-        return _decoder.decode(done.stdout) if done.returncode == 0 else None
-    except (OSError, subprocess.SubprocessError, msgspec.DecodeError):
+        done = run(command, max(0.01, deadline_s), max_bytes=MAX_ANSWER_BYTES)
+        return _decoder.decode(done.out) if done.code == 0 else None
+    except (OSError, msgspec.DecodeError):
         return None
 
 

@@ -1,0 +1,136 @@
+"""Standard output and error that nobody may read, signals that ask us to end, and an end that always comes.
+
+A pipe whose reader has stopped, a terminal after Ctrl-S and a file on a hung file system block a write for ever. So a thread writes, and we wait
+for it as long as makes sense: a person may take minutes to page through a report, progress on stderr is not worth waiting for.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+from ray_rl_debug.errors import EXIT_INTERRUPTED, StalledOutputError
+
+OUTPUT_S = 300.0
+"""Standard output may stand still for this long."""
+PROGRESS_S = 1.0
+LEAVE_S = 5.0
+"""For threads that are left behind in calls that do not come back; then the process ends without them."""
+PIECE_BYTES = 4096
+"""A pipe that a poller calls writable takes this much at once."""
+
+
+class _Patient(io.RawIOBase):
+    """A descriptor that another thread writes to."""
+
+    def __init__(self, fd: int, patience_s: float, *, drops: bool) -> None:
+        super().__init__()
+        self._fd, self._patience_s = fd, patience_s
+        self.drops = drops
+        """Is what cannot be written in time thrown away?"""
+        self._owner = 0
+        self._todo: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[OSError | None] = queue.SimpleQueue()
+        self._is_stuck = False
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
+        whole = bytes(data)
+        for start in range(0, len(whole), PIECE_BYTES):
+            if not self._write(whole[start : start + PIECE_BYTES]):
+                if self.drops:
+                    break
+                raise StalledOutputError(f"nobody read standard output for {self._patience_s:g} s")
+        return len(whole)
+
+    def _write(self, piece: bytes) -> bool:
+        if self._owner != os.getpid():  # a fork has no threads
+            self._owner, self._is_stuck = os.getpid(), False
+            self._todo, self._done = queue.SimpleQueue(), queue.SimpleQueue()
+            threading.Thread(target=self._work, args=(self._todo, self._done), daemon=True, name="output").start()
+        try:
+            if self._is_stuck:
+                self._done.get_nowait()
+            self._is_stuck = True
+            self._todo.put(piece)
+            trouble = self._done.get(timeout=self._patience_s)
+        except queue.Empty:
+            return False
+        self._is_stuck = False
+        if trouble is not None:
+            raise trouble
+        return True
+
+    def _work(self, todo: queue.SimpleQueue[bytes], done: queue.SimpleQueue[OSError | None]) -> None:
+        while True:
+            piece = todo.get()
+            try:
+                while piece:
+                    piece = piece[os.write(self._fd, piece) :]
+                done.put(None)
+            except OSError as e:
+                done.put(e)
+
+
+def take_over() -> None:
+    """Make standard output and error patient; the first thing of a command line of ours."""
+    for name, patience_s, drops in (("stdout", OUTPUT_S, False), ("stderr", PROGRESS_S, True)):
+        plain = getattr(sys, name)
+        if isinstance(plain, io.TextIOWrapper) and isinstance(plain.buffer, io.BufferedWriter | io.FileIO):
+            raw = _Patient(plain.fileno(), patience_s, drops=drops)
+            # with PYTHONUNBUFFERED there is no buffer
+            buffer = raw if plain.write_through else io.BufferedWriter(raw)  # type: ignore[type-var]
+            # an odd name, or a terminal without our letters, must not cost the report
+            how = {"line_buffering": plain.line_buffering, "write_through": plain.write_through}
+            setattr(sys, name, io.TextIOWrapper(buffer, encoding=plain.encoding, errors="backslashreplace", **how))  # type: ignore[arg-type]
+
+
+def drop_stalled_output() -> None:
+    """For a command that runs for days: what nobody reads is thrown away after a second."""
+    buffer = getattr(sys.stdout, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    if isinstance(raw, _Patient):
+        raw.drops, raw._patience_s = True, PROGRESS_S
+
+
+def end_on_signals() -> None:
+    """SIGTERM and SIGHUP end a command as Ctrl-C does; one that is ignored (nohup) stays so."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
+
+
+def leave(code: int) -> int:
+    """Give the exit code back, and see to it that the process ends: a thread may be in a call that never comes back."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except (OSError, ValueError):
+            code = code or EXIT_INTERRUPTED
+            os._exit(code)
+    threading.Thread(target=_end, args=(code,), daemon=True, name="end").start()
+    return code
+
+
+def _end(code: int) -> None:
+    time.sleep(LEAVE_S)
+    os._exit(code)
