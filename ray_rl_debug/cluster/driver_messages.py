@@ -70,6 +70,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     payload: bytes
     keeper: str
     deadline_s: float
+    payloads: dict[str, bytes] = {}
+    """By node id; then only these nodes are asked, each with its own."""
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):

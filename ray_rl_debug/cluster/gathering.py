@@ -217,6 +217,19 @@ _STAGES = {
 }
 
 
+def digest_pyspy(given: str | None) -> str | None:
+    """SHA-256 of the py-spy of this machine; None where it has none."""
+    import hashlib
+
+    from ray_rl_debug.collect.pyspy import find_pyspy
+
+    binary = find_pyspy(given)
+    try:
+        return hashlib.sha256(Path(binary).read_bytes()).hexdigest() if binary is not None else None
+    except OSError:
+        return None
+
+
 def packed_pyspy(given: str | None) -> list[bytes]:
     """The py-spy of this machine, compressed, in parts that fit into a message; none where it has none."""
     import lzma
