@@ -13,8 +13,6 @@ import time
 from types import TracebackType
 from typing import IO
 
-import msgspec
-
 from ray_rl_debug.cluster.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -135,7 +133,7 @@ class Driver:
         while True:
             try:
                 message = read_message(stdout.read)
-            except (OSError, ValueError, msgspec.DecodeError):
+            except (OSError, ValueError):
                 message = None
             if message is None:
                 self._said.put(Ended(f"our Ray driver ended: {self._last_words()}", is_gone=True))

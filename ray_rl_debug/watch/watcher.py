@@ -72,9 +72,10 @@ class WatcherOrder(msgspec.Struct, frozen=True, kw_only=True):
 class Watcher:
     """Serves one companion over one connection."""
 
-    def __init__(self, order: WatcherOrder, *, silent_s: float = SILENT_S) -> None:
+    def __init__(self, order: WatcherOrder, *, silent_s: float = SILENT_S, connect_s: float = CONNECT_S) -> None:
         self._order = order
         self._silent_s = silent_s
+        self._connect_s = connect_s
         self._watch = NodeWatch(order.raylet_pid)
         self._pyspy: str | None = None
         self._stops: dict[int, threading.Event] = {}
@@ -115,7 +116,7 @@ class Watcher:
 
     def _connect(self) -> tuple[Link, Opener]:
         """A connection on which the companion has proven itself; a port that is too busy to answer is tried again."""
-        until = time.monotonic() + CONNECT_S
+        until = time.monotonic() + self._connect_s
         while True:
             try:
                 return self._try_to_connect(until)

@@ -35,7 +35,7 @@ def served(order: WatcherOrder) -> list[BaseException | None]:
     ends: list[BaseException | None] = []
 
     def run() -> None:
-        one = Watcher(order)
+        one = Watcher(order, connect_s=1.2)
         try:
             one.serve()
             ends.append(None)
@@ -186,7 +186,9 @@ def test_an_invitation_is_good_once() -> None:
             wait_for(lambda: not is_alive(first))
 
 
-@pytest.mark.parametrize("how", ["answers nobody asked for", "a huge answer", "a second introduction", "another message first", "bytes that are no message"])
+@pytest.mark.parametrize(
+    "how", ["answers nobody asked for", "a huge answer", "a second introduction", "another message first", "bytes that are no message"]
+)
 def test_a_watcher_that_was_taken_over(how: str) -> None:
     """A node turns against the companion: it floods it, or speaks out of turn, with the right seal.
 

@@ -133,14 +133,24 @@ def test_flood_before_proof(knows: str) -> None:
         watcher(one, "n1")
 
 
+CROWD = """
+import socket, sys
+while True:
+    try:
+        socket.create_connection(("127.0.0.1", int(sys.argv[1]))).send(b"rrdw1")
+    except OSError:
+        pass
+"""
+
+
 def test_crowd_of_knockers_does_not_keep_a_watcher_out() -> None:
     """Connections come as fast as a neighbour can make them while a watcher wants in.
 
     The watcher, whose invitation only the companion and it know, is heard.
     """
     with server() as one:
-        flood = "import socket\nwhile True:\n    try: socket.create_connection(('127.0.0.1', %d)).send(b'rrdw1')\n    except OSError: pass\n" % one.port
-        with subprocess.Popen([sys.executable, "-c", flood]) as child:
+        argv = [sys.executable, "-c", CROWD, str(one.port)]
+        with subprocess.Popen(argv) as child:
             try:
                 wait_for(lambda: one.waiting_strangers > 0)
                 for n in range(3):
