@@ -83,8 +83,8 @@ def test_strangers_with_other_certificates_or_none(ours: Path, tmp_path: Path) -
                     with context.wrap_socket(plain) as stranger:
                         stranger.sendall(knock(one.invite("n2"), bytes(32)))
                         assert stranger.recv(1) == b""
-                except OSError as e:
-                    assert "alert" in str(e).lower() or isinstance(e, ConnectionError), e
+                except (ssl.SSLError, ConnectionError):
+                    pass  # it hears of the refusal in the handshake or after it
         assert set(one.nodes) == {"n1"}
         assert is_served(one, "n1")
 
