@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ray_rl_debug.cluster.driver_messages import Seat
 from ray_rl_debug.cluster.local_looks import has_room
-from ray_rl_debug.collect.procfs import read_status
+from ray_rl_debug.collect.procfs import PROC, read_status
 from ray_rl_debug.ray_state import probe_raylets
 from ray_rl_debug.snapshot import RayNode
 
@@ -50,6 +51,21 @@ def choose_seats(
         refused.update({s.node_id: "our driver cannot connect: the raylet of this machine is silent" for s in seats})
         seats = []
     return seats, refused
+
+
+def this_machine(alive: Sequence[RayNode], here: Mapping[str, int]) -> list[RayNode]:
+    """The node of this machine, when we see of it what an agent would: as root, or as the user that Ray runs as.
+
+    Raylets that share a machine are an experiment of somebody's; each of them is a node like any other.
+    """
+    mine = [n for n in alive if n.node_id in here]
+    if len(mine) != 1:
+        return []
+    try:
+        owner = (PROC / str(here[mine[0].node_id])).stat().st_uid
+    except OSError:
+        return []
+    return mine if os.geteuid() in (0, owner) else []
 
 
 def _state_of(raylet: int | None) -> str | None:
