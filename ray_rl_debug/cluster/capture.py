@@ -233,7 +233,7 @@ class Capture:
                 probe_at = self._window_end() + PROBE_EVERY_S
             elif isinstance(message, Facts):
                 waiting.pop(message.node_id, None)
-                self._take_facts(message)
+                self._take_facts(message, nodes)
             elif isinstance(message, Lost):
                 waiting.pop(message.node_id, None)
                 self._lost[message.node_id] = message.reason
@@ -273,16 +273,16 @@ class Capture:
         elif isinstance(message, Clock) and message.node_id in self._names:
             self._clocks.append(_clock(self._names[message.node_id], message))
 
-    def _take_facts(self, message: Facts) -> None:
+    def _take_facts(self, message: Facts, nodes: Mapping[str, RayNode]) -> None:
         """One node's facts, under the name that we know it by; damaged ones are that node's loss alone."""
-        name = self._names.get(message.node_id)
+        of = nodes.get(message.node_id)
         try:
             node = codec.decode_node(codec.inflate(message.data, limit=MAX_NODE_BYTES))
         except (UnreadableFileError, ValueError, RecursionError, MemoryError) as e:
             self._lost[message.node_id] = f"its facts came damaged ({str(e)[:120]})"
             return
-        if name is not None:
-            self._nodes[message.node_id] = msgspec.structs.replace(node, node_id=message.node_id, name=name)
+        if of is not None:
+            self._nodes[of.node_id] = msgspec.structs.replace(node, node_id=of.node_id, name=self._names[of.node_id], ip=of.ip)
 
     def _ask_actors(self, driver: Driver, address: str, state: RayState) -> None:
         """Coroutines of async actors whose memory may not be read, while there is time."""
