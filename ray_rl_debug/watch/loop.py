@@ -234,6 +234,8 @@ class Companion:
             (name, j.driver_pid): j.job_id for j in roll.jobs if j.job_id in watched and j.driver_pid for name in of_ip.get(j.driver_ip or "", ())
         }
         self._census.jobs = {**self._actor_jobs, **drivers}
+        if roll.actors is not None:
+            self._census.note_asked()
         try:
             lost = self._crew.refresh()
         except RayRlDebugError as e:

@@ -50,7 +50,7 @@ from ray_rl_debug.watch.wire import (
 CONNECT_S = 8.0
 """For the connection, and for the companion to prove that it is the one."""
 AGAIN_S = 0.5
-ROOM_S = 30.0
+ROOM_S = 10.0
 """The raylet's descriptors are counted this often."""
 
 
