@@ -13,6 +13,7 @@ import pytest
 from integration.clusters import cluster, environment, processes_titled, program, state_of, wait_for
 
 from ray_rl_debug.cluster.capture import ClusterOptions
+from ray_rl_debug.cluster.seats import unique_names
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.ray_state.roll_call import call_roll
 from ray_rl_debug.watch.crew import look_options
@@ -59,7 +60,7 @@ def test_silent_node_and_node_without_room(tmp_path: Path, monkeypatch: pytest.M
         raylets = {pid: node for node, pid in find_raylets_by_node().items()}
         far = c["raylets"][1]
         alive = [n for n in call_roll(c["address"], with_actors=False).nodes if n.alive]
-        nodes = {n.node_id: (f"node-{n.node_id[:4]}", n.ip) for n in alive}
+        nodes = {n.node_id: (name, n.ip) for n, name in zip(alive, unique_names(alive).values(), strict=True)}
         options = ClusterOptions(address=c["address"], collect=look_options(2, 0.2), timeout_s=20.0)
         crew = WatcherCrew(options, lambda: nodes, "test", host=alive[0].ip, here=dict)
         starts = Starts(c["raylets"])
