@@ -7,6 +7,7 @@ it connects to a stopped raylet. The command keeps its output clean, its deadlin
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
 import sys
@@ -125,15 +126,26 @@ def _connect(ray: Any, order: Connect, send: Callable[[Message], None]) -> Roste
 
         switch_to_token()
     began = time.monotonic()
-    ray.init(
-        address=order.address,
-        namespace=order.namespace,
-        log_to_driver=False,
-        logging_level="ERROR",
-        runtime_env={"py_modules": _shipped(), "excludes": ["__pycache__"]},
-    )
+    settings = {"address": order.address, "namespace": order.namespace, "log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        ray.init(**settings, runtime_env={"py_modules": _shipped(), "excludes": ["__pycache__"]})
+    except Exception as e:
+        if not _is_disk(e):
+            raise
+        # Ray packs what is shipped on the disk for temporary files; nodes on which we are installed need none of it
+        ray.shutdown()
+        ray.init(**settings)
     send(Timed("connect_s", time.monotonic() - began))
     return Roster(ray, order.namespace)
+
+
+def _is_disk(error: BaseException | None) -> bool:
+    """Was it that something could not be written?"""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _shipped() -> list[str]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import re
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from types import TracebackType
 from typing import IO
-
-import msgspec
 
 from ray_rl_debug.cluster.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
@@ -28,7 +26,8 @@ class Driver:
     def __init__(self) -> None:
         # the same import path as ours, without the current folder that -m and -c would put first
         program = f"import sys; sys.path[:] = {sys.path!r}; from ray_rl_debug.cluster.driver import main; main()"
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed at the exit of this context manager
+        self._errors = b""
+        """The end of what it wrote to stderr: in memory, since a full disk must not keep us from looking."""
         self._said: queue.Queue[Message] = queue.Queue()
         self._is_connected = False
         self._is_gone = False
@@ -36,13 +35,15 @@ class Driver:
         self._child: subprocess.Popen[bytes] | None = None
         try:
             self._child = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
+                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
             )
         except OSError as e:  # no more processes, or an interpreter that another user may not run
             self._said.put(Ended(f"our Ray driver could not be started: {e.strerror}", is_gone=True))
             return
         self._ears = threading.Thread(target=self._hear, args=(self._child.stdout,), daemon=True)
         self._ears.start()
+        self._last_ears = threading.Thread(target=self._hear_errors, args=(self._child.stderr,), daemon=True)
+        self._last_ears.start()
 
     @property
     def pid(self) -> int | None:
@@ -55,7 +56,6 @@ class Driver:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """End the child: kindly when all went well, at once otherwise. Nobody waits for it: a reader wants the report."""
         if self._child is None:
-            self._errors.close()
             return
         if kind is None:
             self.leave()
@@ -70,14 +70,20 @@ class Driver:
             child.kill()
             child.wait(5)
         self._ears.join(1)
-        for pipe in (child.stdin, child.stdout, self._errors):
+        self._last_ears.join(1)
+        for pipe in (child.stdin, child.stdout, child.stderr):
             with contextlib.suppress(OSError):  # what was still to be written has no reader any more
                 if pipe is not None:
                     pipe.close()
 
     @property
     def asks_actors(self) -> bool:
-        """May it call actors of the job? Only when it was told which cluster."""
+        """May it call actors of the job, once it is told which cluster?"""
+        return self._child is not None
+
+    @property
+    def is_connected(self) -> bool:
+        """Was it told which cluster?"""
         return self._is_connected
 
     @property
@@ -135,18 +141,19 @@ class Driver:
         while True:
             try:
                 message = read_message(stdout.read)
-            except (OSError, ValueError, msgspec.DecodeError):
+            except (OSError, ValueError):
                 message = None
             if message is None:
                 self._said.put(Ended(f"our Ray driver ended: {self._last_words()}", is_gone=True))
                 return
             self._said.put(message)
 
+    def _hear_errors(self, stderr: IO[bytes]) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while data := os.read(stderr.fileno(), 4096):
+                self._errors = (self._errors + data)[-4096:]
+
     def _last_words(self) -> str:
-        try:
-            self._errors.seek(0, 2)
-            self._errors.seek(max(0, self._errors.tell() - 4096))
-            lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        except (OSError, ValueError):
-            lines = []
+        self._last_ears.join(0.5)
+        lines = self._errors.decode("utf-8", "replace").strip().splitlines()
         return _COLOURS.sub("", lines[-1])[:200] if lines else "without a word"

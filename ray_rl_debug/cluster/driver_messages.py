@@ -70,6 +70,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     payload: bytes
     keeper: str
     deadline_s: float
+    payloads: dict[str, bytes] = {}
+    """By node id; then only these nodes are asked, each with its own."""
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,16 +171,28 @@ class Ended(msgspec.Struct, frozen=True, tag=True):
 Message = Said | Timed | Ready | Clock | Facts | Told | Lost | Ended
 
 
+class DamagedMessageError(ValueError):
+    """Bytes that are none of these messages."""
+
+
+def decode(body: bytes, kind: Any = Message) -> Any:
+    """Raises `DamagedMessageError` for everything else."""
+    try:
+        return msgspec.msgpack.decode(body, type=kind)
+    except (ValueError, RecursionError, OverflowError, MemoryError) as e:  # text that is not UTF-8 and deep nesting raise errors of their own
+        raise DamagedMessageError(str(e)) from e
+
+
 def pack(value: msgspec.Struct) -> bytes:
     body = msgspec.msgpack.encode(value)
     return struct.pack("<I", len(body)) + body
 
 
 def read_message(read: Callable[[int], bytes], kind: Any = Message) -> Any:
-    """The next message from a reader of exactly n bytes; None at the end of the stream."""
+    """The next message from a reader of exactly n bytes; None at the end of the stream. Raises as `decode`."""
     head = read(4)
     if len(head) < 4:
         return None
     (length,) = struct.unpack("<I", head)
     body = read(length) if length <= MAX_MESSAGE_BYTES else b""
-    return msgspec.msgpack.decode(body, type=kind) if len(body) == length else None
+    return decode(body, kind) if len(body) == length else None

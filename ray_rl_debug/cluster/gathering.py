@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ GRACE_S = 5.0
 """After the first agent is there the others get this much longer, or thrice its time, before the window begins without them."""
 LATE_STOP_S = 8.0
 """After a request to stop, nodes get this long to hand over what they have."""
+SHIPPED_AT_ONCE = 16
+"""Nodes that are sent py-spy at the same time, 2 MB each."""
+MAX_PAGES = 3_000
+"""A quarter of a gigabyte of one node."""
 PINGS = 5
 LAST_PING_S = 0.3
 """For clocks that are still being compared when all facts are there."""
@@ -32,6 +37,8 @@ class Gathering:
         self._ray = roster.ray
         self._order = order
         self._send = send
+        self._to_ship: deque[str] = deque()
+        """Nodes that wait for py-spy."""
         self._stop = stop
         self._began = time.monotonic()
         self._deadline = self._began + order.gather_s
@@ -67,19 +74,20 @@ class Gathering:
         until = time.monotonic() + LAST_PING_S
         while not self._is_busy() and self._refs and time.monotonic() < until:
             self._hear(LAST_PING_S)
-        for node_id in {n for n, s, _ in self._refs.values() if s != "ping"} | self._waiting:
-            stage = next((s for n, s, _ in self._refs.values() if n == node_id), "wait")
+        for node_id in {n for n, s, _ in self._refs.values() if s != "ping"} | self._waiting | set(self._to_ship):
+            stage = next((s for n, s, _ in self._refs.values() if n == node_id), "ship" if node_id in self._to_ship else "wait")
             self._roster.forget(node_id)
             self._send(Lost(node_id, f"{_STAGES[stage]} in {time.monotonic() - self._began:.0f} s"))
 
     def _is_busy(self) -> bool:
-        return bool(self._waiting) or any(stage != "ping" for _, stage, _ in self._refs.values())
+        return bool(self._waiting or self._to_ship) or any(stage != "ping" for _, stage, _ in self._refs.values())
 
     def _hear(self, timeout_s: float) -> None:
         if self._refs:
             done, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=timeout_s, fetch_local=False)
             for ref in done:
                 self._take(ref)
+            self._ship_next()
 
     def _place(self, seat: Seat) -> None:
         try:
@@ -94,7 +102,7 @@ class Gathering:
         self._refs[ref] = (node_id, stage, page)
 
     def _is_starting(self) -> bool:
-        return any(stage in ("ready", "ship") for _, stage, _ in self._refs.values())
+        return bool(self._to_ship) or any(stage in ("ready", "ship") for _, stage, _ in self._refs.values())
 
     def _take(self, ref: Any) -> None:
         node_id, stage, page = self._refs.pop(ref)
@@ -112,6 +120,13 @@ class Gathering:
             else:
                 self._drop(node_id, f"{_STAGES[stage]}: {describe(e)}", is_dead(e))
             return
+        try:
+            self._go_on(node_id, stage, page, value)
+        except (TypeError, ValueError, KeyError) as e:  # one damaged answer costs one node
+            self._drop(node_id, f"{_STAGES[stage]}: its answer is damaged ({describe(e)})", is_dead=False)
+
+    def _go_on(self, node_id: str, stage: str, page: int, value: Any) -> None:
+        """To the node's next stage."""
         if stage == "ready":
             self._window_from = min(self._window_from, time.monotonic() + max(GRACE_S, 2 * (time.monotonic() - self._began)))
             self._send(Ready(node_id))
@@ -125,12 +140,16 @@ class Gathering:
         elif stage == "ping":
             self._pong(node_id, value)
         elif stage == "collect":
+            if not isinstance(value, int) or not 0 < value <= MAX_PAGES:
+                raise ValueError("no number of pages")
             self._pages[node_id] = {}
             self._ping(node_id)
             for number in range(value):
                 self._await(node_id, "page", self._agents[node_id].page.remote(self._ticket, number), number)
         else:
             parts = self._pages[node_id]
+            if not isinstance(value, bytes) or len(value) > PAGE_BYTES:
+                raise ValueError("no page of bytes")
             parts[page] = value
             if not any(n == node_id and s == "page" for n, s, _ in self._refs.values()):
                 self._send(Facts(node_id, b"".join(parts[i] for i in sorted(parts))))
@@ -142,10 +161,13 @@ class Gathering:
             self._roster.forget(node_id)
         self._agents.pop(node_id, None)
         self._waiting.discard(node_id)
+        if node_id in self._to_ship:
+            self._to_ship.remove(node_id)
         self._refs = {ref: what for ref, what in self._refs.items() if what[0] != node_id}
 
     def _ready(self, node_id: str, *, has_pyspy: bool) -> None:
-        if not has_pyspy and self._ship(node_id):
+        if not has_pyspy and self._has_pyspy():
+            self._to_ship.append(node_id)
             return
         if self._order.collect is None:
             return
@@ -154,14 +176,20 @@ class Gathering:
         if self._is_open:
             self._collect(node_id)
 
-    def _ship(self, node_id: str) -> bool:
-        """Send the py-spy binary in small parts; False when we have none ourselves."""
+    def _has_pyspy(self) -> bool:
         if self._pyspy_parts is None:
             self._pyspy_parts = packed_pyspy(self._order.collect.pyspy if self._order.collect else None)
-        agent, parts = self._agents[node_id], self._pyspy_parts
-        for i, part in enumerate(parts):
-            self._await(node_id, "ship", agent.receive_pyspy.remote(i, part, len(parts)), i)
-        return bool(parts)
+        return bool(self._pyspy_parts)
+
+    def _ship_next(self) -> None:
+        """Send the py-spy binary in small parts, to some nodes at a time: to a thousand at once it is two gigabytes."""
+        under_way = len({n for n, s, _ in self._refs.values() if s == "ship"}) if self._to_ship else 0
+        while self._to_ship and under_way < SHIPPED_AT_ONCE:
+            node_id = self._to_ship.popleft()
+            agent, parts = self._agents[node_id], self._pyspy_parts or []
+            for i, part in enumerate(parts):
+                self._await(node_id, "ship", agent.receive_pyspy.remote(i, part, len(parts)), i)
+            under_way += 1
 
     def _open_window(self) -> None:
         self._is_open = True
@@ -215,6 +243,19 @@ _STAGES = {
     "ping": "its clock did not answer",
     "page": "its facts did not come over",
 }
+
+
+def digest_pyspy(given: str | None) -> str | None:
+    """SHA-256 of the py-spy of this machine; None where it has none."""
+    import hashlib
+
+    from ray_rl_debug.collect.pyspy import find_pyspy
+
+    binary = find_pyspy(given)
+    try:
+        return hashlib.sha256(Path(binary).read_bytes()).hexdigest() if binary is not None else None
+    except OSError:
+        return None
 
 
 def packed_pyspy(given: str | None) -> list[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,7 +38,7 @@ class LocalLooks:
         self._drivers = drivers
         self._skip = skip
         self._stop = stop
-        self._threads: list[threading.Thread] = []
+        self._threads: dict[str, threading.Thread] = {}
         self._found: dict[str, Node] = {}
 
     def start(self, nodes: Sequence[RayNode], *, seated_ips: set[str], room_s: float | None = None) -> None:
@@ -47,7 +47,7 @@ class LocalLooks:
         With `room_s` the window is cut to what fits into that many seconds.
         """
         taken: set[str] = set(seated_ips)
-        for node in nodes:
+        for node in [n for n in nodes if n.node_id not in self._threads]:
             drivers = () if node.ip in taken else self._drivers
             taken.add(node.ip)
             seat = Seat(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=self._skip.get(node.node_id, ()))
@@ -56,14 +56,25 @@ class LocalLooks:
                 samples = min(asked.samples, 1 + int(room_s / 2 / asked.interval_s))
                 asked = msgspec.structs.replace(asked, samples=samples, timeout_s=max(1.0, room_s / 2))
             thread = threading.Thread(target=self._look, args=(node.node_id, asked), daemon=True)
+            self._threads[node.node_id] = thread
             thread.start()
-            self._threads.append(thread)
 
-    def finish(self, until: float) -> dict[str, Node]:
-        """What was seen by the time `until` (monotonic)."""
-        for thread in self._threads:
-            thread.join(max(0.0, until - time.monotonic()))
+    @property
+    def begun(self) -> frozenset[str]:
+        """Ids of the nodes that are looked at, or were."""
+        return frozenset(self._threads)
+
+    @property
+    def found(self) -> dict[str, Node]:
+        """What has been seen so far, by node id."""
         return dict(self._found)
+
+    def finish(self, until: float, needed: Container[str]) -> dict[str, Node]:
+        """What was seen by the time `until` (monotonic); only for the nodes `needed` it is waited."""
+        for node_id, thread in list(self._threads.items()):
+            if node_id in needed:
+                thread.join(max(0.0, until - time.monotonic()))
+        return self.found
 
     def _look(self, node_id: str, asked: CollectOptions) -> None:
         from ray_rl_debug.collect.node import collect_node

@@ -10,6 +10,8 @@ from pathlib import Path
 
 PAGE_BYTES = 90_000
 """Below Ray's limit for inline replies (100 KB): such messages pass when the object store is full and when the raylet is stopped."""
+PROGRAM_BYTES = 64 << 20
+"""py-spy has 8 MB."""
 HOLD_S = 900.0
 """An agent that is kept, and that no keeper has called for this long, removes itself: its keeper was killed."""
 KEPT_RESULTS = 3
@@ -44,7 +46,8 @@ class RayRlDebugAgent:
         if len(self._pyspy) < count:
             return None
         parts, self._pyspy = self._pyspy, {}
-        self._installed = _install_pyspy(b"".join(parts[i] for i in range(count)))
+        binary = unpack_pyspy(b"".join(parts[i] for i in range(count)))
+        self._installed = install_pyspy(binary) if binary is not None else None
         return self._installed
 
     def collect(self, ticket: str, options: bytes) -> int:
@@ -118,8 +121,20 @@ class RayRlDebugAgent:
         ray.kill(ray.get_runtime_context().current_actor)
 
 
-def _install_pyspy(packed: bytes) -> str | None:
+def unpack_pyspy(packed: bytes) -> bytes | None:
+    """The program; None when it is damaged or far too large."""
     import lzma
+
+    unpacker = lzma.LZMADecompressor()
+    try:
+        binary = unpacker.decompress(packed, PROGRAM_BYTES + 1)
+    except lzma.LZMAError:
+        return None
+    return binary if unpacker.eof and len(binary) <= PROGRAM_BYTES else None
+
+
+def install_pyspy(binary: bytes) -> str | None:
+    """Write the program where programs may run; its path, in a folder of its own."""
     import subprocess
     import tempfile
 
@@ -130,11 +145,11 @@ def _install_pyspy(packed: bytes) -> str | None:
             continue
         target = own / "py-spy"
         try:
-            target.write_bytes(lzma.decompress(packed))
+            target.write_bytes(binary)
             target.chmod(0o700)
             if subprocess.run([str(target), "--version"], capture_output=True, timeout=10, check=False).returncode == 0:
                 return str(target)
-        except (OSError, lzma.LZMAError, subprocess.SubprocessError):
+        except (OSError, subprocess.SubprocessError):
             pass  # noexec, full or another architecture: try the next folder
         shutil.rmtree(own, ignore_errors=True)
     return None

@@ -47,8 +47,10 @@ class Roster:
                 self.ray.kill(agent)
 
     def ask(self, order: Ask, send: Callable[[Message], None]) -> None:
-        """Call a function of ours in every agent that is known; each node is answered for, by facts or by a loss."""
-        refs = {agent.ask.remote(order.target, order.payload, order.keeper): node_id for node_id, agent in self._agents.items()}
+        """Call a function of ours in every agent that is known and meant; each node is answered for, by facts or by a loss."""
+        payloads = order.payloads or dict.fromkeys(self._agents, order.payload)
+        asked = {node_id: agent for node_id, agent in self._agents.items() if node_id in payloads}
+        refs = {agent.ask.remote(order.target, payloads[node_id], order.keeper): node_id for node_id, agent in asked.items()}
         until = time.monotonic() + order.deadline_s
         while refs and (left := until - time.monotonic()) > 0:
             done, _ = self.ray.wait(list(refs), num_returns=1, timeout=left, fetch_local=False)

@@ -2,45 +2,70 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ray_rl_debug.cluster.driver_messages import Seat
 from ray_rl_debug.cluster.local_looks import has_room
-from ray_rl_debug.collect.procfs import read_status
+from ray_rl_debug.collect.procfs import PROC, read_status
 from ray_rl_debug.ray_state import probe_raylets
 from ray_rl_debug.snapshot import RayNode
 
 
 def choose_seats(
-    alive: Sequence[RayNode], here: Mapping[str, int], names: Mapping[str, str], others: Mapping[str, tuple[int, ...]], *, probe_s: float
+    alive: Sequence[RayNode],
+    here: Mapping[str, int],
+    names: Mapping[str, str],
+    others: Mapping[str, tuple[int, ...]],
+    *,
+    probe_s: float,
+    all_nodes: Sequence[RayNode] | None = None,
 ) -> tuple[list[Seat], dict[str, str]]:
     """Nodes that can take an agent without harm, and why the others cannot.
 
     Args:
-        alive: Nodes that the GCS holds for alive.
+        alive: Nodes that the GCS holds for alive and that may want one.
         here: Raylets on this machine by node id.
         names: Of the nodes, by id.
         others: Processes that an agent leaves out, by node id.
-        probe_s: For every raylet to answer.
+        probe_s: For all raylets to answer.
+        all_nodes: When `alive` are not all of them.
     """
-    silent = {k: v for k, v in probe_raylets(alive, deadline_s=probe_s).items() if v is not None}
+    all_nodes = all_nodes if all_nodes is not None else alive
+    head = next((n for n in sorted(all_nodes, key=lambda n: not n.is_head) if n.node_id in here), None)
+    probed = alive if head is None or head in alive else (*alive, head)
+    silent = {k: v for k, v in probe_raylets(probed, deadline_s=probe_s).items() if v is not None}
     seats, refused = [], {}
     for node in alive:
         pid = here.get(node.node_id)
         if node.node_id in silent:
             refused[node.node_id] = f"its raylet is silent ({_state_of(pid) or silent[node.node_id]})"
-        elif not any(n.node_id in here for n in alive):
+        elif head is None:
             refused[node.node_id] = "this machine is no node of the cluster, and Ray lets drivers in on nodes only"
         elif (crowded := has_room(pid)) is not None:
             refused[node.node_id] = crowded
         else:
             seats.append(Seat(node_id=node.node_id, name=names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ())))
-    head = next((n for n in sorted(alive, key=lambda n: not n.is_head) if n.node_id in here), None)
     if head is not None and head.node_id in silent:
         # Ray connects a driver to this raylet and waits for it without end.
         refused.update({s.node_id: "our driver cannot connect: the raylet of this machine is silent" for s in seats})
         seats = []
     return seats, refused
+
+
+def this_machine(alive: Sequence[RayNode], here: Mapping[str, int]) -> list[RayNode]:
+    """The node of this machine, when we see of it what an agent would: as root, or as the user that Ray runs as.
+
+    Raylets that share a machine are an experiment of somebody's; each of them is a node like any other.
+    """
+    mine = [n for n in alive if n.node_id in here]
+    if len(mine) != 1:
+        return []
+    try:
+        owner = (PROC / str(here[mine[0].node_id])).stat().st_uid
+    except OSError:
+        return []
+    return mine if os.geteuid() in (0, owner) else []
 
 
 def _state_of(raylet: int | None) -> str | None:

@@ -6,12 +6,13 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
 from ray_rl_debug.cluster.address import find_address
 from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.backoff import Backoff
 from ray_rl_debug.cluster.capture import Capture, ClusterOptions
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import Ask, Ended, Facts, Gather, Lost, Message, Ready, Release, Seat
@@ -23,6 +24,8 @@ from ray_rl_debug.ray_state import read_nodes
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import RayNode, Snapshot
 
+FIRST_AGAIN_S, LONGEST_AGAIN_S = 4.0, 600.0
+"""Between two attempts to place an agent where it failed."""
 START_S = 20.0
 """For agents to start: one to three seconds each on a quiet node, more on a loaded one."""
 
@@ -66,6 +69,7 @@ class Agents:
         self._use_token = False
         self._driver: Driver | None = None
         self._seats: dict[str, Seat] = {}
+        self._backoff = Backoff(FIRST_AGAIN_S, LONGEST_AGAIN_S)
 
     def __enter__(self) -> Agents:
         return self
@@ -78,14 +82,22 @@ class Agents:
         """Names of the nodes that had an agent at the last `start`, `refresh` or `ask`."""
         return tuple(seat.name for seat in self._seats.values())
 
-    def start(self, *, deadline_s: float = START_S) -> dict[str, str]:
-        """Place an agent on every node that can take one without harm. Returns the names of the others and why."""
+    def start(self, *, deadline_s: float = START_S, only: Collection[str] | None = None) -> dict[str, str]:
+        """Place an agent on every node that can take one without harm. Returns the names of the others and why.
+
+        With `only` these nodes, by id, and no others. Where it failed it is tried again later and later, not with each call.
+        """
         until = time.monotonic() + deadline_s
         alive = self._read_nodes(min(5.0, deadline_s / 2))
         names = unique_names(alive)
-        seats, refused = choose_seats(alive, find_raylets_by_node(), names, {}, probe_s=min(2.0, deadline_s / 4))
-        lost = dict(refused)
-        self._seats = {}
+        wanted_nodes = [n for n in alive if only is None or n.node_id in only]
+        due = [n for n in wanted_nodes if n.node_id in self._seats or self._backoff.is_due(n.node_id)]
+        seats, refused = choose_seats(due, find_raylets_by_node(), names, {}, probe_s=min(2.0, deadline_s / 4), all_nodes=alive)
+        lost = {n.node_id: f"{self._backoff.why(n.node_id)}; tried again later" for n in wanted_nodes if n not in due} | refused
+        before, self._seats = self._seats, {}
+        if only is not None and (left_over := tuple(s for i, s in before.items() if i not in only)):
+            for _ in self._converse(Release(seats=left_over, keeper=self.keeper), 5.0):
+                pass
         if seats:
             left = max(1.0, until - time.monotonic())
             wanted = {s.node_id: s for s in seats}
@@ -97,25 +109,31 @@ class Agents:
                 elif isinstance(message, Ended) and message.reason:
                     lost.update(dict.fromkeys((n for n in wanted if n not in self._seats), message.reason))
             lost.update(dict.fromkeys((n for n in wanted if n not in self._seats and n not in lost), f"no agent in {deadline_s:g} s"))
+        for node in due:
+            if node.node_id in self._seats:
+                self._backoff.worked(node.node_id)
+            else:
+                self._backoff.failed(node.node_id, lost.get(node.node_id, "no agent"))
         return {names[node_id]: why for node_id, why in lost.items()}
 
     refresh = start
 
-    def ask(self, target: str, payload: bytes = b"", *, deadline_s: float = 2.0) -> tuple[Answer, ...]:
+    def ask(self, target: str, payload: bytes = b"", *, deadline_s: float = 2.0, payloads: Mapping[str, bytes] | None = None) -> tuple[Answer, ...]:
         """Call one of our own functions in every agent.
 
         Args:
             target: ``ray_rl_debug.package.module:function``, a function of bytes to bytes; it may keep state in its module. Answers are
                 at most 90,000 bytes.
             payload: Its argument.
+            payloads: Arguments by node id instead; only these nodes are asked.
             deadline_s: For all nodes together. A call that takes longer goes on in the agent; at most three may be under way there.
 
         Returns:
             One answer per node with an agent. A node whose agent died has no seat any more until the next `refresh`.
         """
-        waiting = dict(self._seats)
+        waiting = {node_id: seat for node_id, seat in self._seats.items() if payloads is None or node_id in payloads}
         answers = []
-        order = Ask(target=target, payload=payload, keeper=self.keeper, deadline_s=deadline_s)
+        order = Ask(target=target, payload=payload, keeper=self.keeper, deadline_s=deadline_s, payloads=dict(payloads or {}))
         for message in self._converse(order, deadline_s + 1.0) if waiting else ():
             if isinstance(message, Facts | Lost) and message.node_id in waiting:
                 name = waiting.pop(message.node_id).name

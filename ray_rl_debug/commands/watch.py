@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from ray_rl_debug.stopping import StopEvent
 if TYPE_CHECKING:
     from ray_rl_debug.otel.settings import Settings
     from ray_rl_debug.otel.telemetry import Telemetry
-    from ray_rl_debug.snapshot import RayJob
     from ray_rl_debug.watch.crew import Crew
     from ray_rl_debug.watch.loop import WatchOptions
 
@@ -180,7 +178,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
         roll,
         live,
         telemetry=telemetry,
-        end_driver=_end_driver(crew),
+        end_driver=crew.end_process,
         address=found,
         finished=lambda job: finished_calls(found, job),
     )
@@ -202,13 +200,6 @@ def with_signals(stop: threading.Event) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, leave)
-
-
-def _end_driver(crew: Crew) -> Callable[[RayJob], str | None]:
-    def end(job: RayJob) -> str | None:
-        return crew.end_process(job.driver_ip, job.driver_pid) if job.driver_pid else "its driver is not known"
-
-    return end
 
 
 def _open_telemetry(settings: Settings) -> Telemetry:

@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.ray_state.channel import describe_failure, has_grpc, open_channel
+from ray_rl_debug.ray_state.calls import call_all
+from ray_rl_debug.ray_state.channel import describe_failure, has_grpc
 from ray_rl_debug.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
 
-CONCURRENCY = 32
 
+def read_core_workers(
+    state: RayState, *, deadline_s: float = 2.0, skip_nodes: Collection[str] = ()
+) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
+    """Statistics of every live worker and driver; one that does not answer is a gap (and a suspect).
 
-def read_core_workers(state: RayState, *, deadline_s: float = 2.0) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
-    """Statistics of every live worker and driver; one that does not answer within `deadline_s` is a gap (and a suspect)."""
-    alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0")] if has_grpc() else []
-    with ThreadPoolExecutor(min(CONCURRENCY, max(1, len(alive)))) as pool:
-        results = list(pool.map(lambda w: _read(w, deadline_s), alive))
-    workers = tuple(r for r in results if isinstance(r, CoreWorker))
-    return workers, tuple(r for r in results if isinstance(r, Gap))
+    Args:
+        deadline_s: For all of them together, however many are silent.
+        skip_nodes: Ids of nodes whose workers are not asked.
+    """
+    alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0") and w.node_id not in skip_nodes] if has_grpc() else []
+    if not alive:
+        return (), ()
+    from ray.core.generated import core_worker_pb2 as pb
+    from ray.core.generated import core_worker_pb2_grpc as stubs
+
+    def ask(channel: Any, number: int, seconds: float) -> Any:
+        wanted = bytes.fromhex(alive[number].worker_id)
+        request = pb.GetCoreWorkerStatsRequest(intended_worker_id=wanted, include_memory_info=True, include_task_info=True)
+        return stubs.CoreWorkerServiceStub(channel).GetCoreWorkerStats.future(request, timeout=seconds)
+
+    workers, silent = [], []
+    for worker, reply in zip(alive, call_all([w.ip or "" for w in alive], ask, deadline_s), strict=True):
+        try:
+            if isinstance(reply, Exception):
+                raise reply
+            workers.append(_convert(worker, reply))
+        except Exception as e:  # noqa: BLE001 a silent worker, or one that answers nonsense, is a fact of its own
+            silent.append(Gap(id=gaps.WORKER_SILENT, where=f"pid {worker.pid}", what="live statistics of a Ray worker", reason=describe_failure(e)))
+    return tuple(workers), tuple(silent)
 
 
 def finish_core_workers(before: Iterable[CoreWorker], after: Iterable[CoreWorker]) -> tuple[CoreWorker, ...]:
     """The later statistics, each with the count of executed tasks at the start of the window."""
     earlier = {w.worker_id: w.executed_tasks for w in before}
     return tuple(msgspec.structs.replace(w, executed_tasks_before=earlier.get(w.worker_id)) for w in after)
-
-
-def _read(worker: RayWorker, deadline_s: float) -> CoreWorker | Gap:
-    from ray.core.generated import core_worker_pb2 as pb
-    from ray.core.generated import core_worker_pb2_grpc as stubs
-
-    channel = None
-    try:
-        channel = open_channel(worker.ip or "")
-        request = pb.GetCoreWorkerStatsRequest(intended_worker_id=bytes.fromhex(worker.worker_id), include_memory_info=True, include_task_info=True)
-        reply = stubs.CoreWorkerServiceStub(channel).GetCoreWorkerStats(request, timeout=deadline_s)
-    except Exception as e:  # noqa: BLE001 a silent worker is a fact of its own
-        where = f"pid {worker.pid}"
-        return Gap(id=gaps.WORKER_SILENT, where=where, what="live statistics of a Ray worker", reason=describe_failure(e))
-    finally:
-        if channel is not None:
-            channel.close()
-    return _convert(worker, reply)
 
 
 def _convert(worker: RayWorker, reply: Any) -> CoreWorker:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ray_rl_debug.ray_state.channel import SILENCE, describe_failure, has_grpc, open_channel
+from ray_rl_debug.ray_state.calls import call_all
+from ray_rl_debug.ray_state.channel import SILENCE, describe_failure, has_grpc
 from ray_rl_debug.snapshot import ObjectStore, RayNode
-
-CONCURRENCY = 32
 
 
 def probe_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, str | None]:
-    """By node id: None for a raylet that answers, else why it does not. A stopped one takes the whole deadline, a dead one none of it."""
-    return _of_all(nodes, lambda stub, pb: stub.GetResourceLoad(pb.GetResourceLoadRequest(), timeout=deadline_s), lambda _: None, _why_silent)
+    """By node id: None for a raylet that answers, else why it does not. Stopped ones take the whole deadline, which is one for all."""
+    return _of_all(
+        nodes, lambda stub, pb, s: stub.GetResourceLoad.future(pb.GetResourceLoadRequest(), timeout=s), lambda _: None, _why_silent, deadline_s
+    )
 
 
 def read_object_stores(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, ObjectStore]:
@@ -31,38 +31,36 @@ def read_object_stores(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> 
             pulls_pending=int(stats.object_pulls_queued) if "object_pulls_queued" in stats.DESCRIPTOR.fields_by_name else None,
         )
 
-    def ask(stub: Any, pb: Any) -> Any:
-        return stub.GetNodeStats(pb.GetNodeStatsRequest(include_memory_info=False), timeout=deadline_s)
+    def ask(stub: Any, pb: Any, seconds: float) -> Any:
+        return stub.GetNodeStats.future(pb.GetNodeStatsRequest(include_memory_info=False), timeout=seconds)
 
-    found = _of_all(nodes, ask, convert, lambda _: None)
+    found = _of_all(nodes, ask, convert, lambda _: None, deadline_s)
     return {node_id: store for node_id, store in found.items() if store is not None}
 
 
-def _of_all(nodes: Iterable[RayNode], ask: Any, convert: Any, failed: Any) -> dict[str, Any]:
-    if not has_grpc():
+def _of_all(nodes: Iterable[RayNode], ask: Any, convert: Any, failed: Any, deadline_s: float) -> dict[str, Any]:
+    asked = [n for n in nodes if n.port]
+    if not has_grpc() or not asked:
         return {}
     from ray.core.generated import node_manager_pb2 as pb
     from ray.core.generated import node_manager_pb2_grpc as stubs
 
-    def one(node: RayNode) -> Any:
-        channel = None
+    found = {}
+    addresses = [f"{n.ip}:{n.port}" for n in asked]
+    replies = call_all(addresses, lambda channel, _, seconds: ask(stubs.NodeManagerServiceStub(channel), pb, seconds), deadline_s)
+    for node, reply in zip(asked, replies, strict=True):
         try:
-            channel = open_channel(f"{node.ip}:{node.port}")
-            return convert(ask(stubs.NodeManagerServiceStub(channel), pb))
-        except Exception as e:  # noqa: BLE001 a silent raylet is a fact of its own
-            return failed(e)
-        finally:
-            if channel is not None:
-                channel.close()
-
-    asked = [n for n in nodes if n.port]
-    with ThreadPoolExecutor(min(CONCURRENCY, max(1, len(asked)))) as pool:
-        return {n.node_id: answer for n, answer in zip(asked, pool.map(one, asked), strict=True)}
+            found[node.node_id] = failed(reply) if isinstance(reply, Exception) else convert(reply)
+        except Exception as e:  # noqa: BLE001 an answer that makes no sense is a fact of its own
+            found[node.node_id] = failed(e)
+    return found
 
 
 def _why_silent(error: Exception) -> str | None:
     """A refusal or an unknown call is an answer too."""
     text = describe_failure(error)
+    if isinstance(error, TimeoutError):
+        return "it does not answer: stopped or overloaded"
     if not text.startswith(SILENCE):
         return None
     if "refused" in text.lower():

@@ -18,11 +18,12 @@ class RollCall(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[RayNode, ...] = ()
     jobs: tuple[RayJob, ...] = ()
     actors: tuple[RayActor, ...] | None = None
-    """None: not asked for."""
+    """Those that live; None: not asked for."""
 
 
 def call_roll(address: str, *, with_actors: bool, deadline_s: float = 3.0) -> RollCall:
     """Ask the GCS. A call that fails raises as `tables.read_ray_state` does, or gRPC's own error."""
+    from ray.core.generated import gcs_pb2
     from ray.core.generated import gcs_service_pb2 as pb
     from ray.core.generated import gcs_service_pb2_grpc as stubs
 
@@ -34,7 +35,10 @@ def call_roll(address: str, *, with_actors: bool, deadline_s: float = 3.0) -> Ro
         others = tuple(j for j in jobs if j.namespace != OUR_NAMESPACE and not (j.namespace or "").startswith(_RAYS_OWN))
         actors = None
         if with_actors:
-            table = stubs.ActorInfoGcsServiceStub(channel).GetAllActorInfo(pb.GetAllActorInfoRequest(), timeout=deadline_s).actor_table_data
+            alive = pb.GetAllActorInfoRequest()
+            if "filters" in alive.DESCRIPTOR.fields_by_name:
+                alive.filters.state = gcs_pb2.ActorTableData.ALIVE  # a long run leaves thousands of dead ones
+            table = stubs.ActorInfoGcsServiceStub(channel).GetAllActorInfo(alive, timeout=deadline_s).actor_table_data
             actors = tuple(_actor(a) for a in table)
         return RollCall(nodes=nodes, jobs=others, actors=actors)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, describe_failure
 from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker
 
 _OUR_DRIVER = "from ray_rl_debug.cluster.driver import main"
+LEAST_S = 0.5
 LIMIT = 10_000
 """The most that the API gives."""
 ALIVE = frozenset({"PENDING", "RUNNING"})
@@ -22,21 +24,22 @@ T = TypeVar("T")
 
 
 def read_by_state_api(address: str, *, job_id: str | None = None, deadline_s: float = 10.0) -> tuple[RayState, tuple[Gap, ...]]:
-    """Ray's tables at one moment; a table that does not come is a gap. Arguments as of `read_ray_state`.
+    """Ray's tables at one moment; a table that does not come is a gap. Arguments as of `read_ray_state`; `deadline_s` is for all calls.
 
     Raises:
         ClusterUnreachableError: there is no cluster at this address, or it runs without its dashboard.
     """
+    until = time.monotonic() + deadline_s
     try:
         client = within(deadline_s, lambda: _client(address))
-        nodes = within(deadline_s, lambda: _list(client, "NODES", deadline_s))
+        nodes = within(_left(until), lambda: _list(client, "NODES", _left(until)))
     except Exception as e:
         raise ClusterUnreachableError(f"the dashboard of the Ray cluster at {address} does not answer ({describe_failure(e)})") from e
     found: list[Gap] = []
 
     def rows(what: str, resource: str, *filters: tuple[str, str, str]) -> list[Any]:
         try:
-            return within(deadline_s, lambda: _list(client, resource, deadline_s, filters))
+            return within(_left(until), lambda: _list(client, resource, _left(until), filters))
         except Exception as e:  # noqa: BLE001 every table is worth having alone
             found.append(Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=describe_failure(e)))
             return []
@@ -59,6 +62,10 @@ def read_by_state_api(address: str, *, job_id: str | None = None, deadline_s: fl
         placement_groups=tuple(_group(g) for g in groups),
     )
     return state, tuple(found)
+
+
+def _left(until: float) -> float:
+    return max(LEAST_S, until - time.monotonic())
 
 
 def within(deadline_s: float, call: Callable[[], T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,8 @@ from ray_rl_debug.ray_state.state_api import read_by_state_api
 from ray_rl_debug.ray_state.tasks import read_tasks
 from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
 
+LEAST_S = 0.5
+"""A call whose time is up is given this much: it says at least who is silent."""
 _FIELDS = {"jobs": "jobs", "actors": "actors", "workers": "workers", "placement groups": "placement_groups", "tasks": "tasks"}
 
 
@@ -26,22 +29,23 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
     Args:
         address: GCS ``host:port``.
         job_id: Hex id of the job whose tasks are wanted; None for all.
-        deadline_s: For each call.
+        deadline_s: For all of them together.
 
     Raises:
         ClusterUnreachableError: the GCS does not answer at all.
         AuthenticationRefusedError: it answers, but not to us.
     """
+    until = time.monotonic() + deadline_s
     try:
         channel = open_channel(address)
         from ray.core.generated import gcs_service_pb2_grpc  # noqa: F401 needs grpcio, which plain ray does not bring
     except ImportError as e:
         return _by_state_api(address, job_id, deadline_s, str(e))
     try:
-        state, failed = _read(channel, address, job_id, deadline_s)
+        state, failed = _read(channel, address, job_id, until)
     finally:
         channel.close()
-    return _mended(state, failed, job_id, deadline_s)
+    return _mended(state, failed, job_id, until)
 
 
 def _by_state_api(address: str, job_id: str | None, deadline_s: float, why: str) -> tuple[RayState, tuple[Gap, ...]]:
@@ -52,12 +56,12 @@ def _by_state_api(address: str, job_id: str | None, deadline_s: float, why: str)
     return msgspec.structs.replace(state, version=_ray_version()), (missing, *found)
 
 
-def _mended(state: RayState, failed: Mapping[str, Exception], job_id: str | None, deadline_s: float) -> tuple[RayState, tuple[Gap, ...]]:
+def _mended(state: RayState, failed: Mapping[str, Exception], job_id: str | None, until: float) -> tuple[RayState, tuple[Gap, ...]]:
     """Tables that this version of Ray does not give by gRPC, from the state API. A GCS that is silent is not asked again by another way."""
     reasons = {what: describe_failure(e) for what, e in failed.items()}
     if any(what in _FIELDS and not reason.startswith(SILENCE) for what, reason in reasons.items()):
         try:
-            second, unread = read_by_state_api(state.address, job_id=job_id, deadline_s=deadline_s)
+            second, unread = read_by_state_api(state.address, job_id=job_id, deadline_s=_left(until))
         except ClusterUnreachableError as e:
             reasons = {what: f"{reason}; {e}" for what, reason in reasons.items()}
         else:
@@ -67,12 +71,17 @@ def _mended(state: RayState, failed: Mapping[str, Exception], job_id: str | None
     return state, tuple(Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=reason) for what, reason in reasons.items())
 
 
-def _read(channel: Any, address: str, job_id: str | None, deadline_s: float) -> tuple[RayState, dict[str, Exception]]:
+def _left(until: float) -> float:
+    return max(LEAST_S, until - time.monotonic())
+
+
+def _read(channel: Any, address: str, job_id: str | None, until: float) -> tuple[RayState, dict[str, Exception]]:
     """The tables, and those that failed with their errors."""
     from ray.core.generated import gcs_service_pb2 as pb
     from ray.core.generated import gcs_service_pb2_grpc as stubs
 
-    nodes = _ask_nodes(channel, address, deadline_s)
+    nodes = _ask_nodes(channel, address, _left(until))
+    deadline_s = _left(until)
     failed: dict[str, Exception] = {}
 
     def call(what: str, fetch: Callable[[], Any]) -> Any:

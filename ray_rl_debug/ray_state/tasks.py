@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ray_rl_debug.snapshot import RayTask, TaskHistory
@@ -10,15 +11,18 @@ from ray_rl_debug.usual import usual_longest
 MAX_TASKS = 10_000
 """Unfinished tasks kept; more is a queue, and its length says enough."""
 
+LEAST_S = 0.5
+
 MAX_HISTORY = 5_000
 """Finished tasks looked at for what is usual (0.1 s for the GCS)."""
 
 
 def read_tasks(channel: Any, job_id: str | None, deadline_s: float) -> tuple[tuple[RayTask, ...], tuple[TaskHistory, ...], int]:
-    """Unfinished tasks, history of finished ones by name, and how many unfinished ones were left out."""
+    """Unfinished tasks, history of finished ones by name, and how many unfinished ones were left out; `deadline_s` is for all."""
     from ray.core.generated import common_pb2, gcs_service_pb2_grpc
     from ray.core.generated import gcs_service_pb2 as pb
 
+    until = time.monotonic() + deadline_s
     stub = gcs_service_pb2_grpc.TaskInfoGcsServiceStub(channel)
     not_equal = pb.FilterPredicate.NOT_EQUAL
     equal = pb.FilterPredicate.EQUAL
@@ -36,8 +40,8 @@ def read_tasks(channel: Any, job_id: str | None, deadline_s: float) -> tuple[tup
         return message
 
     open_states = (("FINISHED", not_equal), ("FAILED", not_equal))
-    unfinished = stub.GetTaskEvents(request(MAX_TASKS, open_states), timeout=deadline_s)
-    finished = stub.GetTaskEvents(request(MAX_HISTORY, (("FINISHED", equal),)), timeout=deadline_s)
+    unfinished = stub.GetTaskEvents(request(MAX_TASKS, open_states), timeout=max(LEAST_S, until - time.monotonic()))
+    finished = stub.GetTaskEvents(request(MAX_HISTORY, (("FINISHED", equal),)), timeout=max(LEAST_S, until - time.monotonic()))
     statuses = common_pb2.TaskStatus
     tasks = [_task(e, statuses) for e in unfinished.events_by_task if e.HasField("task_info")]
     return tuple(tasks), _history(finished.events_by_task, statuses), int(getattr(unfinished, "num_truncated", 0))

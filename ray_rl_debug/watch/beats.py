@@ -9,6 +9,8 @@ import msgspec
 from ray_rl_debug.analyze.identity import split_title
 from ray_rl_debug.watch.signals import GpuSign, Known, NodeReading, Sign
 
+ASKED_TIMES = 2
+"""An actor stands in Ray's table a moment after its process has its title."""
 WORKS = 0.08
 """Share of a core from which a process counts as working. An idle Ray worker uses 0.004, a polling one 0.02."""
 RESTS = 0.03
@@ -87,6 +89,7 @@ class Census:
         """Job of a process, as Ray's tables tell."""
         self._power: dict[tuple[str, int], tuple[float | None, int | None]] = {}
         self.gpus: dict[tuple[str, int], GpuSign] = {}
+        self._asked: dict[tuple[str, int, int, str], int] = {}
 
     def beats(self, readings: Mapping[str, NodeReading], at_s: float, jobs: Iterable[str]) -> dict[str, Beat]:
         """The beat of each of these jobs, from what each node told since the last time."""
@@ -137,8 +140,19 @@ class Census:
         return seen
 
     def unknown(self) -> bool:
-        """Is there an actor whose job nobody told?"""
-        return any(s.known.kind == "ray-worker" and (key not in self.jobs) and s.role != "spare" for key, s in self.seen.items())
+        """Is there a worker whose job nobody told, and that the table of actors may still tell? It is large: a task's worker never stands in it."""
+        return any(self._asked.get(who, 0) < ASKED_TIMES for who in self._nameless())
+
+    def note_asked(self) -> None:
+        """The table of actors was read, and `jobs` is what it said."""
+        self._asked = {who: self._asked.get(who, 0) + 1 for who in self._nameless()}
+
+    def _nameless(self) -> list[tuple[str, int, int, str]]:
+        return [
+            (node, pid, s.known.born, s.role)
+            for (node, pid), s in self.seen.items()
+            if s.known.kind == "ray-worker" and s.role != "spare" and self.job_of(s) is None
+        ]
 
     def forget_node(self, node: str) -> int:
         """A node is lost; how many processes it had."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import msgspec
@@ -17,6 +17,7 @@ from ray_rl_debug.watch.signals import NodeReading
 
 END = "ray_rl_debug.watch.node_watch:end_process"
 LOOK = "ray_rl_debug.watch.node_watch:look"
+NO_DRIVER = "its driver was not ended: it is not the process it was, or nobody of ours is on its node"
 ANSWER_S = 2.0
 SILENT_TIMES = 3
 """Readings that a node may miss before it counts as silent: it is busy."""
@@ -34,8 +35,8 @@ class Crew(Protocol):
     def gather(self, job_id: str | None) -> Snapshot:
         """A full snapshot of a job. Raises as `cluster.take_snapshot`."""
 
-    def end_process(self, ip: str | None, pid: int) -> str | None:
-        """Ask a process to end (SIGTERM); what came of it, None when it was asked."""
+    def end_process(self, node_id: str, pid: int, start_ticks: int) -> str | None:
+        """Ask a driver to end (SIGTERM); what came of it, None when it was asked."""
 
     def stop(self) -> None:
         """Leave the nodes."""
@@ -49,8 +50,9 @@ class AgentCrew:
         self._told: set[str] = set()
         self._missed: dict[str, int] = {}
 
-    def refresh(self) -> dict[str, str]:
-        return self._agents.start()
+    def refresh(self, only: Collection[str] | None = None) -> dict[str, str]:
+        """With `only`: on these nodes, by id, and on no others."""
+        return self._agents.start(only=only)
 
     def read(self, order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
         order = msgspec.structs.replace(order, everything=order.everything or set(self._agents.nodes) != self._told)
@@ -58,11 +60,14 @@ class AgentCrew:
         readings: dict[str, NodeReading] = {}
         lost: dict[str, str] = {}
         for answer in self._agents.ask(LOOK, msgspec.msgpack.encode(order), deadline_s=ANSWER_S):
-            if answer.data is not None:
+            try:
+                if answer.data is None:
+                    lost[answer.node] = answer.reason or "no answer"
+                    continue
                 readings[answer.node] = msgspec.msgpack.decode(answer.data, type=NodeReading)
                 self._missed.pop(answer.node, None)
-            else:
-                lost[answer.node] = answer.reason or "no answer"
+            except (ValueError, RecursionError) as e:  # one damaged answer is one node's
+                lost[answer.node] = f"its answer is damaged: {str(e)[:100]}"
         for node in lost:
             self._missed[node] = self._missed.get(node, 0) + 1
         return readings, {n: why for n, why in lost.items() if self._missed[n] >= SILENT_TIMES}
@@ -70,10 +75,10 @@ class AgentCrew:
     def gather(self, job_id: str | None) -> Snapshot:
         return self._agents.gather(job_id=job_id)
 
-    def end_process(self, ip: str | None, pid: int) -> str | None:
-        answers = self._agents.ask(END, msgspec.msgpack.encode(EndOrder(ip=ip, pid=pid)), deadline_s=ANSWER_S)
-        done = [a for a in answers if a.data == b"1"]
-        return None if done else "no node knows its driver"
+    def end_process(self, node_id: str, pid: int, start_ticks: int) -> str | None:
+        order = msgspec.msgpack.encode(EndOrder(node_id=node_id, pid=pid, start_ticks=start_ticks))
+        answers = self._agents.ask(END, deadline_s=ANSWER_S, payloads={node_id: order})
+        return None if any(a.data == b"1" for a in answers) else NO_DRIVER
 
     def stop(self) -> None:
         try:

@@ -70,7 +70,7 @@ class Companion:
         live: Live,
         *,
         telemetry: Telemetry | None = None,
-        end_driver: Callable[[RayJob], str | None] | None = None,
+        end_driver: Callable[[str, int, int], str | None] | None = None,
         address: str = "",
         finished: Callable[[RayJob], tuple[TaskHistory, ...]] | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -183,8 +183,17 @@ class Companion:
             keep_trace(look, watch.history, lambda text: None)
         watch.prune()
         if self._options.stop_job and self._end_driver is not None and watch.is_confirmed(look, self._clock()):
-            said = self._end_driver(watch.job)
+            said = self._stop_driver(watch.job)
             self._say(f"job {job}: {watch.note(self._wall(), 'stopped', said or 'asked its driver to end (--stop-job)').text}")
+
+    def _stop_driver(self, job: RayJob) -> str | None:
+        """Ask the driver to end that was seen as this job's: on its node, and born when it was."""
+        ids = {name: node_id for node_id, name in self._names.items()}
+        seen = [s for s in self._census.seen.values() if s.known.kind == "driver" and s.known.pid == job.driver_pid and s.node in ids]
+        seen = [s for s in seen if self._census.job_of(s) == job.job_id]
+        if self._end_driver is None or not seen or len({s.known.born for s in seen}) > 1:
+            return "its driver was not ended: which process it is was not seen"
+        return self._end_driver(ids[seen[0].node], seen[0].known.pid, seen[0].known.born)
 
     def _tell(self, watch: JobWatch, age_s: float) -> None:
         look, job = watch.last_look, watch.job.job_id
@@ -225,6 +234,8 @@ class Companion:
             (name, j.driver_pid): j.job_id for j in roll.jobs if j.job_id in watched and j.driver_pid for name in of_ip.get(j.driver_ip or "", ())
         }
         self._census.jobs = {**self._actor_jobs, **drivers}
+        if roll.actors is not None:
+            self._census.note_asked()
         try:
             lost = self._crew.refresh()
         except RayRlDebugError as e:

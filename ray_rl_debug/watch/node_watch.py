@@ -196,16 +196,17 @@ def look(payload: bytes) -> bytes:
 class EndOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Ask a driver to end."""
 
-    ip: str | None
-    """Address of its node."""
+    node_id: str
     pid: int
+    start_ticks: int
 
 
 def end_process(payload: bytes) -> bytes:
-    """SIGTERM to a driver of this node's address, if it is a process that has Ray's core worker loaded: ``1``, else ``0``."""
+    """SIGTERM to a driver of this node, if it is still the process that was meant: ``1``, else ``0``."""
     order = msgspec.msgpack.decode(payload, type=EndOrder)
     import ray
 
     from ray_rl_debug.watch.watcher import end_driver
 
-    return b"1" if order.ip in (None, ray.util.get_node_ip_address()) and end_driver(order.pid) else b"0"
+    here = ray.get_runtime_context().get_node_id() == order.node_id
+    return b"1" if here and end_driver(order.pid, order.start_ticks) else b"0"

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.watch import tls
 from ray_rl_debug.watch.watcher import WatcherOrder
 
 START_S = 10.0
 _PREFIX = "rayrl-debug-watcher-"
 _DROPPED = ("RAY_", "LD_PRELOAD", "CUDA_VISIBLE_DEVICES")
-"""A watcher must not look like a process of the job, and needs no GPU."""
+"""A watcher must not look like a process of the job, and needs no GPU; what it needs of Ray's settings are the certificates."""
 
 
 def spawn(payload: bytes) -> bytes:
@@ -26,15 +27,13 @@ def spawn(payload: bytes) -> bytes:
     try:
         import ray
 
-        node_id = ray.get_runtime_context().get_node_id()
-        if order.only and node_id not in order.only:
-            return b""
+        if ray.get_runtime_context().get_node_id() != order.invitation.node_id:
+            return b"this order is for another node"
+        if order.uses_tls and tls.context(os.environ, is_server=False) is None:
+            return b"the companion uses TLS, and Ray's certificates are not known on this node"
         folder, paths = own_code()
         order = msgspec.structs.replace(
             order,
-            node_id=node_id,
-            only=(),
-            node_ip=ray.util.get_node_ip_address(),
             raylet_pid=int(os.environ.get("RAY_RAYLET_PID") or os.getppid()),
             folder=folder,
         )
@@ -65,7 +64,7 @@ def start(order: WatcherOrder, paths: list[str]) -> None:
     """
     rest = [p for p in sys.path if p and p not in paths]
     program = f"import sys; sys.path[:] = {[*paths, *rest]!r}; from ray_rl_debug.watch.watcher import main; main()"
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_DROPPED)}
+    kept = {k: v for k, v in os.environ.items() if k in tls.NAMES or not k.startswith(_DROPPED)}
     environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     line = json.dumps(msgspec.to_builtins(order)) + "\n"
     done = subprocess.run(

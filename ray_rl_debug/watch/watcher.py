@@ -7,8 +7,11 @@ raylet is stopped or gone.
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -19,25 +22,36 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.watch import tls
+from ray_rl_debug.watch.link import Link
 from ray_rl_debug.watch.node_watch import NodeWatch
+from ray_rl_debug.watch.seal import ANSWER_BYTES, NONCE_BYTES, Invitation, Opener, Sealer, WireError, check_answer, derive, knock
 from ray_rl_debug.watch.wire import (
+    MAX_ORDER_BYTES,
     SILENT_S,
+    Answer,
     Collect,
     Collected,
     EndDriver,
     Ended,
     FinishEarly,
     Hello,
+    Installed,
+    Order,
     Ping,
     Pong,
     PySpy,
     Read,
     Reading,
-    receive_order,
+    decode_order,
+    encode,
 )
-from ray_rl_debug.watch.wire import packed as as_bytes
 
-CONNECT_S = 5.0
+CONNECT_S = 8.0
+"""For the connection, and for the companion to prove that it is the one."""
+AGAIN_S = 0.5
+ROOM_S = 10.0
+"""The raylet's descriptors are counted this often."""
 
 
 class WatcherOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,11 +59,11 @@ class WatcherOrder(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     port: int
-    token: str
-    only: tuple[str, ...] = ()
-    """Nodes that want a watcher; the others have one."""
-    node_id: str = ""
-    node_ip: str | None = None
+    invitation: Invitation
+    uses_tls: bool = False
+    """Speak to nobody without it."""
+    pyspy_sha256: str | None = None
+    """Of the only py-spy that the watcher may be given."""
     raylet_pid: int | None = None
     folder: str | None = None
     """Its own copy of our code, removed at the end."""
@@ -58,35 +72,102 @@ class WatcherOrder(msgspec.Struct, frozen=True, kw_only=True):
 class Watcher:
     """Serves one companion over one connection."""
 
-    def __init__(self, order: WatcherOrder, connection: socket.socket) -> None:
+    def __init__(self, order: WatcherOrder, *, silent_s: float = SILENT_S, connect_s: float = CONNECT_S) -> None:
         self._order = order
-        self._connection = connection
-        self._send_lock = threading.Lock()
+        self._silent_s = silent_s
+        self._connect_s = connect_s
         self._watch = NodeWatch(order.raylet_pid)
         self._pyspy: str | None = None
         self._stops: dict[int, threading.Event] = {}
+        self._wake, self._woken = socket.socketpair()
+        self._woken.setblocking(False)
+        self._wake.setblocking(False)
+        self._asked_room_at = float("-inf")
+        self._room: str | None = None
+        self._link: Link | None = None
+        self._sealer: Sealer | None = None
 
     def serve(self) -> None:
-        """Until the companion is gone."""
+        """Until the companion is gone.
+
+        Raises:
+            OSError: it is not to be reached, or gone.
+            WireError: who answers at its port is somebody else.
+        """
         from ray_rl_debug.collect.pyspy import find_pyspy
 
-        order = self._order
-        self._send(Hello(token=order.token, node_id=order.node_id, pid=os.getpid(), has_pyspy=find_pyspy(None) is not None))
-        while (said := receive_order(self._connection)) is not None:
-            if isinstance(said, Read):
-                self._send(Reading(reading=self._watch.read(said.order)))
-            elif isinstance(said, Ping):
-                self._send(Pong(number=said.number, time_s=time.time()))
-            elif isinstance(said, Collect):
-                self._stops[said.ticket] = threading.Event()
-                threading.Thread(target=self._collect, args=(said,), daemon=True).start()
-            elif isinstance(said, FinishEarly):
-                self._stops.get(said.ticket, threading.Event()).set()
-            elif isinstance(said, PySpy):
-                self._install(said.packed)
-            elif isinstance(said, EndDriver):
-                self._send(Ended(done=said.ip in (None, order.node_ip) and end_driver(said.pid)))
-        self._watch.close()
+        self._link, opener = self._connect()
+        try:
+            self._send(Hello(pid=os.getpid(), has_pyspy=find_pyspy(None) is not None))
+            heard_at = time.monotonic()
+            while (left := heard_at + self._silent_s - time.monotonic()) > 0:
+                self._link.wait(self._woken, left)
+                with contextlib.suppress(OSError):
+                    self._woken.recv(4096)
+                data = self._link.read()
+                if data is None:
+                    return
+                for body in opener.add(data):
+                    heard_at = time.monotonic()
+                    self._obey(decode_order(body))
+        finally:
+            self._watch.close()
+            self._link.close()
+
+    def _connect(self) -> tuple[Link, Opener]:
+        """A connection on which the companion has proven itself; a port that is too busy to answer is tried again."""
+        until = time.monotonic() + self._connect_s
+        while True:
+            try:
+                return self._try_to_connect(until)
+            except (OSError, WireError):
+                if time.monotonic() + AGAIN_S > until:
+                    raise
+                time.sleep(AGAIN_S)
+
+    def _try_to_connect(self, until: float) -> tuple[Link, Opener]:
+        order, nonce = self._order, secrets.token_bytes(NONCE_BYTES)
+        context = tls.context(os.environ, is_server=False)
+        if order.uses_tls and context is None:
+            raise OSError("the companion uses TLS, and Ray's certificates are not known here")
+        connection = socket.create_connection((order.host, order.port), timeout=max(0.1, until - time.monotonic()))
+        link = Link(connection, context if order.uses_tls else None, is_server=False)
+        try:
+            link.write(knock(order.invitation, nonce))
+            answer = b""
+            while len(answer) < ANSWER_BYTES:
+                if (left := until - time.monotonic()) <= 0:
+                    raise OSError("the companion does not answer")
+                link.wait(self._woken, left)
+                data = link.read()
+                if data is None:
+                    raise OSError("the companion closed the connection")
+                answer += data
+            keys = derive(order.invitation, nonce, check_answer(order.invitation, nonce, answer[:ANSWER_BYTES]))
+            opener = Opener(keys.orders, MAX_ORDER_BYTES)
+            if len(answer) > ANSWER_BYTES:
+                raise WireError("the companion speaks before it knows whom it speaks to")
+        except BaseException:
+            link.close()
+            raise
+        self._sealer = Sealer(keys.answers)
+        return link, opener
+
+    def _obey(self, said: Order) -> None:
+        if isinstance(said, Read):
+            self._send(Reading(reading=self._watch.read(said.order), no_room=self._no_room()))
+        elif isinstance(said, Ping):
+            self._send(Pong(number=said.number, time_s=time.time()))
+        elif isinstance(said, Collect):
+            self._stops[said.ticket] = threading.Event()
+            threading.Thread(target=self._collect, args=(said,), daemon=True).start()
+        elif isinstance(said, FinishEarly):
+            self._stops.get(said.ticket, threading.Event()).set()
+        elif isinstance(said, PySpy):
+            self._install(said.packed)
+            self._send(Installed(done=self._pyspy is not None))
+        elif isinstance(said, EndDriver):
+            self._send(Ended(done=end_driver(said.pid, said.start_ticks)))
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -101,7 +182,7 @@ class Watcher:
             from ray_rl_debug import codec
             from ray_rl_debug.collect.node import collect_node
 
-            options = msgspec.structs.replace(asked.options, raylet_pid=self._order.raylet_pid, pyspy=asked.options.pyspy or self._pyspy)
+            options = msgspec.structs.replace(asked.options, raylet_pid=self._order.raylet_pid, pyspy=self._pyspy)  # no path of elsewhere is run here
             data = codec.encode_compressed(collect_node(options, stop=self._stops[asked.ticket]))
         except Exception as e:  # noqa: BLE001 told to the companion
             reason = f"{type(e).__name__}: {str(e)[:200]}"
@@ -110,25 +191,50 @@ class Watcher:
             self._send(Collected(ticket=asked.ticket, data=data, reason=reason))
 
     def _install(self, packed: bytes) -> None:
-        from ray_rl_debug.cluster.node_agent import _install_pyspy
+        """Only the one that was announced where the watcher was started."""
+        from ray_rl_debug.cluster.node_agent import install_pyspy, unpack_pyspy
 
-        self._pyspy = _install_pyspy(packed)
+        binary = unpack_pyspy(packed) if self._order.pyspy_sha256 is not None else None
+        if binary is not None and hashlib.sha256(binary).hexdigest() == self._order.pyspy_sha256 and self._pyspy is None:
+            self._pyspy = install_pyspy(binary)
 
-    def _send(self, answer: msgspec.Struct) -> None:
-        with self._send_lock:
-            self._connection.sendall(as_bytes(answer))
+    def _no_room(self) -> str | None:
+        from ray_rl_debug.cluster.local_looks import has_room
+
+        now = time.monotonic()
+        if now - self._asked_room_at >= ROOM_S:
+            self._asked_room_at, self._room = now, has_room(self._order.raylet_pid)
+        return self._room
+
+    def _send(self, answer: Answer) -> None:
+        assert self._link is not None
+        assert self._sealer is not None
+        self._link.send_sealed(self._sealer.seal, encode(answer))
+        if self._link.waiting_bytes:
+            with contextlib.suppress(OSError):
+                self._wake.send(b".")
 
 
-def end_driver(pid: int) -> bool:
-    """SIGTERM to a process that has Ray's core worker loaded; was it sent?"""
-    from ray_rl_debug.collect.procfs import PROC, read_text
+def end_driver(pid: int, start_ticks: int) -> bool:
+    """SIGTERM to the process of this pid and start, if it has Ray's core worker loaded; was it sent?"""
+    from ray_rl_debug.collect.procfs import PROC, read_stat, read_text
 
-    if "/_raylet" not in (read_text(PROC / str(pid) / "maps", 8 << 20) or ""):
-        return False
     try:
-        os.kill(pid, signal.SIGTERM)
+        target = os.pidfd_open(pid)  # stays with this process whatever becomes of its number
+    except OSError as e:
+        if e.errno != errno.ENOSYS:  # Linux before 5.3
+            return False
+        target = None
+    try:
+        stat = read_stat(PROC / str(pid))
+        if stat is None or stat.start_ticks != start_ticks or "/_raylet" not in (read_text(PROC / str(pid) / "maps", 8 << 20) or ""):
+            return False
+        os.kill(pid, signal.SIGTERM) if target is None else signal.pidfd_send_signal(target, signal.SIGTERM)
     except OSError:
         return False
+    finally:
+        if target is not None:
+            os.close(target)
     return True
 
 
@@ -144,12 +250,9 @@ def main() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, rather us than the run
     watcher = None
     try:
-        with socket.create_connection((order.host, order.port), timeout=CONNECT_S) as connection:
-            connection.settimeout(SILENT_S)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            watcher = Watcher(order, connection)
-            watcher.serve()
-    except OSError:
+        watcher = Watcher(order)
+        watcher.serve()
+    except (OSError, WireError):
         pass  # the companion is gone, or not to be reached from here: it has other ways
     finally:
         if watcher is not None:

@@ -1,31 +1,27 @@
-"""What the companion and its watchers on the nodes say to each other, over one TCP connection each: length-prefixed MessagePack, no pickle.
-
-A watcher proves with the first message that it is ours: the token travels by way of Ray. It never connects twice: whoever takes over the
-companion's port after its death learns nothing.
-"""
+"""What the companion and its watchers on the nodes say to each other, over one TCP connection each: sealed MessagePack (`seal`), no pickle."""
 
 from __future__ import annotations
-
-import socket
-import struct
 
 import msgspec
 
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.watch.node_watch import WatchOrder
+from ray_rl_debug.watch.seal import WireError
 from ray_rl_debug.watch.signals import NodeReading
 
 MAX_ORDER_BYTES = 64 << 20
-MAX_ANSWER_BYTES = 1 << 30
+"""The largest carries py-spy, 2 MB."""
+MAX_ANSWER_BYTES = 4 << 20
+"""The signs of 400 processes are a quarter of a megabyte."""
+MAX_FACTS_BYTES = 256 << 20
+"""Of a node that was asked to collect: some megabytes."""
 SILENT_S = 120.0
 """A companion asks every few seconds; a watcher that hears nothing for so long ends."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The first message of a watcher."""
+    """The first message of a watcher; its seal proves which one it is."""
 
-    token: str
-    node_id: str
     pid: int
     has_pyspy: bool
 
@@ -40,6 +36,12 @@ class PySpy(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The program, packed, for a node that has none."""
 
     packed: bytes
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """May py-spy run here now?"""
+
+    done: bool
 
 
 class Ping(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -62,14 +64,17 @@ class FinishEarly(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class EndDriver(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """SIGTERM to a driver of a node's address."""
+    """SIGTERM to a driver of this node."""
 
-    ip: str | None
     pid: int
+    start_ticks: int
+    """The pid alone may belong to another process by now."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     reading: NodeReading
+    no_room: str | None = None
+    """Why the node's raylet should be asked for no new process."""
 
 
 class Pong(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -92,66 +97,31 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 Order = Read | PySpy | Ping | Collect | FinishEarly | EndDriver
-Answer = Hello | Reading | Pong | Collected | Ended
+Answer = Hello | Reading | Installed | Pong | Collected | Ended
 
+_DAMAGED = (ValueError, RecursionError, OverflowError, MemoryError)
+"""What msgspec raises for bytes that are no message: its own error is a ValueError, as is that for text which is not UTF-8."""
 _orders = msgspec.msgpack.Decoder(Order)
 _answers = msgspec.msgpack.Decoder(Answer)
 
 
-def packed(message: msgspec.Struct) -> bytes:
-    body = msgspec.msgpack.encode(message)
-    return struct.pack("<I", len(body)) + body
+def encode(message: msgspec.Struct) -> bytes:
+    return msgspec.msgpack.encode(message)
 
 
-def receive_order(connection: socket.socket) -> Order | None:
-    """The next order; None when the companion is gone, or has sent what is no order."""
-    head = _exactly(connection, 4)
-    if head is None:
-        return None
-    (length,) = struct.unpack("<I", head)
-    body = _exactly(connection, length) if length <= MAX_ORDER_BYTES else None
+def decode_order(body: bytes) -> Order:
+    """Raises `WireError` for everything else."""
     try:
-        return _orders.decode(body) if body is not None else None
-    except msgspec.DecodeError:
-        return None
+        order: Order = _orders.decode(body)
+    except _DAMAGED as e:
+        raise WireError(f"not an order: {e}") from e
+    return order
 
 
-class Parts:
-    """Puts the bytes of a connection together to answers."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def add(self, data: bytes) -> list[Answer]:
-        """The answers that are complete now.
-
-        Raises:
-            ValueError: the other end is no watcher.
-        """
-        self._buffer += data
-        found: list[Answer] = []
-        while len(self._buffer) >= 4:
-            (length,) = struct.unpack_from("<I", self._buffer)
-            if length > MAX_ANSWER_BYTES:
-                raise ValueError("too long for an answer")
-            if len(self._buffer) < 4 + length:
-                break
-            try:
-                found.append(_answers.decode(memoryview(self._buffer)[4 : 4 + length].tobytes()))
-            except msgspec.DecodeError as e:
-                raise ValueError("not an answer") from e
-            del self._buffer[: 4 + length]
-        return found
-
-
-def _exactly(connection: socket.socket, count: int) -> bytes | None:
-    data = bytearray()
-    while len(data) < count:
-        try:
-            part = connection.recv(min(1 << 16, count - len(data)))
-        except OSError:
-            return None  # also a silence that lasted too long
-        if not part:
-            return None
-        data += part
-    return bytes(data)
+def decode_answer(body: bytes) -> Answer:
+    """Raises `WireError` for everything else."""
+    try:
+        answer: Answer = _answers.decode(body)
+    except _DAMAGED as e:
+        raise WireError(f"not an answer: {e}") from e
+    return answer

@@ -28,6 +28,10 @@ class World:
         self.orders: list[tuple[float, WatchOrder]] = []
         self.gathered: list[float] = []
         self.is_stuck = False
+        self.more: tuple[Known, ...] = ()
+        self.tables = 0
+        """How often all actors were asked for."""
+        self.ended: list[tuple[str, int, int]] = []
         self._number = 0
 
     def clock(self) -> float:
@@ -35,6 +39,7 @@ class World:
 
     def roll(self, with_actors: bool) -> RollCall:
         self.rolls.append(self.now)
+        self.tables += with_actors
         node = RayNode(node_id="n1", ip="10.0.0.1", host="node1", alive=True)
         rank = RayActor(actor_id="a1", job_id="01000000", class_name="Trainer", state="ALIVE", pid=10, node_id="n1")
         return RollCall(nodes=(node,), jobs=self.jobs, actors=(rank,) if with_actors else None)
@@ -49,13 +54,14 @@ class World:
         rank = Known(pid=10, born=1, kind="ray-worker", ppid=1, title="ray::Trainer.update_actor", job_id="01000000")
         titles = ("ray::Trainer.update_actor", "ray::Trainer.compute_reward")
         signs = (Sign(9, "S", 0.0, 0.0), Sign(10, "S", 0.0, 0.0, titles[self._number % 2]))
-        return {NODE: NodeReading(span_s=2.0, signs=signs, known=(driver, rank) if self.jobs else ())}, {}
+        return {NODE: NodeReading(span_s=2.0, signs=signs, known=(driver, rank, *self.more) if self.jobs else ())}, {}
 
     def gather(self, job_id: str | None) -> Snapshot:
         self.gathered.append(self.now)
         return Snapshot(taken_time_s=self.now)
 
-    def end_process(self, ip: str | None, pid: int) -> str | None:
+    def end_process(self, node_id: str, pid: int, start_ticks: int) -> str | None:
+        self.ended.append((node_id, pid, start_ticks))
         return None
 
     def stop(self) -> None:
@@ -102,6 +108,16 @@ def test_healthy_run_is_read_rarely_and_ray_asked_rarely(world: tuple[World, Com
     assert one.gathered == []
 
 
+@pytest.mark.parametrize("job", ["01000000", None, "ffffffff"])
+def test_worker_of_a_task_costs_no_table_of_all_actors(world: tuple[World, Companion], job: str | None) -> None:
+    one, companion = world
+    one.jobs = (JOB,)
+    one.more = (Known(pid=11, born=1, kind="ray-worker", ppid=1, title="ray::fetch_pages", job_id=job),)
+    companion.run(Stop(one, one.now + 600.0))
+    assert one.tables <= 4
+    assert len(one.rolls) <= 10 + 600 / ROLL_EVERY_S
+
+
 def test_run_that_stops_is_read_closely_and_looked_at_in_time(world: tuple[World, Companion]) -> None:
     one, companion = world
     one.jobs = (JOB,)
@@ -118,3 +134,16 @@ def test_run_that_stops_is_read_closely_and_looked_at_in_time(world: tuple[World
     before = [order for when, order in one.orders if when <= one.gathered[0]]
     assert sum(order.often for order in before) >= 3
     assert sum(order.closely for order in before) >= 2
+
+
+def test_driver_that_is_to_end_is_the_process_that_was_seen(world: tuple[World, Companion], tmp_path: Path) -> None:
+    one, _ = world
+    one.jobs = (JOB,)
+    live = Live(io.StringIO(), is_terminal=False)
+    companion = Companion(WatchOptions(output=tmp_path), one, one.roll, live, end_driver=one.end_process, clock=one.clock, wall=one.clock)
+    companion.run(Stop(one, one.now + 10.0))
+    assert companion._stop_driver(JOB) is None
+    assert one.ended == [("n1", 9, 1)], "node, pid and start"
+    elsewhere = RayJob(job_id="02000000", driver_pid=9, driver_ip="10.0.0.7", alive=True)
+    assert companion._stop_driver(elsewhere) == "its driver was not ended: which process it is was not seen"
+    assert len(one.ended) == 1
