@@ -38,7 +38,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     helpers: tuple[str, ...] = ()
     """Detokenizers and coordinators."""
     dead: tuple[str, ...] = ()
-    """Parts that are zombies."""
+    """Parts that are zombies and did not end well."""
     requests: int = 0
     """In flight: coroutines of the servers that await the engine."""
     calls: int = 0
@@ -98,7 +98,7 @@ def _engine(key: str, parts: Sequence[Seen], seen: Mapping[str, Seen]) -> Engine
         cores=tuple(c.key for c in cores),
         workers=workers,
         helpers=tuple(h.key for part in ("detokenizer", "coordinator") for h in by_part.get(part, [])),
-        dead=tuple(p.key for p in parts if p.process.state in _GONE),
+        dead=tuple(p.key for p in parts if p.process.state in _GONE and p.process.exit_code != 0),
         requests=sum(1 for t in tasks if _meets(t, names.requests)),
         calls=sum(1 for t in tasks if _meets(t, names.calls)),
         gated=sum(1 for t in tasks if t.awaited is not None and t.awaited.kind == "condition" and _meets(t, names.gates)),

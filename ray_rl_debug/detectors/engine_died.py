@@ -40,7 +40,7 @@ _REMEDY = [
 def detect(scene: Scene) -> Iterator[Found]:
     """Engines that have lost a process; roots that are dead inference engines somebody awaits."""
     for engine in scene.view.engines:
-        if engine.lost or any(scene.view.seen[k].process.exit_code != 0 for k in engine.dead):
+        if engine.lost or engine.dead:
             yield _lost_part(scene, engine)
     yield from find_dead(scene, ID, NAME, CAUSE, _REMEDY, engines=True)
 

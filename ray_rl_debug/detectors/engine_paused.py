@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.analyze.coroutines import is_own
-from ray_rl_debug.analyze.engines import Engine, is_held, is_marked_paused, is_woken, rests
+from ray_rl_debug.analyze.engines import Engine, is_held, is_marked_paused, is_woken, new_tokens, rests
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -86,7 +86,7 @@ def _held(scene: Scene, engine: Engine) -> Iterator[Found]:
     held = engine.gated or all(is_held(c, engine) for c in cores)
     busy = [w for w in (*workers, *(view.seen[h] for h in engine.helpers)) if not rests(w)]
     # what it was asked to do meanwhile, an update of the weights say, has an answer to come; tokens on their way speak against a pause
-    if not held or busy or (engine.calls and not engine.gated) or _gets_tokens(view, engine):
+    if not held or busy or (engine.calls and not engine.gated) or _gets_tokens(view, engine) or new_tokens(view.seen, engine):
         return
     said = _endpoint_says(servers)
     updates = [o for o in view if o.identity.part is None and o.phase in ("weight_sync", "validation") and o.motion in (Motion.MOVING, Motion.BUSY)]
