@@ -237,7 +237,8 @@ def _last_tasks(
 def _read_logs(discovery: Discovery, options: CollectOptions) -> Logs:
     if not options.logs:
         return {}, ()
-    printed = read_printed(discovery.starters)
+    # a program that was named by its pid need not be in Ray: what it and its children print goes to the same place
+    printed = read_printed([*discovery.starters, *(f.pid for f in discovery.found if f.kind == "named")])
     wanted = [Process(pid=f.pid, title="") for f in discovery.found if f.kind in SAMPLED]
     lines, missing = collect_log_lines(wanted, Path(discovery.session_dir) if discovery.session_dir else None)
     return {**lines, **{pid: (*lines.get(pid, ()), *more) for pid, more in printed.items()}}, missing

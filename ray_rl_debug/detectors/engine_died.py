@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.engines import Engine
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_engines import GONE, in_flight
 from ray_rl_debug.detectors.dead_actors import find_dead
+from ray_rl_debug.detectors.known_error import lines_of
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence, Who
 
@@ -59,6 +60,8 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
         text = f"has no {engine.lost} any more: no such child process; what lives as long as it has ended, or the server is about to end"
         evidence.append(Evidence(kind="proc", where=server.where(), text=text))
     evidence += [stack_evidence(w) for w in waiters[:2]]
+    for server in servers:
+        evidence += lines_of(server.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")
     finding = make_finding(
         ID,
         NAME,

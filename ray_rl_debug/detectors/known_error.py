@@ -130,6 +130,16 @@ def critical_lines(lines: Iterable[LogLine]) -> tuple[Evidence, ...]:
     return tuple(_evidence(line) for line in list(first.values())[:2])
 
 
+def lines_of(lines: Iterable[LogLine], *slugs: str) -> tuple[Evidence, ...]:
+    """The last line of each of these signatures (``vllm/worker-exception``) as evidence."""
+    last: dict[str, LogLine] = {}
+    for line in lines:
+        signature = signatures.find(line.signature)
+        if signature is not None and _slug(signature) in slugs:
+            last[line.signature] = line
+    return tuple(_evidence(line) for line in last.values())
+
+
 def _critical(scene: Scene) -> Iterator[_Written]:
     for node in scene.view.snapshot.nodes:
         of_processes = [(line, scene.view.by_node_pid.get((node.name, p.pid))) for p in node.processes for line in p.log_lines]

@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.graph import QUEUED
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.waits_engines import WEIGHTS
-from ray_rl_debug.detectors.known_error import critical_lines
+from ray_rl_debug.detectors.known_error import lines_of
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
@@ -96,7 +96,7 @@ def _unreceived(scene: Scene) -> Iterator[Found]:
                 Evidence(kind="socket", where=one.where(), text=edges[0].evidence),
                 stack_evidence(receivers[0]),
                 proc_evidence(one, verdict.reason),
-                *(line for server in served for line in critical_lines(server.process.log_lines)),
+                *(line for server in served for line in lines_of(server.process.log_lines, "vllm/worker-exception")),
             ],
             remedy=[
                 "look for the first error of the update in the engine's log: the sender is not told of it and waits for ever",
