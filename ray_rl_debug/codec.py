@@ -39,6 +39,14 @@ def encode(value: msgspec.Struct) -> bytes:
         return _encoder.encode(map_text(value, as_text))
 
 
+def pack(value: object) -> bytes:
+    """MessagePack, for messages between our own processes; text that is no text is spelled out, as in `encode`."""
+    try:
+        return msgspec.msgpack.encode(value)
+    except UnicodeEncodeError:
+        return msgspec.msgpack.encode(map_text(value, as_text))
+
+
 def encode_compressed(value: msgspec.Struct) -> bytes:
     """Gzipped JSON; the same value always gives the same bytes."""
     return gzip.compress(encode(value), compresslevel=6, mtime=0)

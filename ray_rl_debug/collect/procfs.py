@@ -90,10 +90,11 @@ def list_pids(proc: Path = PROC) -> list[int]:
 def read_stat(base: Path) -> Stat | None:
     """The stat of a process or thread folder."""
     text = read_text(base / "stat")
-    if not text or ")" not in text:
+    _, bracket, inside = (text or "").partition("(")
+    comm, end, after = inside.rpartition(")")
+    if not bracket or not end:
         return None
-    comm = text[text.index("(") + 1 : text.rindex(")")]
-    rest = text[text.rindex(")") + 2 :].split()
+    rest = after.split()
     try:
         return Stat(
             comm=comm,

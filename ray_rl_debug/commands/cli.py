@@ -74,7 +74,13 @@ def _guarded(given: list[str]) -> int:
         return EXIT_OK
 
 
-def _run(command: click.Command, given: list[str], backtrace: Callable[[], None] = traceback.print_exc) -> int:
+def _backtrace() -> None:
+    from ray_rl_debug.collect.masking import mask
+
+    click.echo(mask(traceback.format_exc()), err=True)
+
+
+def _run(command: click.Command, given: list[str], backtrace: Callable[[], None] = _backtrace) -> int:
     try:
         result = command.main(args=given, prog_name="rayrl-debug", standalone_mode=False)
         sys.stdout.flush()

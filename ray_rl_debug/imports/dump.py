@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ray_rl_debug.collect.masking import mask
 from ray_rl_debug.snapshot import Local
 
 Place = tuple[str, str, int]
@@ -41,12 +42,15 @@ class Dump(msgspec.Struct, kw_only=True):
     native: bool = False
 
 
+_ASSIGNED = re.compile(r"^([A-Za-z_]\w{0,60})=")
+
+
 def safe_title(command: str) -> str:
     """The program and what identifies it; values of arguments, which may be secret, are dropped.
 
     Ray's titles (``ray::Class.method``) stay whole.
     """
-    command = " ".join(command.split())
+    command = mask(" ".join(command.split()))
     if command.startswith(("ray::", "VLLM::", "sglang::")):
         return command[:_MAX_TITLE]
     kept: list[str] = []
@@ -57,6 +61,8 @@ def safe_title(command: str) -> str:
         if show_next:
             kept.append(word)
             show_next = False
+        elif assigned := _ASSIGNED.match(word):
+            kept += [f"{assigned[1]}=…"] if not kept else []
         elif position == 0 or is_script:
             kept.append(os.path.basename(word.rstrip("/")) or word)
         elif option in _SHOWN_ARGUMENTS or word == "-m":

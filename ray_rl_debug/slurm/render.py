@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ray_rl_debug.slurm.job import Job, check_job
 from ray_rl_debug.slurm.templates import ABOUT, COMMANDS, EXIT_CODES, USE, read_part
 
+_NAME = re.compile(r"(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?[-=?+][\w./-]*)?\})", re.ASCII)
 _AS_IT_IS = re.compile(r"^[\w@%+=:,./-]+$")
 
 
@@ -30,7 +31,7 @@ def render(job: Job) -> str:
         return "\n".join([*lines, *settings]) + "\n" + read_part("attach")
     if job.has_cluster:
         lines.append(EXIT_CODES)
-    lines += [f"#SBATCH {option}" for option in _directives(job)]
+    lines += [f"#SBATCH {_directive(option)}" for option in _directives(job)]
     lines += ["", "# Functions that run on the nodes travel there with declare -f.", "# shellcheck disable=SC2317,SC2329,SC2089,SC2090"]
     lines += _settings(job)
     return "\n".join(lines) + "\n" + "".join(read_part(name) for name in _parts(job))
@@ -165,10 +166,19 @@ def _setting(name: str, value: object, comment: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """For bash: variables (``$USER``) stay variables, everything else is taken as written."""
+    """For bash: variables (``$USER``, ``${USER}``, ``${USER:-x}``) stay variables, everything else is taken as written."""
     if _AS_IT_IS.match(text):
         return text
     if "$" not in text:
         return shlex.quote(text)
     escaped = re.sub(r'(["\\`])', r"\\\1", text)
-    return '"' + re.sub(r"\$(?![A-Za-z_{])", r"\\$", escaped) + '"'
+    return '"' + re.sub(rf"\$(?!{_NAME.pattern})", r"\\$", escaped) + '"'
+
+
+def _directive(option: str) -> str:
+    """One option for sbatch, which takes quotes as a shell does; a space would begin another option."""
+    name, equals, value = option.partition("=")
+    if not equals or re.fullmatch(r"[^\s\"'\\#]*", value):
+        return option
+    escaped = re.sub(r'(["\\])', r"\\\1", value)
+    return f'{name}="{escaped}"'

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug import codec
 from ray_rl_debug.collect.discover import discover
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, machine_of
@@ -190,7 +191,7 @@ def look(payload: bytes) -> bytes:
             old.close()
     watch = _watches[order.companion][0] if order.companion in _watches else NodeWatch(int(os.environ.get("RAY_RAYLET_PID") or os.getppid()))
     _watches[order.companion] = (watch, now)
-    return msgspec.msgpack.encode(watch.read(order))
+    return codec.pack(watch.read(order))
 
 
 class EndOrder(msgspec.Struct, frozen=True, kw_only=True):

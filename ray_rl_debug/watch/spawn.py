@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.watch import tls
 from ray_rl_debug.watch.watcher import WatcherOrder
 
@@ -39,7 +40,7 @@ def spawn(payload: bytes) -> bytes:
         )
         start(order, paths)
     except Exception as e:  # noqa: BLE001 told to the companion
-        return f"{type(e).__name__}: {str(e)[:200]}".encode()
+        return as_text(f"{type(e).__name__}: {str(e)[:200]}").encode()
     return b""
 
 

@@ -10,11 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from faults.odd_names_program import ODD
 from integration.programs import starting
 
-from ray_rl_debug.codec import decode_snapshot, encode
+from ray_rl_debug.codec import decode_snapshot, encode, pack
 from ray_rl_debug.collect.logs import read_log_paths
 from ray_rl_debug.foreign_text import as_text, map_text
 from ray_rl_debug.snapshot import Gap, Node, OpenFile, Process, Snapshot
@@ -113,6 +114,7 @@ def test_the_codec_never_raises_on_text() -> None:
     (node,) = back.nodes
     assert node.name == spelled and node.processes[0].env == {spelled: spelled}
     assert node.processes[0].files == (OpenFile(fd=1, path=spelled, kind="file"),)
+    assert msgspec.msgpack.decode(pack(gap), type=Gap).where == spelled
     assert list(json.loads(encode(whole))) == list(json.loads(encode(map_text(whole, as_text))))
 
 

@@ -120,6 +120,22 @@ def test_rays_tables_give_none_of_their_secrets_away() -> None:
     )
 
 
+def test_dumps_collected_by_hand_give_none_of_their_secrets_away(tmp_path: Path) -> None:
+    """What py-spy printed holds whole command lines, with 200 secrets in them, and names of threads.
+    The report of these files is made and holds none."""
+    dumps, out = tmp_path / "dumps", tmp_path / "out"
+    dumps.mkdir()
+    for number, (value, text) in enumerate(SECRETS):
+        shapes = (f"python train.py {text} -p{value} --x {value}", text, f"X={value} python train.py", f"curl {text}")
+        stack = f'Thread {number + 10} (idle): "{text}"\n    wait (threading.py:320)\n'
+        dump = f"Process {number + 10}: {shapes[number % 4]}\nPython v3.11.7 (/usr/bin/python)\n\n{stack}"
+        (dumps / f"rank_{number}.txt").write_text(dump)
+    code, said = run("report", dumps, "-v", "-o", out)
+    assert code in (0, 1, 3), said
+    assert leaked(said) == [] and leaked(everything(out)) == []
+    assert len(codec.read_snapshot(out / "snapshot.json.gz").nodes[0].processes) > COUNT * 0.9
+
+
 @pytest.mark.parametrize("where", ["mask", "redact", "argument", "entry point", "environment", "local"])
 def test_each_position_alone(where: str) -> None:
     """Each of 200 secrets comes to each door alone, also in the middle of other text.
