@@ -224,3 +224,47 @@ def test_flight_files(mount: HungMount) -> None:
     mount.silence()
     with pytest.raises(TimeoutError):
         within(0.3, lambda: read_flight_files([mount.folder / "data"], follow=False))
+
+
+HIDDEN = """
+import ctypes, mmap, os, sys, time
+file = os.open(sys.argv[1], os.O_RDONLY)
+area = ctypes.CDLL(None, use_errno=True).mmap
+area.restype, area.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+arguments = int(open("/proc/self/stat").read().rpartition(")")[2].split()[45])
+area(arguments & -4096, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE | 0x10, file, 0)  # MAP_FIXED: over the page that holds them
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def test_command_line_of_a_process_that_nobody_can_read(mount: HungMount) -> None:
+    """The page with the command line of a process lies on a mount that hangs: ``ps`` waits for ever.
+
+    The process is passed over after half a second, at once the next time; a watch goes on with the other processes.
+    """
+    from ray_rl_debug.collect.procfs import read_arguments, read_stat
+    from ray_rl_debug.watch.signals import Known, SignReader
+
+    child = subprocess.Popen([sys.executable, "-c", HIDDEN, str(mount.folder / "data")], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        mount.silence()
+        began = time.monotonic()
+        assert read_arguments(child.pid) == []
+        assert read_arguments(os.getpid()) != []
+        assert time.monotonic() - began < SOON_S
+        began = time.monotonic()
+        assert read_arguments(child.pid) == []
+        assert time.monotonic() - began < 0.4
+        stats = {pid: read_stat(Path(f"/proc/{pid}")) for pid in (child.pid, os.getpid())}
+        reader = SignReader()
+        reader.watch(Known(pid=pid, born=stat.start_ticks, kind="child", ppid=1, title="") for pid, stat in stats.items() if stat is not None)
+        for _ in range(3):
+            assert {s.pid for s in reader.read().signs} == {child.pid, os.getpid()}
+        assert time.monotonic() - began < SOON_S
+        reader.close()
+    finally:
+        child.kill()
+        child.stdout.close()  # type: ignore[union-attr]
