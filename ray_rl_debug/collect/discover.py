@@ -187,7 +187,9 @@ def _argument(table: _Table, pid: int, option: str) -> str | None:
 
 def _ours(table: _Table) -> set[int]:
     """We and the programs we start. Other children of ours are not: a driver that calls us may have started Ray itself, or the job."""
-    return {os.getpid(), *(pid for pid in table.descendants(os.getpid()) if _is_our_tool(table.arguments(pid)))}
+    own, parent = os.getpid(), os.getppid()
+    front = {parent} if table.arguments(own) and table.arguments(parent) == table.arguments(own) else set()  # see `commands.front`
+    return {own, *front, *(pid for pid in table.descendants(own) if _is_our_tool(table.arguments(pid)))}
 
 
 def _is_our_tool(arguments: tuple[str, ...]) -> bool:

@@ -7,14 +7,14 @@ the target's own files, so that it works for another libc and inside another mou
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from ray_rl_debug.collect.opening import open_regular
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.foreign_text import as_text
 
@@ -22,6 +22,9 @@ MAX_VARIABLES = 4096
 MAX_VALUE_BYTES = 1 << 15
 _START = re.compile(r"^([0-9a-f]+)-\S+ \S+ 00000000 (\S+) (\d+)\s+(/.*)$", re.MULTILINE)
 _LIBC = re.compile(r"/(?:libc\.so\.6|libc-2[\d.]*\.so)$")
+MAX_SECTIONS, MAX_TABLE_BYTES = 4096, 4 << 20
+"""A program with all of torch linked in has some hundred thousand symbols; the tables of libc take 100 KB."""
+_SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _EXECUTABLE = 2
 _SYMBOLS = 11
 """ELF: ``ET_EXEC``, a program that lies where its file says; ``SHT_DYNSYM``."""
@@ -79,22 +82,35 @@ def _read_strings(memory, address: int) -> list[tuple[str, str]]:  # type: ignor
 def _environ_offset(path: str, device: str, inode: int) -> tuple[int, bool] | None:
     """The symbol ``environ`` that an ELF file defines and whether it is an address as it stands; `device` and `inode` are part of the cache key."""
     try:
-        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _find_symbol(data) if data[:5] == b"\x7fELF\x02" else None
-    except (OSError, struct.error, ValueError, IndexError):
+        with open_regular(path, follow=True) as file:
+            return find_symbol(lambda at, size: os.pread(file.fileno(), size, at))
+    except (OSError, struct.error, ValueError, OverflowError):
         return None
 
 
-def _find_symbol(data: mmap.mmap) -> tuple[int, bool] | None:
-    kind_of_file = struct.unpack_from("<H", data, 0x10)[0]
-    sections, size, count = struct.unpack_from("<Q", data, 0x28)[0], *struct.unpack_from("<HH", data, 0x3A)
-    for i in range(count):
-        kind, _, _, at, length, link = struct.unpack_from("<IQQQQI", data, sections + i * size + 4)
-        if kind != _SYMBOLS:
+def find_symbol(read: Callable[[int, int], bytes], names: Collection[bytes] = (b"environ", b"__environ")) -> tuple[int, bool] | None:
+    """Value of a symbol that an ELF file defines, and whether it is an address as it stands.
+
+    The file is the target's own and may be made to hurt: sizes are bounded, and it is read, not mapped, for one that is cut off while it is
+    mapped would kill us.
+
+    Raises:
+        struct.error: it is cut off.
+    """
+    head = read(0, 64)
+    if head[:5] != b"\x7fELF\x02":
+        return None
+    kind_of_file = struct.unpack_from("<H", head, 0x10)[0]
+    sections, size, count = struct.unpack_from("<Q", head, 0x28)[0], *struct.unpack_from("<HH", head, 0x3A)
+    if size != _SECTION.size or count > MAX_SECTIONS:
+        return None
+    table = list(_SECTION.iter_unpack(read(sections, size * count)))
+    for _, kind, _, _, at, length, link, _, _, _ in table[:MAX_SECTIONS]:
+        if kind != _SYMBOLS or link >= len(table):
             continue
-        names = struct.unpack_from("<Q", data, sections + link * size + 24)[0]
-        for symbol in range(at, at + length, 24):
-            name, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", data, symbol)
-            if section and value and data[names + name : data.find(b"\0", names + name)] in (b"environ", b"__environ"):
+        texts = read(table[link][4], min(table[link][5], MAX_TABLE_BYTES))
+        symbols = read(at, min(length, MAX_TABLE_BYTES) // _SYMBOL.size * _SYMBOL.size)
+        for name, _, _, section, value, _ in _SYMBOL.iter_unpack(symbols[: len(symbols) // _SYMBOL.size * _SYMBOL.size]):
+            if section and value and texts[name : name + 16].partition(b"\0")[0] in names:
                 return int(value), kind_of_file == _EXECUTABLE
     return None

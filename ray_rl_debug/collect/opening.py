@@ -24,10 +24,15 @@ def open_regular(path: Path | str, *, follow: bool = False, owners: Collection[i
     Raises:
         OSError: it is no regular file, belongs to somebody else, or cannot be opened.
     """
+    return open(open_descriptor(path, follow=follow, owners=owners), "rb")
+
+
+def open_descriptor(path: Path | str, *, follow: bool = False, owners: Collection[int] | None = None) -> int:
+    """As `open_regular`, a bare descriptor."""
     mark = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     try:
         _check(os.fstat(mark), owners)
-        return open(os.open(f"/proc/self/fd/{mark}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+        return os.open(f"/proc/self/fd/{mark}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     finally:
         os.close(mark)
 

@@ -118,7 +118,9 @@ def dump(
 def _once(binary: str, pid: int, traced: Traced | None, native: bool, timeout_s: float, proc: Path, run: Run) -> Outcome:
     """One dump; `traced` is the process where it may be stopped for that."""
     nonblocking = traced is None
-    argv = [binary, "dump", "--json", "--locals", "--pid", str(pid)]
+    # To shorten file names py-spy 0.4.3 looks for __init__.py files while it holds the target: on a hung mount it would hold it for ever,
+    # in a sleep that not even SIGKILL ends.
+    argv = [binary, "dump", "--json", "--locals", "--full-filenames", "--pid", str(pid)]
     argv += ["--nonblocking"] if nonblocking else ["--native"] if native else []
     try:
         done = run(argv, timeout_s, env={**os.environ, "RUST_BACKTRACE": "0"}, traced=traced)

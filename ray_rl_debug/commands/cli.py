@@ -54,11 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; never raises."""
     if arguments is not None:
         return _guarded(list(arguments))
+    from ray_rl_debug.commands import front
+
+    given = sys.argv[1:]
+    return front.run(lambda: _work(given)) if front.VERBS.intersection(given[:1]) else _work(given)
+
+
+def _work(given: list[str]) -> int:
     from ray_rl_debug.commands import streams
 
     streams.take_over()
     streams.end_on_signals()
-    return streams.leave(_guarded(sys.argv[1:]))
+    return streams.leave(_guarded(given))
 
 
 def _guarded(given: list[str]) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ray_rl_debug.commands.options import is_colour_wanted, progress
+from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK, NoClusterError, UsageError
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ Examples:
 Exit codes: 0 nothing fails, 1 something fails (with --strict also warnings),
 2 wrong usage, 3 nothing could be measured.
 """
-_PATH = click.Path(path_type=Path)
+_PATH = PatientPath(path_type=Path)
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=PatientPath(exists=True, path_type=Path), metavar="[FILE]...")
 @click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
 @click.option("--jobid", "job_id", metavar="N", help="Every node of a running Slurm job, through srun beside what runs there.")
 @click.option("--here", is_flag=True, help="This node only, without Ray.")
@@ -49,7 +50,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--strict", is_flag=True, help="Warnings count as failures.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Seconds for the whole cluster.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, also for errors.")
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Keep the facts in DIR, one file per node.")
+@click.option("-o", "--output", type=PatientPath(file_okay=False, path_type=Path), metavar="DIR", help="Keep the facts in DIR, one file per node.")
 @click.option("-v", "--verbose", is_flag=True, help="Also what is good.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
 @click.option("--no-color", is_flag=True, help="No colours; NO_COLOR and a pipe do the same.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.snapshot import Snapshot
 
@@ -32,7 +33,7 @@ def rendering(f: F) -> F:
         click.option("--no-color", is_flag=True, help="No colours; NO_COLOR and a pipe do the same."),
         click.option("-q", "--quiet", is_flag=True, help="No progress on stderr."),
         click.option("-v", "--verbose", is_flag=True, help="Everything: all stacks, all ranks, all evidence."),
-        click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Keep the files in DIR."),
+        click.option("-o", "--output", type=PatientPath(file_okay=False, path_type=Path), metavar="DIR", help="Keep the files in DIR."),
         click.option("--json", "as_json", is_flag=True, help="The report as one JSON document, also for errors."),
         click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="How the report is shown."),
     ):

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ray_rl_debug.commands.options import exit_code, rendering, save, show_report
+from ray_rl_debug.commands.paths import PatientPath
 
 EPILOG = """\b
 Examples:
@@ -22,7 +23,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, path_type=Path), metavar="FILE...")
 @rendering
 def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
     """Analyse snapshots, stacks, counters and logs that were saved, on any machine; Ray is not needed.

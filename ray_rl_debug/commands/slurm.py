@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, OutputError, UnreadableFileError
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ def _with(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Com
 @_with(_SLURM_OPTIONS)
 @_with(_RAY_OPTIONS)
 @click.option("--check", is_flag=True, help="Also run bash -n and, where there is Slurm, sbatch --test-only.")
-@click.option("--diff", "old", type=click.Path(path_type=Path), metavar="OLD", help="Ask Slurm for what OLD asks; show the difference.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
+@click.option("--diff", "old", type=PatientPath(path_type=Path), metavar="OLD", help="Ask Slurm for what OLD asks; show the difference.")
+@click.option("-o", "--output", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
 def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | None, output: Path | None, **given: object) -> int:
     """Write a job script: one plain bash file that needs nothing of ours to run.
 
@@ -193,12 +194,12 @@ def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -
 
 
 @slurm_group.command(epilog=LINT_EPILOG)
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=PatientPath(path_type=Path))
 @click.option(
     "--format", "format_", type=click.Choice(["terminal", "json", "sarif"]), default="terminal", show_default=True, help="How faults are shown."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
+@click.option("-o", "--output", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
 def lint(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None) -> int:
     """Find what makes Ray fail under Slurm in existing job scripts: line, reason, repair."""
     from ray_rl_debug.slurm.lint import lint_script

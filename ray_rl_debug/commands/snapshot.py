@@ -6,6 +6,7 @@ import contextlib
 import shlex
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from ray_rl_debug.stopping import StopEvent
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
 
+SAME_S = 0.5
+"""A signal that comes again so soon is the same one."""
 TRACE_S = 60.0
 """For the timeline of a large run."""
 EPILOG = """\b
@@ -140,10 +143,15 @@ def tell(error: Exception) -> None:
 def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
     """An event that the first Ctrl-C, SIGTERM or SIGHUP sets; the second one ends the command at once."""
     stop = StopEvent()
+    first = 0.0
 
     def interrupt(number: int, frame: object) -> None:
+        nonlocal first
+        if stop.is_set() and time.monotonic() < first + SAME_S:
+            return  # Slurm and timeout send it to each of our processes, and each passes it on
         if stop.is_set():
             raise KeyboardInterrupt
+        first = time.monotonic()
         stop.set()
         show("interrupted: ending with what was gathered (once more drops it)")
 

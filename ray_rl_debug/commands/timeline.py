@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ray_rl_debug.commands.options import progress
+from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.commands.snapshot import stop_on_interrupt
 from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 
@@ -28,9 +29,9 @@ _TRACES = (".pftrace", ".pftrace.gz", ".perfetto-trace")
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=PatientPath(exists=True, path_type=Path), metavar="[FILE]...")
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the trace; with the ending .gz compressed."
+    "-o", "--output", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write the trace; with the ending .gz compressed."
 )
 @click.option("--format", "format_", type=click.Choice(("perfetto", "chrome")), default="perfetto", show_default=True, help="Of the trace.")
 @click.option("--open", "open_", is_flag=True, help="Hand the trace to the Perfetto UI: served on 127.0.0.1 until it was fetched.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, AuthenticationRefusedError, UsageError
 from ray_rl_debug.stopping import StopEvent
 
@@ -51,7 +52,7 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=PatientPath(file_okay=False, path_type=Path),
     default=Path("rayrl-debug-watch"),
     show_default=True,
     metavar="DIR",
@@ -75,7 +76,7 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--slack", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_SLACK", help="In the form of Slack's incoming webhooks; repeatable.")
 @click.option("--slack-file", type=_URL_FILE, metavar="FILE", help="The same for each line of FILE.")
 @click.option("--stop-job", is_flag=True, help="End the hung job's driver once the verdict has held for 30 s. Off by default.")
-@click.option("--otel-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Traces, gauges and verdicts as OTLP-JSON lines.")
+@click.option("--otel-file", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Traces, gauges and verdicts as OTLP-JSON lines.")
 @click.option("--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Offer the gauges to Prometheus.")
 @click.option("--ray-agents", is_flag=True, help="Watch through Ray actors, where nodes may not connect to each other; 0.5 % of a core each.")
 @click.option("-q", "--quiet", is_flag=True, help="Only what happens, no view of the roles.")

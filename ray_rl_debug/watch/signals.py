@@ -1,6 +1,7 @@
 """One cheap look at the processes of this node: CPU time, page faults, title, state and step lines; no ptrace, no Ray, a few microseconds each.
 
-Files below /proc stay open between the looks. A title is not read from a process in uninterruptible sleep: its memory may be locked.
+Files below /proc stay open between the looks, as far as descriptors go. A title is not read from a process in uninterruptible sleep: its memory
+may be locked.
 """
 
 from __future__ import annotations
@@ -8,20 +9,30 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from ray_rl_debug.collect.masking import mask
+from ray_rl_debug.collect.mounts import read_mounts
+from ray_rl_debug.collect.opening import open_descriptor
 from ray_rl_debug.collect.procfs import PROC, read_environment
 from ray_rl_debug.foreign_text import as_text
+from ray_rl_debug.within import within
+
+T = TypeVar("T")
 
 TITLE_BYTES = 200
 TAIL_BYTES = 4096
 MAX_PROCESSES = 400
-"""Watched per node: three open files each."""
+"""Watched per node."""
+MAX_DESCRIPTORS = 1 << 14
+TITLES_S, LOG_S = 0.5, 0.5
+"""For the titles of all processes, and for one log on a network mount."""
 _STEP = re.compile(rb"(?:^|[^a-z])(?:global[_ ]?)?(?:step|iteration|iter)s?[^\w\n]{0,4}[:= #]\s*(\d{1,9})", re.IGNORECASE)
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
@@ -82,35 +93,83 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuSign, ...] | None = None
 
 
+class _Log:
+    """What a process prints, where that is a regular file. A FIFO is never opened: we would be its reader."""
+
+    def __init__(self, path: str, is_remote: bool) -> None:
+        self._path = path
+        self._is_remote = is_remote
+        self._size = self._call(lambda: self._open_and(lambda fd: os.fstat(fd).st_size))
+
+    def grown(self) -> tuple[int, int | None]:
+        """Bytes by which it grew since the last look, and the largest step number in what is new. Raises OSError."""
+        size = self._call(lambda: os.stat(self._path).st_size)
+        new, self._size = size - self._size, size
+        if new <= 0:
+            return 0, None
+        tail = min(new, TAIL_BYTES)
+        return new, find_step(self._call(lambda: self._open_and(lambda fd: os.pread(fd, tail, size - tail))))
+
+    def _open_and(self, function: Callable[[int], T]) -> T:
+        descriptor = open_descriptor(self._path, follow=True)
+        try:
+            return function(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _call(self, function: Callable[[], T]) -> T:
+        return within(LOG_S, function) if self._is_remote else function()
+
+
 class _Open:
     """The open files of one process and what was read last."""
 
-    def __init__(self, known: Known, proc: Path) -> None:
+    def __init__(self, known: Known, proc: Path, *, keep: bool) -> None:
         self.known = known
         self.ticks: int | None = None
         self.faults = 0
         self.title = known.title
         self.raw_title: bytes | None = None
-        base = proc / str(known.pid)
-        self.stat = os.open(base / "stat", os.O_RDONLY | os.O_CLOEXEC)
-        self.cmdline: int | None = None
-        self.logs: list[list[int]] = []
-        with contextlib.suppress(OSError):
-            self.cmdline = os.open(base / "cmdline", os.O_RDONLY | os.O_CLOEXEC)
-        seen = set()
-        for number in ("1", "2"):
-            with contextlib.suppress(OSError, ValueError):
-                path = os.readlink(base / "fd" / number)
-                if path.startswith("/") and not path.startswith(("/dev/", "/proc/")) and path not in seen:
-                    seen.add(path)
-                    log = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-                    self.logs.append([log, os.fstat(log).st_size])
+        self._base = base = proc / str(known.pid)
+        self._kept: dict[str, int] = {}
+        self.is_kept = keep
+        """Are its files open? A descriptor of a process that ended gives an error; its number may name another."""
+        self.has_title = True
+        for name in ("stat", "cmdline") if keep else ():
+            try:
+                self._kept[name] = os.open(base / name, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self.is_kept = False  # no descriptors are left
+        os.stat(base)  # raises when it has ended
+        self.logs = list(_logs(base, proc, known.pid))
+
+    def read(self, name: str, size: int) -> bytes:
+        """One of its files, from a descriptor that is kept or by its name. Raises OSError."""
+        kept = self._kept.get(name)
+        if kept is not None:
+            return os.pread(kept, size, 0)
+        descriptor = os.open(self._base / name, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, size)
+        finally:
+            os.close(descriptor)
 
     def close(self) -> None:
-        for descriptor in (self.stat, self.cmdline, *(log for log, _ in self.logs)):
-            if descriptor is not None:
-                with contextlib.suppress(OSError):
-                    os.close(descriptor)
+        for descriptor in self._kept.values():
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _logs(base: Path, proc: Path, pid: int) -> Iterator[_Log]:
+    mounts, seen = None, set()
+    for number in ("1", "2"):
+        with contextlib.suppress(OSError, ValueError):
+            path = os.readlink(base / "fd" / number)
+            if path.startswith("/") and not path.startswith(("/dev/", "/proc/")) and path not in seen:
+                seen.add(path)
+                mounts = mounts or read_mounts(pid, proc)
+                # by its descriptor: the name may mean another file here, or another one tomorrow
+                yield _Log(f"{base}/fd/{number}", mounts.network(path) is not None)
 
 
 class SignReader:
@@ -122,6 +181,9 @@ class SignReader:
         self._open: dict[int, _Open] = {}
         self._read_at: float | None = None
         self._is_new_set = True
+        self._kept_at_most = _raise_limit() // 2 // 2
+        self._asked: _Open | None = None
+        """Whose title is being read."""
 
     def watch(self, processes: Iterable[Known]) -> None:
         """These processes from now on; those that were watched before keep their counters."""
@@ -132,7 +194,7 @@ class SignReader:
         for pid, known in wanted.items():
             if pid not in self._open:
                 with contextlib.suppress(OSError):
-                    self._open[pid] = _Open(known, self._proc)
+                    self._open[pid] = _Open(known, self._proc, keep=len(self._open) < self._kept_at_most)
                     self._is_new_set = True
 
     def read(self) -> NodeReading:
@@ -140,13 +202,11 @@ class SignReader:
         now = self._clock()
         span = now - self._read_at if self._read_at is not None else 0.0
         self._read_at = now
-        signs = []
-        for pid, one in list(self._open.items()):
-            sign = self._sign(one, span)
-            if sign is None:
-                self._drop(pid)
-            else:
-                signs.append(sign)
+        signs = [sign for one in list(self._open.values()) if (sign := self._sign(one, span)) is not None]
+        for pid in self._open.keys() - {s.pid for s in signs}:
+            self._drop(pid)
+        titles = self._titles([self._open[s.pid] for s in signs if s.state != "D"])
+        signs = [msgspec.structs.replace(s, title=titles[s.pid]) if s.pid in titles else s for s in signs]
         known = tuple(msgspec.structs.replace(o.known, title=o.title) for o in self._open.values()) if self._is_new_set else None
         self._is_new_set = False
         return NodeReading(span_s=span, signs=tuple(signs), known=known)
@@ -169,8 +229,10 @@ class SignReader:
 
     def _sign(self, one: _Open, span: float) -> Sign | None:
         try:
-            data = os.pread(one.stat, 1024, 0)
-            rest = data[data.rindex(b")") + 2 :].split(None, 15)
+            data = one.read("stat", 1024)
+            rest = data[data.rindex(b")") + 2 :].split(None, 20)
+            if not one.is_kept and int(rest[19]) != one.known.born:
+                return None  # its number names another process now
             state = rest[0].decode()
             ticks = int(rest[11]) + int(rest[12]) + int(rest[13]) + int(rest[14])
             faults = int(rest[7])
@@ -182,15 +244,30 @@ class SignReader:
         cpu = None if first or span <= 0 else round((ticks - (one.ticks or 0)) * _TICK_S / span, 3)
         faulted = None if first or span <= 0 else round((faults - one.faults) / span, 1)
         one.ticks, one.faults = ticks, faults
-        title = self._title(one) if state != "D" else None
         logged, step = _logged(one)
-        return Sign(one.known.pid, state, cpu, faulted, title, step, logged)
+        return Sign(one.known.pid, state, cpu, faulted, None, step, logged)
+
+    def _titles(self, them: Sequence[_Open]) -> dict[int, str]:
+        """New titles. They are read under a lock of the process's memory: one that does not answer in time is not asked again."""
+        found: dict[int, str] = {}
+
+        def ask() -> None:
+            for one in them:
+                if one.has_title:
+                    self._asked = one
+                    if (title := self._title(one)) is not None:
+                        found[one.known.pid] = title
+
+        try:
+            within(TITLES_S, ask)
+        except TimeoutError:
+            if self._asked is not None:
+                self._asked.has_title = False
+        return dict(found)
 
     def _title(self, one: _Open) -> str | None:
-        if one.cmdline is None:
-            return None
         try:
-            raw = os.pread(one.cmdline, TITLE_BYTES, 0)
+            raw = one.read("cmdline", TITLE_BYTES)
         except OSError:
             return None
         if raw == one.raw_title:
@@ -206,20 +283,28 @@ class SignReader:
 def _logged(one: _Open) -> tuple[int, int | None]:
     """Bytes by which the logs of a process grew, and the largest step number in what is new."""
     grown, step = 0, None
-    for log in one.logs:
+    for log in list(one.logs):
         try:
-            size = os.fstat(log[0]).st_size
-            new = size - log[1]
-            if new == 0:
-                continue
-            log[1] = size
-            if new > 0:
-                grown += new
-                found = find_step(os.pread(log[0], min(new, TAIL_BYTES), size - min(new, TAIL_BYTES)))
-                step = max(step or 0, found) if found is not None else step
+            new, found = log.grown()
+        except TimeoutError:
+            one.logs.remove(log)  # its file system hangs
+            continue
         except OSError:
             continue
+        grown += new
+        step = max(step or 0, found) if found is not None else step
     return grown, step
+
+
+def _raise_limit() -> int:
+    """As many descriptors as this process may have: each watched process takes two, and 1,024 is the usual start."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 def find_step(text: bytes) -> int | None:

@@ -54,7 +54,11 @@ class Image:
             return self._find_gnu(name)
         if DT_HASH in self._tags:
             (count,) = self._memory.unpack(_INT, self._table(DT_HASH) + 4)
-            return next((at for i in range(min(count, MAX_SYMBOLS)) if (at := self._symbol(i, name)) is not None), None)
+            for i in range(min(count, MAX_SYMBOLS)):
+                if i % 256 == 0:
+                    self._memory.check()  # what is read again and again from the cache costs time too
+                if (at := self._symbol(i, name)) is not None:
+                    return at
         return None
 
     def _find_gnu(self, name: str) -> int | None:
@@ -107,6 +111,7 @@ def find_python(memory: Memory) -> Image | None:
     likely = [p for p in bases if _PYTHON_LIBRARY.search(p.removesuffix(" (deleted)"))]
     likely += [p for p in bases if p not in likely and (p == first or _PYTHON_PROGRAM.search(p.removesuffix(" (deleted)")))]
     for path in [*likely, *(p for p in bases if p not in likely)][:MAX_IMAGES]:
+        memory.check()
         try:
             image = Image(memory, bases[path], path)
             if image.find("_PyRuntime"):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import bisect
+import errno
 import os
 import struct
 import time
@@ -15,10 +16,14 @@ from typing import Any, Protocol
 
 import msgspec
 
+from ray_rl_debug.collect.procfs import read_text
+
 PAGE = 4096
 CHUNK = 1 << 15
 """Bytes per cached read: 4 KiB costs four times the calls, 256 KiB twice the time."""
 MAX_READ = 1 << 25
+MAX_MAPS_BYTES = 64 << 20
+"""Of ``/proc/PID/maps``; a process with 65,000 mappings has 7 MB."""
 MAX_TOTAL = 1 << 29
 """Bytes one snapshot of one process may read; 12,000 tasks need about 35 MB."""
 _WORD = struct.Struct("<Q")
@@ -56,15 +61,17 @@ class ProcessSource:
     """A live process through ``/proc/PID/mem``. Raises OSError when that may not be opened."""
 
     def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:
-        self._maps = str(proc / str(pid) / "maps")
+        self._maps = proc / str(pid) / "maps"
         self._fd = os.open(str(proc / str(pid) / "mem"), os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self) -> None:
         os.close(self._fd)
 
     def mappings(self) -> list[Mapping]:
-        with open(self._maps, errors="replace") as lines:
-            return [m for line in lines if (m := _mapping(line)) is not None]
+        text = read_text(self._maps, MAX_MAPS_BYTES)
+        if text is None:
+            raise OSError(errno.EIO, "its memory map cannot be read")
+        return [m for line in text.splitlines() if (m := _mapping(line)) is not None]
 
     def pread(self, size: int, address: int) -> bytes:
         return os.pread(self._fd, size, address)
@@ -72,8 +79,8 @@ class ProcessSource:
 
 def _mapping(line: str) -> Mapping | None:
     part = line.split(None, 5)
-    path = part[5].rstrip("\n") if len(part) > 5 else ""
-    if "r" not in part[1] or path.startswith(("[vvar", "[vsys", "/dev/")):
+    path = part[5] if len(part) > 5 else ""
+    if len(part) < 5 or "r" not in part[1] or path.startswith(("[vvar", "[vsys", "/dev/")):
         return None
     start, _, end = part[0].partition("-")
     return Mapping(int(start, 16), int(end, 16), int(part[2], 16), int(part[4]), path)
