@@ -9,12 +9,12 @@ from collections.abc import Callable
 import msgspec
 
 from ray_rl_debug import __version__, gaps
-from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.auth import with_token
 from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError, RayRlDebugError
+from ray_rl_debug.errors import ClusterUnreachableError, RayRlDebugError
 from ray_rl_debug.ray_state import finish_core_workers, read_core_workers, read_ray_state
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, RayState, Snapshot
 
@@ -66,14 +66,7 @@ def take_here(collect: CollectOptions, *, progress: Callable[[str], None], stop:
 def _tables(collect: CollectOptions, progress: Callable[[str], None], found: list[Gap]) -> RayState | None:
     address = collect.gcs_address or ""
     try:
-        try:
-            state, more = read_ray_state(address, deadline_s=TABLES_S)
-        except AuthenticationRefusedError:
-            said = switch_to_token()
-            if said is None:
-                raise
-            progress(said)
-            state, more = read_ray_state(address, deadline_s=TABLES_S)
+        state, more = with_token(lambda: read_ray_state(address, deadline_s=TABLES_S), progress)
     except RayRlDebugError as e:
         found.append(Gap(id=gaps.RAY_TABLES, where="cluster", what=f"tables of the cluster {address}", reason=str(e)))
         return None

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from ray_rl_debug.errors import AuthenticationRefusedError
+
+T = TypeVar("T")
 
 
 def find_token(env: MutableMapping[str, str], home: Path | None = None) -> str | None:
@@ -17,6 +21,27 @@ def find_token(env: MutableMapping[str, str], home: Path | None = None) -> str |
         return env["RAY_AUTH_TOKEN_PATH"]
     default = (home or Path(os.path.expanduser("~"))) / ".ray" / "auth_token"  # Path.home() raises where there is none
     return "~/.ray/auth_token" if default.is_file() else None
+
+
+def with_token(read: Callable[[], T], told: Callable[[str], object], env: MutableMapping[str, str] = os.environ) -> T:
+    """What `read` gives; when the cluster refuses us, once more with the user's token, which is `told`.
+
+    Raises:
+        AuthenticationRefusedError: one sentence on what was tried; or whatever `read` raises.
+    """
+    try:
+        return read()
+    except AuthenticationRefusedError as e:
+        said, place = switch_to_token(env), find_token(env)
+        if said is None:
+            if place is None or env.get("RAY_AUTH_MODE") != "token":
+                raise
+            raise AuthenticationRefusedError(f"the Ray cluster refused the token of {place}: it is not the one it was started with") from e
+    told(said)
+    try:
+        return read()
+    except AuthenticationRefusedError as e:
+        raise AuthenticationRefusedError(f"the Ray cluster refused the token of {place}: it is not the one it was started with") from e
 
 
 def switch_to_token(env: MutableMapping[str, str] = os.environ) -> str | None:

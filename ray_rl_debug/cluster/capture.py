@@ -13,7 +13,7 @@ import msgspec
 from ray_rl_debug import __version__, codec, gaps
 from ray_rl_debug.cluster.address import find_address
 from ray_rl_debug.cluster.ask_actors import DEADLINE_S, choose_actors, with_answers
-from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.auth import with_token
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import AskActors, Called, Clock, Ended, Facts, Gather, Lost, Message, Said, Seat, Timed, Told
 from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
@@ -25,7 +25,7 @@ from ray_rl_debug.cluster.slurm_looks import SlurmLooks, own_job
 from ray_rl_debug.collect.discover import find_raylets, find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError, RayRlDebugError, UnreadableFileError
+from ray_rl_debug.errors import ClusterUnreachableError, RayRlDebugError, UnreadableFileError
 from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import CoreWorker, Gap, Node, NodeClock, RayNode, RayState, Snapshot
@@ -141,15 +141,11 @@ class Capture:
         return self._assemble(taken, job, last, after)
 
     def _read_tables(self, address: str) -> RayState:
-        try:
-            state, found = read_ray_state(address, deadline_s=self._call_s)
-        except AuthenticationRefusedError:
-            said = switch_to_token()
-            if said is None:
-                raise
+        def told(said: str) -> None:
             self._used_token = True
             self._progress(said)
-            state, found = read_ray_state(address, deadline_s=self._call_s)
+
+        state, found = with_token(lambda: read_ray_state(address, deadline_s=self._call_s), told)
         self._gaps += found
         return state
 

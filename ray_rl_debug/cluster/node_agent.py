@@ -138,9 +138,9 @@ def install_pyspy(binary: bytes) -> str | None:
     import subprocess
     import tempfile
 
-    for folder in (None, os.getcwd(), os.path.expanduser("~")):
+    for folder in (None, ".", os.path.expanduser("~")):
         try:
-            own = Path(tempfile.mkdtemp(prefix="rayrl-debug-", dir=folder))
+            own = Path(tempfile.mkdtemp(prefix="rayrl-debug-", dir=folder)).absolute()
         except OSError:
             continue
         target = own / "py-spy"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from ray_rl_debug.cluster.address import find_address
-from ray_rl_debug.cluster.auth import switch_to_token
+from ray_rl_debug.cluster.auth import with_token
 from ray_rl_debug.cluster.backoff import Backoff
 from ray_rl_debug.cluster.capture import Capture, ClusterOptions
 from ray_rl_debug.cluster.driver_handle import Driver
@@ -19,7 +19,6 @@ from ray_rl_debug.cluster.driver_messages import Ask, Ended, Facts, Gather, Lost
 from ray_rl_debug.cluster.seats import choose_seats, unique_names
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.errors import AuthenticationRefusedError
 from ray_rl_debug.ray_state import read_nodes
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 from ray_rl_debug.snapshot import RayNode, Snapshot
@@ -159,15 +158,13 @@ class Agents:
     def _read_nodes(self, deadline_s: float) -> list[RayNode]:
         if self._address is None:
             self._address = find_address(self._options.address, os.environ)
-        try:
-            nodes = read_nodes(self._address, deadline_s=deadline_s)
-        except AuthenticationRefusedError:
-            said = switch_to_token()
-            if said is None:
-                raise
+        address = self._address
+
+        def told(said: str) -> None:
             self._use_token = True
             self._progress(said)
-            nodes = read_nodes(self._address, deadline_s=deadline_s)
+
+        nodes = with_token(lambda: read_nodes(address, deadline_s=deadline_s), told)
         return [n for n in nodes if n.alive]
 
     def _converse(self, order: Gather | Ask | Release, deadline_s: float) -> Iterator[Message]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ray_rl_debug.commands.paths import PatientPath
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, AuthenticationRefusedError, UsageError
+from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 from ray_rl_debug.stopping import StopEvent
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def watch(
 
 def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, *, ray_agents: bool, quiet: bool) -> int:
     from ray_rl_debug.cluster.address import find_address
-    from ray_rl_debug.cluster.auth import switch_to_token
+    from ray_rl_debug.cluster.auth import with_token
     from ray_rl_debug.cluster.capture import ClusterOptions
     from ray_rl_debug.cluster.seats import unique_names
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
@@ -156,13 +156,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
 
     def roll(with_actors: bool) -> RollCall:
         nonlocal last
-        try:
-            last = call_roll(found, with_actors=with_actors)
-        except AuthenticationRefusedError:
-            if (said := switch_to_token()) is None:
-                raise
-            click.echo(said, err=True)
-            last = call_roll(found, with_actors=with_actors)
+        last = with_token(lambda: call_roll(found, with_actors=with_actors), lambda said: click.echo(said, err=True))
         return last
 
     def nodes() -> dict[str, tuple[str, str]]:

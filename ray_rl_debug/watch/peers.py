@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -46,6 +47,7 @@ class Peer:
         self._first = b""
         self._sealer: Sealer | None = None
         self._opener: Opener | None = None
+        self._lock = threading.Lock()  # orders come from another thread than answers
         self._collects: set[int] = set()
 
     def hear(self, data: bytes, invited: Callable[[str], Invitation | None]) -> list[Answer]:
@@ -66,12 +68,11 @@ class Peer:
         for one in found:
             if self.hello is None and isinstance(one, Hello):
                 self.hello = one
-                self._opener.limit_bytes = MAX_ANSWER_BYTES
+                self._expect()
             elif self.hello is None or isinstance(one, Hello):
                 raise WireError("a watcher says who it is first, and once")
             if isinstance(one, Collected):
-                self._collects.discard(one.ticket)
-                self._opener.limit_bytes = MAX_FACTS_BYTES if self._collects else MAX_ANSWER_BYTES
+                self._expect(done=one.ticket)
         return found
 
     def tell(self, order: Order) -> None:
@@ -80,9 +81,16 @@ class Peer:
         if self._sealer is None or self._opener is None or self.link.waiting_bytes + len(body) > MAX_WAITING_BYTES:
             raise OSError("it takes no orders")
         if isinstance(order, Collect):
-            self._collects.add(order.ticket)
-            self._opener.limit_bytes = MAX_FACTS_BYTES
+            self._expect(asked=order.ticket)
         self.link.send_sealed(self._sealer.seal, body)
+
+    def _expect(self, *, asked: int | None = None, done: int | None = None) -> None:
+        """Large answers only while a node's facts are awaited."""
+        assert self._opener is not None
+        with self._lock:
+            self._collects |= {asked} if asked is not None else set()
+            self._collects -= {done} if done is not None else set()
+            self._opener.limit_bytes = MAX_FACTS_BYTES if self._collects else MAX_ANSWER_BYTES
 
     def _welcome(self, invited: Callable[[str], Invitation | None]) -> None:
         number, theirs = read_knock(self._first)

@@ -19,6 +19,7 @@ CHUNK = 20 << 20
 
 
 def spill_workers() -> list[int]:
+    """Those at work: one that is stopped before it has told Ray of itself is killed by Ray after a minute."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -28,7 +29,7 @@ def spill_workers() -> list[int]:
                 gcs = (Path("/proc") / str(raylet) / "cmdline").read_bytes()
             except (OSError, ValueError):
                 continue
-            if b"SpillWorker" in title and f"--gcs-address={sys.argv[1]}".encode() in gcs:
+            if b"SPILL_SpillWorker" in title and f"--gcs-address={sys.argv[1]}".encode() in gcs:
                 found.append(int(entry.name))
     return found
 
