@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from engines.processes import kill, stopped, until
 from engines.trainers import Trainer
-from engines.truth import HEALTHY, Case, Trouble, Truth
+from engines.truth import HEALTHY, STARTING, Case, Trouble, Truth
 
 PROGRAMS: dict[str, Callable[[], Trainer]] = {
     "verl": Trainer,
@@ -96,7 +96,7 @@ ANYHOW = ("straggler", "asyncio-stuck", "event-loop-blocked", "blocked-io", "loc
 
 CASES = (
     Case("verl-trains", "verl", trains, HEALTHY, wait_s=0),
-    Case("verl-starts", "verl-starting", trains, HEALTHY, is_fatal=True, wait_s=0),
+    Case("verl-starts", "verl-starting", trains, STARTING, is_fatal=True, wait_s=0),
     Case("verl-rank-stuck", "verl", stuck_rank, Truth(("hang",), ANYHOW)),
     Case("verl-reward-stuck", "verl", stuck_reward, Truth(("hang",), ANYHOW)),
     Case("verl-tool-stuck", "verl", stuck_tool, Truth(("hang",), ANYHOW, r"agent|127\.0\.0\.1")),

@@ -43,12 +43,15 @@ VLLM_ON_CPU = {
 
 
 def for_vllm(trouble: Path, **more: str) -> dict[str, str]:
-    return _without_bytecode_ban(environment(**VLLM_ON_CPU, PYTHONPATH=str(INSIDE), TROUBLE_DIR=str(trouble), **more))
+    sockets = {"VLLM_RPC_BASE_PATH": str(trouble)}
+    return _without_bytecode_ban(environment(**VLLM_ON_CPU, **sockets, PYTHONPATH=str(INSIDE), TROUBLE_DIR=str(trouble), **more))
 
 
 def for_sglang(trouble: Path, **more: str) -> dict[str, str]:
     paths = os.pathsep.join(map(str, (INSIDE, SGLANG_INSIDE)))
-    return _without_bytecode_ban(environment(**QUIET, SGLANG_USE_CPU_ENGINE="1", PYTHONPATH=paths, TROUBLE_DIR=str(trouble), **more))
+    return _without_bytecode_ban(
+        environment(**QUIET, SGLANG_USE_CPU_ENGINE="1", TMPDIR=str(trouble), PYTHONPATH=paths, TROUBLE_DIR=str(trouble), **more)
+    )
 
 
 def for_verl(trouble: Path, **more: str) -> dict[str, str]:

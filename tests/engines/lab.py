@@ -87,16 +87,36 @@ class Bench:
     def rows(self, case: Case, times: int) -> Iterator[Row]:
         """Healthy cases are looked at many times in one go, sick ones made anew each time."""
         for n in range(1, (1 if case.is_healthy else times) + 1):
-            if self.name != case.program:
-                self.close()
-            if self.program is None:
-                self.program, self.name = PROGRAMS[case.program](), case.program
-                if self.program.is_engine:
-                    self._wait_for_turn()
+            try:
+                program = self.running(case)
+            except Exception as error:
+                traceback.print_exc()
+                yield Row(case.name, n, "-", f"the program did not start: {type(error).__name__} {error}"[:200], False, 0.0)
+                continue
+            yield from _looks(case, n, times, program, self.options)
+            self.after(case)
+
+    def running(self, case: Case) -> Any:
+        """The program that the case needs, started if it is not there."""
+        if self.name != case.program:
+            self.close()
+        if self.program is None:
+            self.program, self.name = PROGRAMS[case.program](), case.program
+            if self.program.is_engine:
+                self._wait_for_turn()
+            try:
                 self.program.start()
-            yield from _looks(case, n, times, self.program, self.options)
-            if case.is_fatal or (self.options.fresh and not case.is_healthy) or not _is_settled(self.program):
+            except BaseException:
+                # What could not start has cleaned up after itself.
+                self.program = None
                 self.close()
+                raise
+        return self.program
+
+    def after(self, case: Case) -> None:
+        """Keeps the program for the next case where that is possible."""
+        if case.is_fatal or (self.options.fresh and not case.is_healthy) or (self.program is not None and not _is_settled(self.program)):
+            self.close()
 
     def close(self) -> None:
         program, self.program = self.program, None

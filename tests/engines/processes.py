@@ -6,7 +6,7 @@ import contextlib
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import psutil
@@ -70,6 +70,7 @@ def kill(pid: int) -> None:
 def end(pid: int, grace_s: float = 0.0) -> None:
     """Ends a process and everything that it has started, politely first where there is time for it."""
     family = [*below(pid), psutil.Process(pid)] if psutil.pid_exists(pid) else []
+    memory = shared_memory(family)
     with contextlib.suppress(psutil.Error):
         if grace_s:
             psutil.Process(pid).terminate()
@@ -78,3 +79,14 @@ def end(pid: int, grace_s: float = 0.0) -> None:
         with contextlib.suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(family, 10)
+    for file in memory:
+        file.unlink(missing_ok=True)
+
+
+def shared_memory(family: Iterable[psutil.Process]) -> set[Path]:
+    """Segments that a killed engine leaves behind: the rings of vLLM and the buffers of verl's weight transfer."""
+    found: set[Path] = set()
+    for process in family:
+        with contextlib.suppress(OSError):
+            found.update(map(Path, re.findall(r"/dev/shm/(?:psm_|verl_weights_)\S+", Path(f"/proc/{process.pid}/maps").read_text())))
+    return found

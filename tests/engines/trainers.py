@@ -145,6 +145,9 @@ class Trainer:
         self.run.await_steps(2, 120)
 
     def stop(self) -> None:
+        memory = processes.shared_memory(processes.below(self.pid))
         self.run.end()
+        for file in memory:
+            file.unlink(missing_ok=True)
         self.tool.close()
         shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)

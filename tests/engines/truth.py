@@ -38,6 +38,8 @@ class Truth:
 
 
 HEALTHY = Truth(QUIET)
+STARTING = Truth((*QUIET, "unknown"))
+"""Of a job whose processes come one by one not much can be said."""
 Trouble = Callable[[Any], AbstractContextManager[Collection[int]]]
 """Given the running program: a context in which the trouble is there. It gives the processes that are to be named, none when labels decide."""
 
@@ -56,4 +58,4 @@ class Case:
 
     @property
     def is_healthy(self) -> bool:
-        return self.truth is HEALTHY
+        return not self.truth.causes
