@@ -14,7 +14,7 @@ from ray_rl_debug.snapshot import FileLock, OpenFile
 MAX_FILES = 200
 _BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
 # one who waits behind another waiter stands further to the right
-_LOCK = re.compile(r"^(\d+): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+):(\d+)")
+_LOCK = re.compile(r"^(\d{1,20}): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d{1,20}) ([0-9a-f]+:[0-9a-f]+):(\d{1,20})", re.ASCII)
 
 
 class FileReader:

@@ -86,14 +86,12 @@ def list_pids(proc: Path = PROC) -> list[int]:
 
 def read_stat(base: Path) -> Stat | None:
     """The stat of a process or thread folder."""
-    text = read_text(base / "stat")
-    if not text or ")" not in text:
-        return None
-    comm = text[text.index("(") + 1 : text.rindex(")")]
-    rest = text[text.rindex(")") + 2 :].split()
+    text = read_text(base / "stat") or ""
+    head, _, tail = text.rpartition(")")
+    rest = tail.split()
     try:
         return Stat(
-            comm=comm,
+            comm=head.partition("(")[2],
             state=rest[0],
             ppid=int(rest[1]),
             ticks=int(rest[11]) + int(rest[12]),
@@ -151,15 +149,8 @@ def read_threads(pid: int, proc: Path = PROC, *, limit: int = 2000) -> dict[int,
         stat = read_stat(base / str(tid))
         if stat is None:
             continue
-        sched = (read_text(base / str(tid) / "schedstat") or "").split()
-        found[tid] = ThreadClock(
-            comm=stat.comm,
-            state=stat.state,
-            cpu_ns=int(sched[0]) if len(sched) >= 3 else None,
-            slices=int(sched[2]) if len(sched) >= 3 else None,
-            ticks=stat.ticks,
-            queue_ns=int(sched[1]) if len(sched) >= 3 else None,
-        )
+        cpu, queued, slices = [*(whole(word) for word in (read_text(base / str(tid) / "schedstat") or "").split()), None, None, None][:3]
+        found[tid] = ThreadClock(comm=stat.comm, state=stat.state, cpu_ns=cpu, slices=slices, ticks=stat.ticks, queue_ns=queued)
     return found
 
 
@@ -195,10 +186,16 @@ def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, Th
 
 def _syscall(text: str | None) -> tuple[int | None, int | None]:
     words = (text or "").split()
-    if len(words) < 2 or not words[0].lstrip("-").isdigit() or int(words[0]) < 0:
+    number = whole(words[0]) if len(words) > 1 else None
+    if number is None:
         return None, None
     try:
         first = int(words[1], 16)
     except ValueError:
-        return int(words[0]), None
-    return int(words[0]), first if first < 1 << 31 else None
+        return number, None
+    return number, first if first < 1 << 31 else None
+
+
+def whole(text: str) -> int | None:
+    """A number as the kernel writes it; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None
