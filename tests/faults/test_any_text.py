@@ -26,8 +26,6 @@ from ray_rl_debug.collect.stacks import StackSampler
 
 QUICK = settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.too_slow])
 GOOD_STAT = b"7 (a) b) R 1 7 7 0 -1 4194304 1 0 0 0 12 3 0 0 20 0 2 0 900 1000 30 18446744073709551615 1 1" + b" 0" * 10 + b" 17 1" + b" 0" * 13
-    b"7 (a) b) R 1 7 7 0 -1 4194304 1 0 0 0 12 3 0 0 20 0 2 0 900 1000 30 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0"
-)
 FRAMES = st.lists(
     st.fixed_dictionaries(
         {"name": st.text(max_size=20), "filename": st.text(max_size=20), "line": st.integers(-(1 << 70), 1 << 70)},
