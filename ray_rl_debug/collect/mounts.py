@@ -26,8 +26,8 @@ class Mounts:
     def network(self, path: str) -> str | None:
         """Type and server of the network mount that a path lies on; None for a local file system."""
         place = os.path.normpath(path)
-        while place not in self._at and place not in ("/", ""):
-            place = os.path.dirname(place)
+        while place not in self._at and (above := os.path.dirname(place)) != place:
+            place = above
         kind, source = self._at.get(place, ("", ""))
         return f"{kind} {source}" if kind in NETWORK or kind.startswith("fuse") else None
 

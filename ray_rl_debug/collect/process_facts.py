@@ -26,6 +26,7 @@ from ray_rl_debug.collect.procfs import (
     read_status,
     read_text,
     read_threads,
+    whole,
 )
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
@@ -193,7 +194,7 @@ def _exit_code(pid: int, stat: Stat, proc: Path) -> int | None:
 
 def _io(pid: int, proc: Path) -> dict[str, int]:
     rows = (line.partition(": ") for line in (read_text(proc / str(pid) / "io", 4096) or "").splitlines())
-    return {k: int(v) for k, _, v in rows if v.isdigit()}
+    return {k: number for k, _, v in rows if (number := whole(v)) is not None}
 
 
 def _switches(pid: int, threads: Mapping[int, ThreadClock], proc: Path) -> int | None:
@@ -204,7 +205,7 @@ def _switches(pid: int, threads: Mapping[int, ThreadClock], proc: Path) -> int |
     total = 0
     for tid in threads:
         rows = (line.split() for line in (read_text(proc / str(pid) / "task" / str(tid) / "status") or "").splitlines() if "ctxt_switches" in line)
-        counts = [int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()]
+        counts = [number for row in rows if len(row) == 2 and (number := whole(row[1])) is not None]
         if len(counts) != 2:
             return None
         total += sum(counts)

@@ -156,15 +156,8 @@ def read_threads(pid: int, proc: Path = PROC, *, limit: int = 2000) -> dict[int,
         stat = read_stat(base / str(tid))
         if stat is None:
             continue
-        sched = (read_text(base / str(tid) / "schedstat") or "").split()
-        found[tid] = ThreadClock(
-            comm=stat.comm,
-            state=stat.state,
-            cpu_ns=int(sched[0]) if len(sched) >= 3 else None,
-            slices=int(sched[2]) if len(sched) >= 3 else None,
-            ticks=stat.ticks,
-            queue_ns=int(sched[1]) if len(sched) >= 3 else None,
-        )
+        cpu, queued, slices = [*(whole(word) for word in (read_text(base / str(tid) / "schedstat") or "").split()), None, None, None][:3]
+        found[tid] = ThreadClock(comm=stat.comm, state=stat.state, cpu_ns=cpu, slices=slices, ticks=stat.ticks, queue_ns=queued)
     return found
 
 
@@ -200,10 +193,16 @@ def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, Th
 
 def _syscall(text: str | None) -> tuple[int | None, int | None]:
     words = (text or "").split()
-    if len(words) < 2 or not words[0].lstrip("-").isdigit() or int(words[0]) < 0:
+    number = whole(words[0]) if len(words) > 1 else None
+    if number is None:
         return None, None
     try:
         first = int(words[1], 16)
     except ValueError:
-        return int(words[0]), None
-    return int(words[0]), first if first < 1 << 31 else None
+        return number, None
+    return number, first if first < 1 << 31 else None
+
+
+def whole(text: str) -> int | None:
+    """A number as the kernel writes it; None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else None

@@ -140,8 +140,9 @@ def _outcome(pid: int, done: Finished, nonblocking: bool, native: bool, timeout_
     if done.code != 0:
         return _why(pid, done, proc)
     try:
-        threads = _threads_decoder.decode(done.out)
-    except (msgspec.DecodeError, msgspec.ValidationError) as e:
+        # a function, a thread or a file may have any name, and a local any text
+        threads = _threads_decoder.decode(done.out.decode("utf-8", "replace"))
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as e:
         return Outcome(kind="failed", reason=f"py-spy's answer could not be read: {e}")
     return Outcome(kind="ok", threads=tuple(threads), nonblocking=nonblocking, native=native and not nonblocking)
 

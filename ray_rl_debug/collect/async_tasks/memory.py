@@ -83,7 +83,10 @@ def _mapping(line: str) -> Mapping | None:
     if len(part) < 5 or "r" not in part[1] or path.startswith(("[vvar", "[vsys", "/dev/")):
         return None
     start, _, end = part[0].partition("-")
-    return Mapping(int(start, 16), int(end, 16), int(part[2], 16), int(part[4]), path)
+    try:
+        return Mapping(int(start, 16), int(end, 16), int(part[2], 16), int(part[4]), path)
+    except ValueError:
+        return None
 
 
 class Memory:
