@@ -15,6 +15,7 @@ Not this when
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
@@ -60,4 +61,4 @@ def _of_peer(node: str, peer: str, contacts: list[Contact]) -> Result:
 
 
 def _host(contact: Contact) -> str:
-    return contact.address.rpartition(":")[0]
+    return shlex.quote(contact.address.rpartition(":")[0])

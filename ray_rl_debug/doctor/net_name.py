@@ -15,6 +15,7 @@ Not this when
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
@@ -31,7 +32,7 @@ def examine(health: Health) -> Iterator[Result]:
             yield unknown(node.name, "the network was not read")
             continue
         found, own = node.network.resolved, reachable(node)
-        remedy = f"ray start --node-ip-address={own[0]}" if own else "ip -4 addr"
+        remedy = f"ray start --node-ip-address={shlex.quote(own[0])}" if own else "ip -4 addr"
         consequence = "gloo, NCCL and Ray may announce an address that other nodes cannot reach"
         if not found:
             yield warn(node.name, f"{node.network.host} has no address", "an IPv4 address", consequence, remedy)

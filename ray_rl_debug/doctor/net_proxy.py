@@ -16,6 +16,7 @@ Not this when
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
@@ -42,7 +43,8 @@ def examine(health: Health) -> Iterator[Result]:
             continue
         is_broken = any(c.error for c in node.contacts or ())
         say = fail if is_broken else warn
-        remedy = f"export no_proxy=$no_proxy,{','.join(a for n in missed[:4] for a in addresses[n][:1])}, or unset {' '.join(node.network.proxies)}"
+        named = shlex.quote(",".join(a for n in missed[:4] for a in addresses[n][:1]))
+        remedy = f"export no_proxy=$no_proxy,{named}, or unset {' '.join(node.network.proxies)}"
         yield say(
             node.name, f"{text}, no_proxy misses {', '.join(missed[:4])}", "all nodes in no_proxy", "calls between nodes go to the proxy", remedy
         )

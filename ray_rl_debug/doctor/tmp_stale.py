@@ -15,6 +15,7 @@ Not this when
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import ok, warn
@@ -34,6 +35,6 @@ def examine(health: Health) -> Iterator[Result]:
         stale, free = node.temp.stale, node.temp.free_bytes
         text = f"{len(stale)} old sessions in {node.temp.path}"
         if len(stale) >= MANY or (stale and free is not None and free < FREE_BYTES):
-            yield warn(node.name, text, f"{MANY}", "they fill the disk", f"rm -rf {stale[0]} (and the others whose logs nobody needs)")
+            yield warn(node.name, text, f"{MANY}", "they fill the disk", f"rm -rf {shlex.quote(stale[0])} (and the others whose logs nobody needs)")
         else:
             yield ok(node.name, text, f"{MANY}")

@@ -17,6 +17,7 @@ from integration.programs import starting
 
 from ray_rl_debug import codec
 from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_entry_point, allowed_environment
+from ray_rl_debug.collect.health.ray_processes import kept_environment
 from ray_rl_debug.collect.kept_locals import keep_value
 from ray_rl_debug.collect.masking import mask
 from ray_rl_debug.collect.redact import made_safe, redact
@@ -149,7 +150,10 @@ def test_each_position_alone(where: str) -> None:
         ),
         "entry point": lambda value, text: f"{allowed_entry_point(text)} {allowed_entry_point(f'X={value} python a.py --y {value} -p{value}')}",
         "environment": lambda value, text: str(
-            allowed_environment([("NCCL_X", text), ("VLLM_HOST", text), ("MASTER_ADDR", text), ("WG_PREFIX", f"u:{value}@h")])
+            (
+                allowed_environment([("NCCL_X", text), ("VLLM_HOST", text), ("MASTER_ADDR", text), ("WG_PREFIX", f"u:{value}@h")]),
+                made_safe(kept_environment([("http_proxy", text), ("https_proxy", text), ("no_proxy", text), ("RAY_ADDRESS", text)])),
+            )
         ),
         "local": lambda value, text: mask(str(keep_value("torch/distributed/c.py", False, "f", "hostname", text))),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import re
 import socket
 import time
 import uuid
@@ -16,6 +17,8 @@ from ray_rl_debug.health import Folder
 
 MARK = ".rayrl-debug-mark"
 MAX_SESSIONS = 200
+_SESSION = re.compile(r"^session_2[\w.-]*$", re.ASCII)
+"""As Ray names them: a stranger's folder of another name is not put into a command that people paste."""
 
 
 def read_temp(path: Path, sessions_in_use: Iterable[str], proc: Path = PROC) -> Folder:
@@ -126,7 +129,7 @@ def _clock_ahead(path: Path) -> float | None:
 def _sessions(path: Path) -> tuple[str, ...]:
     try:
         with os.scandir(path) as entries:
-            found = [e.path for e in entries if e.name.startswith("session_2") and e.is_dir(follow_symlinks=False)]
+            found = [e.path for e in entries if _SESSION.match(e.name) and e.is_dir(follow_symlinks=False)]
     except OSError:
         return ()
     return tuple(sorted(found)[:MAX_SESSIONS])
