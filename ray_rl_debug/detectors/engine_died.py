@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ray_rl_debug.analyze.engines import Engine
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_engines import GONE, in_flight
@@ -52,7 +54,8 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     nodes = [*engine.dead, f"{GONE}{engine.key}"]
     waiters = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into(nodes)) if w is not None and w.identity.part is None]
     first = _first_dead(dead)
-    who = [d.who() for d in first] or [scene.who(f"{GONE}{engine.key}")]
+    printed = [e for s in servers for e in lines_of(s.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")]
+    who = [d.who() for d in first] or [_gone(scene, engine, servers)]
     after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server lives on with {in_flight(engine)}" if engine.requests else ""
     after = after or (f"; {servers[0].where()} lives on without it" if servers else "")
     evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not asked how") for d in dead[:4]]
@@ -60,8 +63,7 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
         text = f"has no {engine.lost} any more: no such child process; what lives as long as it has ended, or the server is about to end"
         evidence.append(Evidence(kind="proc", where=server.where(), text=text))
     evidence += [stack_evidence(w) for w in waiters[:2]]
-    for server in servers:
-        evidence += lines_of(server.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")
+    evidence += printed
     finding = make_finding(
         ID,
         NAME,
@@ -74,6 +76,14 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
         phase=waiters[0].phase if waiters else "rollout",
     )
     return Found(finding=finding, explains=frozenset(nodes))
+
+
+def _gone(scene: Scene, engine: Engine, servers: list[Seen]) -> Who:
+    """Who left no process: the engine core, or the worker whose death it printed before it ended itself."""
+    who = scene.who(f"{GONE}{engine.key}")
+    if any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers):
+        return msgspec.structs.replace(who, label=f"{engine.name} worker of {scene.view.seen[engine.key].name}")
+    return who
 
 
 def _first_dead(dead: list[Seen]) -> list[Seen]:

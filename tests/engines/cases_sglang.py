@@ -98,7 +98,7 @@ def paused(mode: str) -> Trouble:
 PAUSED = Truth(("hang",), ("engine-paused",))
 STOPPED = Truth(("hang",), ("process-stopped",))
 DIED = Truth(("hang",), ("engine-died", "rank-died"), "scheduler|detokenizer")
-STUCK = Truth(("hang",), ("straggler",))
+STUCK = Truth(("hang",), ("straggler", "lock-deadlock"))
 EVERY = [name for name in PROGRAMS if name != "sglang-small-pool"]
 BOTH = ("sglang-tp1", "sglang-tp2")
 
