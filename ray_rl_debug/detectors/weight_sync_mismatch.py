@@ -90,7 +90,7 @@ def _unreceived(scene: Scene) -> Iterator[Found]:
             CAUSE,
             verdict.certainty,
             f"{one.where()} sends weights, and {receivers[0].where()} receives none: it is idle, its side of the update failed or never began",
-            who=[*(r.who() for r in receivers), one.who()],
+            who=[r.who() for r in receivers],
             evidence=[
                 stack_evidence(one),
                 Evidence(kind="socket", where=one.where(), text=edges[0].evidence),
@@ -104,7 +104,7 @@ def _unreceived(scene: Scene) -> Iterator[Found]:
             ],
             phase="weight_sync",
         )
-        yield Found(finding=finding, explains=frozenset([one.key, *(r.key for r in receivers)]))
+        yield Found(finding=finding, explains=frozenset(r.key for r in receivers))
 
 
 def _parts(engine: Engine) -> set[str]:

@@ -173,7 +173,8 @@ def test_weights_that_nobody_receives(is_connected: bool) -> None:
     claims = [f for f in report.findings if f.cause is Cause.WEIGHT_SYNC_MISMATCH]
     assert len(claims) == (0 if is_connected else 1)
     if claims:
-        assert 500 in {w.pid for w in claims[0].who}
+        assert {w.pid for w in claims[0].who} == {FIRST, SECOND}
+        assert 500 in {v.pid for v in claims[0].victims}
 
 
 @pytest.mark.parametrize(
