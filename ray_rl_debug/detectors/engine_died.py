@@ -23,6 +23,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.analyze.engines import Engine
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_engines import GONE, in_flight
 from ray_rl_debug.detectors.dead_actors import find_dead
@@ -60,7 +61,8 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     after = after or (f"; {servers[0].where()} lives on without it" if servers else "")
     evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not asked how") for d in dead[:4]]
     for server in servers[:1] if engine.lost else ():
-        text = f"has no {engine.lost} any more: no such child process; what lives as long as it has ended, or the server is about to end"
+        end = "the server is about to end" if server.kind is Kind.WATCH else "the thread and the task that live as long as it have ended"
+        text = f"its {engine.lost} is gone: no such child process is left, and {end}"
         evidence.append(Evidence(kind="proc", where=server.where(), text=text))
     evidence += [stack_evidence(w) for w in waiters[:2]]
     evidence += printed
