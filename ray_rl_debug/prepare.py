@@ -68,19 +68,26 @@ def _write_stacks_on_signal() -> None:
         return  # the program uses this signal itself
     path = stack_file(os.getpid(), _start_ticks(), os.getuid())
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    if path.parent.is_symlink() or path.parent.stat().st_uid != os.getuid():
-        return  # somebody else's trap in a folder that all may write to
-    file = _create(path)
-    faulthandler.register(SIGNAL, file=file, all_threads=True, chain=False)
-    _open["stacks"] = file
-    for other in path.parent.glob("*.stacks"):
-        _remove_if_left_behind(other)
+    # Checked on the open folder: in a folder that all may write to, its name may lead elsewhere a moment later.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(folder).st_uid != os.getuid():
+            return  # somebody else's trap
+        file = _create(path.name, folder)
+        faulthandler.register(SIGNAL, file=file, all_threads=True, chain=False)
+        _open["stacks"] = file
+        for name in os.listdir(folder):
+            if name.endswith(".stacks"):
+                _remove_if_left_behind(name, folder)
+    finally:
+        os.close(folder)
 
 
-def _create(path: Path) -> BinaryIO:
+def _create(name: str, folder: int) -> BinaryIO:
     """The file, locked for as long as this process lives, so that others see whose it is even from another container."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     for _ in range(CREATE_TRIES):
-        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "ab", buffering=0)
+        file = os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "ab", buffering=0)
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             held_by_a_remover = False
@@ -90,15 +97,15 @@ def _create(path: Path) -> BinaryIO:
             return file
         file.close()
         time.sleep(0.001)
-    raise FileNotFoundError(path)
+    raise FileNotFoundError(name)
 
 
-def _remove_if_left_behind(path: Path) -> None:
+def _remove_if_left_behind(name: str, folder: int) -> None:
     """Remove the file of a process that has ended: the one that nobody holds a lock on. Others may be doing the same at this moment."""
     try:
-        with open(os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW), "ab") as file:
+        with open(os.open(name, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=folder), "ab") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            path.unlink()
+            os.unlink(name, dir_fd=folder)
     except OSError:
         pass
 

@@ -200,6 +200,20 @@ def test_history_of_a_companion(mount: HungMount, monkeypatch: pytest.MonkeyPatc
     assert history.is_hung()
 
 
+def test_doctor_of_a_folder(mount: HungMount, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log folder, or Ray's temporary folder, lies on a mount that hangs when ``doctor`` tries it.
+
+    The folder's error says so, with the type of the mount.
+    """
+    from ray_rl_debug.collect.health import folders
+
+    monkeypatch.setattr(folders, "FOLDER_S", 0.3)
+    mount.silence()
+    for found in (folders.read_logs(mount.folder / "logs"), folders.read_temp(mount.folder / "ray", ())):
+        assert "hangs" in (found.error or "")
+        assert found.filesystem == "fuse hung"
+
+
 def test_too_many_calls_that_hang(mount: HungMount) -> None:
     """Call after call into a mount that hangs does not come back.
 

@@ -12,23 +12,39 @@ import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ray_rl_debug.collect.mounts import read_mounts
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.health import Folder
+from ray_rl_debug.within import within
 
 MARK = ".rayrl-debug-mark"
 MAX_SESSIONS = 200
 _SESSION = re.compile(r"^session_2[\w.-]*$", re.ASCII)
 """As Ray names them: a stranger's folder of another name is not put into a command that people paste."""
+FOLDER_S = 10.0
+"""For all that is tried in one folder."""
 
 
 def read_temp(path: Path, sessions_in_use: Iterable[str], proc: Path = PROC) -> Folder:
     """Ray's temporary folder: may be made, may hold sockets."""
     used = set(sessions_in_use)
-    return _read(path, _try_socket, proc, stale=tuple(s for s in _sessions(path) if s not in used))
+    return _in_time(path, lambda: _read(path, _try_socket, proc, stale=tuple(s for s in _sessions(path) if s not in used)), proc)
 
 
 def read_logs(path: Path, proc: Path = PROC) -> Folder:
     """The job's log folder: writable, and the same on all nodes."""
+    return _in_time(path, lambda: _read_logs(path, proc), proc)
+
+
+def _in_time(path: Path, read: Callable[[], Folder], proc: Path) -> Folder:
+    """A file system that hangs is an error of the folder."""
+    try:
+        return within(FOLDER_S, read)
+    except TimeoutError as e:
+        return Folder(path=str(path), error=f"its file system hangs: {e.strerror}", filesystem=read_mounts(proc=proc).network(str(path)))
+
+
+def _read_logs(path: Path, proc: Path) -> Folder:
     found = _read(path, _try_file, proc)
     if found.error is not None:
         return found

@@ -16,25 +16,28 @@ from ray_rl_debug.health import Looking
 
 DUMP_S = 8.0
 # A child may always be traced by its parent under ptrace_scope=1; a job's processes are not our children. A grandchild whose parent has
-# gone is a stranger like them.
+# gone is a stranger like them. It ends when we do, with the pipe.
 _STRANGER = """
-import os, sys, time
+import os, sys
 if os.fork():
     os._exit(0)
 os.setsid()
 print(os.getpid(), flush=True)
-time.sleep(60)
+sys.stdin.read()
 """
 
 
 def read_looking(proc: Path = PROC) -> Looking:
     pyspy = find_pyspy()
-    with subprocess.Popen([sys.executable, "-c", _STRANGER], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True) as child:
+    with subprocess.Popen([sys.executable, "-c", _STRANGER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout is not None
         line = child.stdout.readline()
-    if not line.strip().isdigit():
-        return Looking(doors=find_doors((), proc), error="no process could be started to try it on")
-    pid = int(line)
+        if not line.strip().isdigit():
+            return Looking(doors=find_doors((), proc), error="no process could be started to try it on")
+        return _look_at(int(line), pyspy, proc)
+
+
+def _look_at(pid: int, pyspy: str | None, proc: Path) -> Looking:
     try:
         doors = find_doors((pid,), proc)
         version, error = _version(pyspy), None
