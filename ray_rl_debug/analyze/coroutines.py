@@ -14,7 +14,7 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
 from ray_rl_debug.analyze.graph import Edge, solve
-from ray_rl_debug.analyze.places import is_library
+from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})

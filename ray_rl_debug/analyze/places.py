@@ -16,6 +16,7 @@ import msgspec
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.snapshot import Frame, Thread, ThreadSample
 
 
@@ -115,39 +116,6 @@ _CALL_KIND = {
 
 
 _LOOP_RUNNERS = frozenset({"_run_once", "run_forever", "run_until_complete"})
-
-
-def short_name(function: str) -> str:
-    """``Worker.get_objects`` → ``get_objects``; ``f.<locals>.g`` → ``g``."""
-    return function.rsplit(".", 1)[-1]
-
-
-def is_library(frame: Frame) -> bool:
-    """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
-    f = frame.file
-    if is_transport(frame.function, f):
-        return True
-    if f == "<string>" and not frame.function.startswith(("<", "__")):
-        return False  # a function of ``python -c``; <module> starts helper processes too, and generated methods have names of their own kind
-    if f.startswith(("<frozen", "<string", "<built")) or frame.function.startswith("<listcomp"):
-        return f.startswith("<")
-    head, _, rest = f.partition("/")
-    if not rest:
-        return f in _STDLIB_FILES
-    return head in _LIBRARIES
-
-
-_LIBRARIES = frozenset(
-    "torch ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
-    " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
-    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard"
-    " prometheus_client prometheus_fastapi_instrumentator sse_starlette hypercorn".split()
-)
-_STDLIB_FILES = frozenset(
-    "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"
-    " signal.py weakref.py _weakrefset.py re.py copy.py pickle.py pickletools.py os.py gzip.py zipfile.py codecs.py socketserver.py asyncore.py"
-    " inspect.py typing.py random.py glob.py sched.py".split()
-)
 
 
 def place_of(

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of, short_name
+from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of
 from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")

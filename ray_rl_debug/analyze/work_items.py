@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.places import short_name
+from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.snapshot import Frame, Node, Process, ThreadSample
 
 _ITEMS: dict[tuple[str, str], frozenset[str]] = {

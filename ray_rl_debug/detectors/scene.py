@@ -12,7 +12,8 @@ from ray_rl_debug.analyze.engines import is_in_step
 from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, is_library
+from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import LOOP_THREADS, SeenThread

@@ -19,7 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.places import Kind, is_library
+from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import WANTED_FRACTION, Motion, is_awake
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence

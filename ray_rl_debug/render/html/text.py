@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from ray_rl_debug.analyze.places import is_library
+from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.terminal import neutralise
 from ray_rl_debug.report import Who

@@ -1,0 +1,39 @@
+"""Which frames belong to libraries, and the short names of functions."""
+
+from __future__ import annotations
+
+from ray_rl_debug.analyze.frameworks import is_transport
+from ray_rl_debug.snapshot import Frame
+
+
+def short_name(function: str) -> str:
+    """``Worker.get_objects`` → ``get_objects``; ``f.<locals>.g`` → ``g``."""
+    return function.rsplit(".", 1)[-1]
+
+
+def is_library(frame: Frame) -> bool:
+    """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
+    f = frame.file
+    if is_transport(frame.function, f):
+        return True
+    if f == "<string>" and not frame.function.startswith(("<", "__")):
+        return False  # a function of ``python -c``; <module> starts helper processes too, and generated methods have names of their own kind
+    if f.startswith(("<frozen", "<string", "<built")) or frame.function.startswith("<listcomp"):
+        return f.startswith("<")
+    head, _, rest = f.partition("/")
+    if not rest:
+        return f in _STDLIB_FILES
+    return head in _LIBRARIES
+
+
+_LIBRARIES = frozenset(
+    "torch ray re asyncio concurrent multiprocessing http urllib urllib3 requests httpx httpcore anyio aiohttp uvloop email json logging"
+    " importlib socketserver werkzeug flask uvicorn fastapi starlette zmq tqdm grpc xmlrpc contextlib collections encodings unittest"
+    " opentelemetry msgspec click numpy pandas datasets tensordict codetiming joblib loky multiprocess billiard"
+    " prometheus_client prometheus_fastapi_instrumentator sse_starlette hypercorn".split()
+)
+_STDLIB_FILES = frozenset(
+    "threading.py queue.py socket.py ssl.py subprocess.py selectors.py contextlib.py functools.py runpy.py shutil.py tempfile.py pathlib.py"
+    " signal.py weakref.py _weakrefset.py re.py copy.py pickle.py pickletools.py os.py gzip.py zipfile.py codecs.py socketserver.py asyncore.py"
+    " inspect.py typing.py random.py glob.py sched.py".split()
+)
