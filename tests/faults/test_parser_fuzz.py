@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ray_rl_debug.collect.files import _without_octal, read_locks
+from ray_rl_debug.collect.files import read_locks
+from ray_rl_debug.collect.mounts import Mounts
 from ray_rl_debug.collect.network import read_network
 from ray_rl_debug.collect.procfs import read_arguments, read_environment, read_stat, read_status
 from ray_rl_debug.collect.sockets import _tables
@@ -72,7 +73,7 @@ def test_tables_of_sockets_and_locks_hold_anything(process: Path, data: bytes, p
         assert table[4242].local.split() == plain.split()
     read_locks(process)
     read_network(process)
-    _without_octal(path)
+    Mounts(path).network(path)
 
 
 @relaxed
