@@ -24,12 +24,12 @@ class Look(NamedTuple):
 
 def snapshot(where: Sequence[str], output: Path | None = None, tool: Path = CHECKOUT) -> Look:
     """``where``: the options that say what is looked at. Errors come as a report with the state *error*."""
-    return _run(["snapshot", *where, *(("--output", str(output)) if output else ())], tool)
+    return _run(["snapshot", *where, *(("--output", str(output.resolve())) if output else ())], tool)
 
 
 def report(file: Path, tool: Path = CHECKOUT) -> Look:
     """The same from a kept snapshot."""
-    return _run(["report", str(file)], tool)
+    return _run(["report", str(file.resolve())], tool)
 
 
 def _run(arguments: Sequence[str], tool: Path) -> Look:
@@ -37,7 +37,8 @@ def _run(arguments: Sequence[str], tool: Path) -> Look:
     variables = {k: v for k, v in os.environ.items() if k not in ("RAY_ADDRESS", "RAY_TMPDIR")}
     variables.update(PYTHONPATH=str(tool), RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
     began = time.monotonic()
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    # "-m" looks into the current folder before PYTHONPATH.
+    done = subprocess.run(command, env=variables, cwd=tool, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     took = time.monotonic() - began
     try:
         said = json.loads(done.stdout)

@@ -50,7 +50,9 @@ def watching(run: Trainer, folder: Path, tool: Path) -> Iterator[subprocess.Pope
     variables = {**os.environ, "PYTHONPATH": str(tool), "RAY_AUTH_MODE": "disabled"}
     options = ["-q", "-o", str(folder / "watch"), "--once-hung", "exit", "--on-hang", f'cp "$RAYRL_DEBUG_REPORT" {folder}/told.json']
     with (folder / "watch.log").open("wb") as log:
-        child = subprocess.Popen([sys.executable, "-m", "ray_rl_debug", "watch", *run.where(), *options], env=variables, stdout=log, stderr=log)
+        child = subprocess.Popen(
+            [sys.executable, "-m", "ray_rl_debug", "watch", *run.where(), *options], env=variables, cwd=tool, stdout=log, stderr=log
+        )
     try:
         yield child
     finally:
