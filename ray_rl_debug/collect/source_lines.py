@@ -72,7 +72,7 @@ def _answers(out: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
         try:
             key, names = json.loads(line)
             yield int(key), tuple(map(str, names))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
             return
 
 

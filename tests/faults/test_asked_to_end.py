@@ -21,6 +21,12 @@ COMMAND = (sys.executable, "-m", "ray_rl_debug")
 TARGET = "import sys, time\nprint('ready', flush=True)\nwhile True: time.sleep(0.01)"
 
 
+def hear_signals() -> None:
+    """In a child: what the one who runs the tests ignores (nohup, a job in the background) is not ignored by the command under test."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.fixture
 def target() -> Iterator[int]:
     child = subprocess.Popen([sys.executable, "-c", TARGET], stdout=subprocess.PIPE)
@@ -40,7 +46,7 @@ def test_a_snapshot_is_asked_to_end(number: int, target: int, tmp_path: Path) ->
     """
     mark = uuid.uuid4().hex
     command = [*COMMAND, "snapshot", "--pid", str(target), "--samples", "60", "--interval", "1", "-o", str(tmp_path), "--json"]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, MARK: mark})
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, MARK: mark}, preexec_fn=hear_signals)
     assert child.stderr is not None
     while b"sample 2" not in (line := child.stderr.readline()):
         assert line, "it ended too soon"
@@ -80,7 +86,7 @@ def test_any_command_is_asked_to_end(verb: tuple[str, ...], number: int, tmp_pat
         "    click.Command.invoke = invoke\n"
     )
     env = {**os.environ, MARK: mark, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', os.getcwd())}"}
-    child = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    child = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, preexec_fn=hear_signals)
     assert child.stdout is not None
     assert child.stdout.readline() == b"ready\n"
     child.send_signal(number)
