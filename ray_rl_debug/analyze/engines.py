@@ -115,10 +115,16 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
     labels = {p.part: p.label for p in names.parts}
     if any(_in_path(s.place, names.dying) for s in servers):  # it ends because of a death, or of a hang
         return next((labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)), None)
-    return labels["core"] if not by_part.get("core") and any(_has_lost_core(s, names) for s in servers) else None
+    cores = by_part.get("core", [])
+    return labels["core"] if all(_is_leaving(c) for c in cores) and any(_has_lost_core(s, names, bool(cores)) for s in servers) else None
 
 
-def _has_lost_core(server: Seen, names: EngineNames) -> bool:
+def _is_leaving(core: Seen) -> bool:
+    """Has its interpreter ended already? Then it shows no stack any more, while those around it do."""
+    return not core.threads and core.process.python is not None and not core.is_stopped
+
+
+def _has_lost_core(server: Seen, names: EngineNames, is_leaving: bool) -> bool:
     """Does it serve HTTP although all that lives as long as its engine core has ended? While it starts it does not serve yet."""
     tasks = server.process.async_tasks
     if not names.alive or tasks is None or not server.threads:
@@ -126,7 +132,7 @@ def _has_lost_core(server: Seen, names: EngineNames) -> bool:
     serves = any(f.function.endswith("Server.main_loop") for t in tasks for f in t.chain)
     lives = any(_meets(t, names.alive) for t in tasks)
     watches = any(spot_of(names.alive, f.function, f.file) is not None for t in server.threads for f in t.frames)
-    return serves and not lives and not watches
+    return serves and not lives and (is_leaving or not watches)  # the watch ends with the process
 
 
 def rests(one: Seen) -> bool:
@@ -211,7 +217,8 @@ def _first_rank(core: Seen, cores: Sequence[Seen]) -> Seen:
 
 def _turns(core: Seen, engine: Engine) -> bool:
     """Is its event loop met in turning, and never in the work on a request?"""
-    return all(_in_path(p, engine.names.loops) and not _in_path(p, engine.names.work) for p in core.places)
+    turns = (_in_path(p, engine.names.loops) and not _in_path(p, engine.names.work) for p in core.places)
+    return bool(core.places) and all(turns)
 
 
 def is_held(core: Seen, engine: Engine) -> bool:
