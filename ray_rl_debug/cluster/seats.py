@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ray_rl_debug.cluster.driver_messages import Seat
 from ray_rl_debug.cluster.local_looks import has_room
+from ray_rl_debug.collect.permissions import find_doors
 from ray_rl_debug.collect.procfs import PROC, read_status
 from ray_rl_debug.ray_state import probe_raylets
 from ray_rl_debug.snapshot import RayNode
@@ -65,7 +66,9 @@ def this_machine(alive: Sequence[RayNode], here: Mapping[str, int]) -> list[RayN
         owner = (PROC / str(here[mine[0].node_id])).stat().st_uid
     except OSError:
         return []
-    return mine if os.geteuid() in (0, owner) else []
+    # in a user namespace of our own even root sees less than an agent that the raylet starts
+    sees = os.geteuid() in (0, owner) and find_doors([here[mine[0].node_id]]).memory is not False
+    return mine if sees else []
 
 
 def _state_of(raylet: int | None) -> str | None:
