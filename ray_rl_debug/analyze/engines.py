@@ -7,6 +7,7 @@ workers compute; a detokenizer that is woken gets tokens, so its scheduler steps
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -46,7 +47,9 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     gated: int = 0
     """Requests that the server holds back because the engine is paused."""
     lost: str | None = None
-    """A part that is dead and left no process, as people call it."""
+    """A part that is dead and left no process, as people call it,"""
+    lost_pid: int | None = None
+    """and its pid, where it ended during the window."""
 
     @property
     def name(self) -> str:
@@ -90,6 +93,7 @@ def _engine(key: str, parts: Sequence[Seen], seen: Mapping[str, Seen]) -> Engine
     cores = by_part.get("core", [])
     workers = {c.key: tuple(w.key for w in by_part.get("worker", []) if w.process.ppid == c.process.pid) for c in cores}
     tasks = [t for s in servers for t in s.process.async_tasks or ()]
+    lost, lost_pid = _lost(names, servers, by_part)
     return Engine(
         names=names,
         key=key,
@@ -102,7 +106,8 @@ def _engine(key: str, parts: Sequence[Seen], seen: Mapping[str, Seen]) -> Engine
         requests=sum(1 for t in tasks if _meets(t, names.requests)),
         calls=sum(1 for t in tasks if _meets(t, names.calls)),
         gated=sum(1 for t in tasks if t.awaited is not None and t.awaited.kind == "condition" and _meets(t, names.gates)),
-        lost=_lost(names, servers, by_part),
+        lost=lost,
+        lost_pid=lost_pid,
     )
 
 
@@ -110,13 +115,40 @@ def _meets(task: AsyncTask, spots: Iterable[Spot]) -> bool:
     return any(f.file is not None and spot_of(spots, f.function, f.file) is not None for f in task.chain)
 
 
-def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Sequence[Seen]]) -> str | None:
-    """The part that a server must have had and has no more."""
+def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Sequence[Seen]]) -> tuple[str | None, int | None]:
+    """The part that a server must have had and has no more, and its pid where that is known."""
     labels = {p.part: p.label for p in names.parts}
     if any(_in_path(s.place, names.dying) for s in servers):  # it ends because of a death, or of a hang
-        return next((labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)), None)
+        return next((labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)), None), None
     cores = by_part.get("core", [])
-    return labels["core"] if all(_is_leaving(c) for c in cores) and any(_has_lost_core(s, names, bool(cores)) for s in servers) else None
+    if not all(_is_leaving(c) for c in cores):
+        return None, None
+    for server in (s for s in servers if _serves(s)):
+        ended = next((e for e in server.node.ended if e.ppid == server.process.pid and _is_core(e.title, names) and e.exit_code != 0), None)
+        if ended is not None:
+            return labels["core"], ended.pid
+        if _has_lost_core(server, names, bool(cores)):
+            return labels["core"], None
+    return None, None
+
+
+def _is_core(title: str, names: EngineNames) -> bool:
+    return any(re.match(t, title) for p in names.parts if p.part == "core" for t in p.titles)
+
+
+def _serves(server: Seen) -> bool:
+    """Does it serve HTTP? Told by its coroutines; where these could not be read, by its loop and a socket that listens.
+
+    While it starts it has neither; a worker of Ray always listens.
+    """
+    tasks = server.process.async_tasks
+    if tasks:
+        return any(f.function.endswith("Server.main_loop") for t in tasks for f in t.chain)
+    return (
+        server.is_idle
+        and server.process.kind != "ray-worker"
+        and any(s.state == "LISTEN" and s.family.startswith("tcp") for s in server.process.sockets or ())
+    )
 
 
 def _is_leaving(core: Seen) -> bool:
@@ -125,14 +157,12 @@ def _is_leaving(core: Seen) -> bool:
 
 
 def _has_lost_core(server: Seen, names: EngineNames, is_leaving: bool) -> bool:
-    """Does it serve HTTP although all that lives as long as its engine core has ended? While it starts it does not serve yet."""
-    tasks = server.process.async_tasks
-    if not names.alive or tasks is None or not server.threads:
+    """Has all that lives as long as the engine core of a server ended?"""
+    if not names.alive or not server.threads:
         return False
-    serves = any(f.function.endswith("Server.main_loop") for t in tasks for f in t.chain)
-    lives = any(_meets(t, names.alive) for t in tasks)
+    lives = any(_meets(t, names.alive) for t in server.process.async_tasks or ())
     watches = any(spot_of(names.alive, f.function, f.file) is not None for t in server.threads for f in t.frames)
-    return serves and not lives and (is_leaving or not watches)  # the watch ends with the process
+    return not lives and (is_leaving or not watches)  # the watch ends with the process
 
 
 def rests(one: Seen) -> bool:

@@ -98,7 +98,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             return Who(label=f"pid {pid}", node=name, pid=int(pid))
         if kind == "gone":
             engine = next(e for e in self.view.engines if e.key == rest)
-            return Who(label=f"{engine.lost} of {self.view.seen[rest].name}", node=engine.node, role="engine")
+            return Who(label=f"{engine.lost} of {self.view.seen[rest].name}", node=engine.node, pid=engine.lost_pid, role="engine")
         return Who(label=rest or node, node=rest if kind == "node" else None)
 
     def link(self, edge: Edge) -> Link:

@@ -9,7 +9,7 @@ from scenes import Stacks, process, snapshot
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.report import Cause, Certainty, Report, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, EngineState, Process, Snapshot, Socket
+from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, EndedProcess, EngineState, Process, Snapshot, Socket
 
 MAIN_LOOP = "Runner.run@asyncio/runners.py:118 run@uvloop/__init__.py:92 ServeSubcommand.cmd@vllm/entrypoints/cli/serve.py:156"
 MONITOR = (
@@ -133,6 +133,20 @@ def test_a_server_that_outlives_its_core_is_told() -> None:
 @pytest.mark.parametrize("tasks", [(), (SERVES, OUTPUTS)], ids=["it does not serve yet", "its core is on another machine"])
 def test_a_server_without_a_core_of_its_own_may_be_well(tasks: tuple[AsyncTask, ...]) -> None:
     assert diagnose(without_core(*tasks)).findings == ()
+
+
+def test_who_ended_during_the_window_is_named_with_its_pid() -> None:
+    whole = without_core(SERVES, OUTPUTS)
+    node = msgspec.structs.replace(whole.nodes[0], ended=(EndedProcess(pid=CORE, ppid=SERVER, title="VLLM::EngineCore", kind="child"),))
+    report = diagnose(msgspec.structs.replace(whole, nodes=(node,)))
+    assert accused(report) == [(Cause.ENGINE_DIED, [CORE])]
+
+
+def test_a_worker_of_ray_that_listens_may_be_starting() -> None:
+    stacks = Stacks()
+    listens = (Socket(family="tcp", state="LISTEN", local="10.0.0.1:8000", inode=1),)
+    server = process(stacks, SERVER, "ray::vLLMHttpServer", "main_loop@ray/_private/worker.py:1069", sockets=listens)
+    assert diagnose(snapshot(stacks.node([server]))).findings == ()
 
 
 def test_a_zombie_that_ended_well_is_no_death() -> None:
