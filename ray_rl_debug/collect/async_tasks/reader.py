@@ -108,8 +108,12 @@ def read_from(
     except (*NONSENSE, OSError):
         return None, _gap(pid, gaps.ASYNC_UNREAD, "its memory is not that of a CPython we know")
     reading = _Reading(runtime, pid, proc, max_tasks)
-    for interpreter in runtime.interpreters:
-        reading.read(interpreter)
+    for _ in range(ATTEMPTS):
+        for interpreter in runtime.interpreters:
+            reading.read(interpreter)
+        if not reading.may_have_missed:
+            break
+        memory.forget()
     return reading.result(deadline_s)
 
 
@@ -121,8 +125,13 @@ class _Reading:
         self._native = native_threads(pid, proc)
         self._found: list[AsyncTask] = []
         self._refused: str | None = None
-        self._is_late = self._is_cut = False
+        self._is_late = self._is_cut = self._has_asyncio = False
         self._unread = 0
+
+    @property
+    def may_have_missed(self) -> bool:
+        """Was no task found where there may be some? The registry is empty for an instant while it is rebuilt."""
+        return self._has_asyncio and not self._found and not self._is_late and self._refused is None
 
     def read(self, address: int) -> None:
         """Add the tasks of one interpreter."""
@@ -131,6 +140,7 @@ class _Reading:
         try:
             interpreter = Interpreter(self._runtime, address, self._pid, self._proc, self._native)
             if interpreter.has_asyncio:
+                self._has_asyncio = True
                 self._read_tasks(interpreter, reads)
         except Unsupported as why:
             self._refused = str(why)
