@@ -18,6 +18,7 @@ from ray_rl_debug.analyze.frameworks.table import EngineNames, Spot
 from ray_rl_debug.analyze.places import Kind, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.snapshot import AsyncTask
 
 _GONE = ("Z", "X")
@@ -121,6 +122,9 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
     if any(_in_path(s.place, names.dying) for s in servers):  # it ends because of a death, or of a hang
         return next((labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)), None), None
     cores = by_part.get("core", [])
+    for core in cores:
+        if any(_in_frames(t, names.watches) and _in_frames(t, names.ending) for t in core.threads):
+            return _missing_worker(names, core, by_part.get("worker", [])), None
     if not all(_is_leaving(c) for c in cores):
         return None, None
     for server in (s for s in servers if _serves(s)):
@@ -130,6 +134,17 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
         if _has_lost_core(server, names, bool(cores)):
             return labels["core"], None
     return None, None
+
+
+def _in_frames(thread: SeenThread, spots: Iterable[Spot]) -> bool:
+    return any(spot_of(spots, f.function, f.file) is not None for f in thread.frames)
+
+
+def _missing_worker(names: EngineNames, core: Seen, workers: Sequence[Seen]) -> str:
+    """The worker whose rank is not among those left, else any worker."""
+    ranks = {w.identity.rank for w in workers if w.process.ppid == core.process.pid and w.identity.rank is not None}
+    gone = next((r for r in range(max(ranks) + 2) if r not in ranks), None) if ranks else None
+    return f"{names.name} worker" if gone is None else f"{names.name} TP worker {gone}"
 
 
 def _is_core(title: str, names: EngineNames) -> bool:
@@ -189,7 +204,7 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
             reason = f"{tokens} tokens came out of it during the window"
         elif core.is_stopped or core.motion is Motion.MOVING:
             reason = core.motion_reason
-        elif core.kind is Kind.CHANNEL and (core.motion is Motion.BUSY or is_woken(core)):
+        elif tokens != 0 and core.kind is Kind.CHANNEL and (core.motion is Motion.BUSY or is_woken(core)):
             reason = "answers of its workers come"
         elif woken and core.motion is Motion.BUSY:
             reason = f"{woken[0].name} is given tokens again and again"

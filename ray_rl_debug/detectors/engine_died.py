@@ -83,7 +83,7 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
 def _gone(scene: Scene, engine: Engine, servers: list[Seen]) -> Who:
     """Who left no process: the engine core, or the worker whose death it printed before it ended itself."""
     who = scene.who(f"{GONE}{engine.key}")
-    if any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers):
+    if "worker" not in (engine.lost or "") and any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers):
         return msgspec.structs.replace(who, label=f"{engine.name} worker of {scene.view.seen[engine.key].name}", pid=None)
     return who
 

@@ -43,8 +43,8 @@ VLLM_ON_CPU = {
 
 
 def for_vllm(trouble: Path, **more: str) -> dict[str, str]:
-    sockets = {"VLLM_RPC_BASE_PATH": str(trouble)}
-    return _without_bytecode_ban(environment(**VLLM_ON_CPU, **sockets, PYTHONPATH=str(INSIDE), TROUBLE_DIR=str(trouble), **more))
+    own = {"VLLM_RPC_BASE_PATH": str(trouble), "PYTHONPATH": str(INSIDE), "TROUBLE_DIR": str(trouble)}
+    return _without_bytecode_ban(environment(**{**VLLM_ON_CPU, **own, **more}))
 
 
 def for_sglang(trouble: Path, **more: str) -> dict[str, str]:

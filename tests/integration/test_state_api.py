@@ -89,7 +89,8 @@ def test_a_whole_snapshot_without_grpcio(running: dict[str, Any], without_grpc: 
 def test_neither_grpcio_nor_a_dashboard(without_grpc: dict[str, str]) -> None:
     with cluster(1) as c:
         done = command("snapshot", "--address", c["address"], "--timeout", 20, "--json", env=without_grpc)
-    assert done.returncode == 3
-    error = json.loads(done.stdout)["error"]
-    assert error["id"] == "RRD954"
-    assert error["message"].startswith(f"the dashboard of the Ray cluster at {c['address']} does not answer")
+    # this machine hosts a raylet of the cluster: it is looked at without Ray's tables, and the report says what is missing
+    assert done.returncode in (0, 1), done.stderr
+    missing = {g["id"]: g["reason"] for g in json.loads(done.stdout)["gaps"]}
+    assert f"the dashboard of the Ray cluster at {c['address']} does not answer" in missing[gaps.RAY_TABLES]
+    assert gaps.NODE_SILENT in missing

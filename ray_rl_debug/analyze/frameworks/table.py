@@ -84,6 +84,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """What a paused scheduler alone does."""
     dying: tuple[Spot, ...] = ()
     """The server has seen the death or the hang of a part and is about to end."""
+    ending: tuple[Spot, ...] = ()
+    """Below a watch: the death of a worker was seen, and the others are being ended."""
     alive: tuple[Spot, ...] = ()
     """Threads and coroutines of the server that live as long as its engine core."""
     pause_calls: tuple[str, ...] = ()

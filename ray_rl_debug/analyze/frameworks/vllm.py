@@ -67,6 +67,7 @@ NAMES = EngineNames(
         Spot("Worker.execute_model", "v1/worker/cpu_worker.py"),
         Spot("GPUModelRunner.execute_model", "v1/worker/gpu_model_runner.py"),
     ),
+    ending=(Spot("MultiprocExecutor._ensure_worker_termination", _EXECUTOR),),
     alive=(Spot("process_outputs_socket", _CLIENT), Spot("monitor_engine_liveness", "v1/engine/utils.py")),
     pause_calls=("POST /resume after a pause, POST /wake_up after a sleep (engine.resume_generation(), engine.wake_up())",),
 )
