@@ -80,12 +80,17 @@ def test_the_raylet_of_this_very_machine_is_stopped(tmp_path: Path) -> None:
             os.kill(c["raylets"][0], signal.SIGCONT)
 
 
+def hear_ctrl_c() -> None:
+    """In a child: a shell lets programs in the background ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("way", ["cluster", "here"])
 def test_ctrl_c_keeps_what_was_gathered(way: str, tmp_path: Path) -> None:
     with cluster(1) as c, program("job_program.py", c["address"], "Stage", 2) as job:
         where = ["--here", "--address", c["address"]] if way == "here" else ["--address", c["address"]]
         argv = [sys.executable, "-m", "ray_rl_debug", "snapshot", *where, "--samples", "60", "-o", str(tmp_path)]
-        child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+        child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), preexec_fn=hear_ctrl_c)
         assert child.stderr is not None
         for line in child.stderr:
             if line.startswith(("collecting", "sample 2", "error")):
