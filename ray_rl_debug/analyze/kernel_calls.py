@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from ray_rl_debug.snapshot import Thread
+from ray_rl_debug.system_calls import call_name
 
-_SYSCALLS = {  # x86-64 numbers
-    0: "read", 1: "write", 7: "poll", 17: "pread", 18: "pwrite", 23: "select", 34: "pause", 35: "sleep", 42: "connect", 43: "accept",
-    44: "send", 45: "recv", 46: "send", 47: "recv", 61: "wait", 72: "fcntl", 73: "flock", 74: "fsync", 75: "fsync", 202: "futex",
-    2: "open", 230: "sleep", 232: "epoll", 247: "wait", 257: "open", 270: "select", 271: "poll", 281: "epoll", 288: "accept", 441: "epoll",
+_FAMILIES = {
+    "read": "read", "write": "write", "readv": "read", "writev": "write", "pread64": "pread", "preadv": "pread", "pwrite64": "pwrite",
+    "pwritev": "pwrite", "open": "open", "openat": "open", "openat2": "open", "fsync": "fsync", "fdatasync": "fsync", "fcntl": "fcntl",
+    "flock": "flock", "poll": "poll", "ppoll": "poll", "select": "select", "pselect6": "select", "epoll_wait": "epoll", "epoll_pwait": "epoll",
+    "epoll_pwait2": "epoll", "pause": "pause", "nanosleep": "sleep", "clock_nanosleep": "sleep", "connect": "connect", "accept": "accept",
+    "accept4": "accept", "sendto": "send", "sendmsg": "send", "sendmmsg": "send", "recvfrom": "recv", "recvmsg": "recv", "recvmmsg": "recv",
+    "wait4": "wait", "waitid": "wait", "futex": "futex", "futex_waitv": "futex", "semop": "semaphore", "semtimedop": "semaphore",
 }  # fmt: skip
 _WCHANS = {
     "wait_for_partner": "open", "locks_lock_inode_wait": "flock", "__break_lease": "open", "do_wait": "wait", "hrtimer_nanosleep": "sleep",
@@ -27,4 +31,11 @@ def kernel_call(thread: Thread | None) -> str | None:
     wchan = (thread.wchan or "").partition(".")[0]  # compilers append .constprop.0 and the like
     if wchan in _WCHANS:
         return _WCHANS[wchan]
-    return _SYSCALLS.get(thread.syscall) if thread.syscall is not None else None
+    return _FAMILIES.get(_name(thread) or "")
+
+
+def _name(thread: Thread) -> str | None:
+    """Snapshots of earlier versions hold the number only; they were taken on x86-64."""
+    if thread.call is not None or thread.syscall is None:
+        return thread.call
+    return call_name(thread.syscall, "x86_64")

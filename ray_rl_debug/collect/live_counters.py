@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import platform
 import re
 import threading
 import time
@@ -27,6 +28,7 @@ from ray_rl_debug.collect.procfs import PROC, read_environment, read_stat, read_
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.gaps import FILE_UNREAD
 from ray_rl_debug.snapshot import FlightRecord, Gap, RasCommunicator
+from ray_rl_debug.system_calls import call_name
 from ray_rl_debug.within import within
 
 SERVER_THREAD = "pt_workerserver"
@@ -40,8 +42,7 @@ FOLDER_S, FILE_S = 1.0, 5.0
 """For a folder, and for a file: the cache of a user's home is on the file system that hangs most often."""
 MAX_NAMES = 20_000
 MIN_PAUSE_S = 1.0
-_ACCEPT = frozenset({43, 288, 202, 242})
-"""System call numbers of accept and accept4, on x86-64 and on arm64."""
+_ACCEPT = frozenset({"accept", "accept4"})
 _LISTENS = re.compile(rf"^ *\d+: [0-9A-F]+:{RAS_PORT:04X} [0-9A-F]+:0000 0A ", re.MULTILINE)
 _PREFIXES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 _DEFAULT_NAMES = ("comm_lib_trace_rank_", "nccl_trace_rank_")
@@ -99,7 +100,7 @@ def find_servers(pid: int, sockets: SocketReader, proc: Path = PROC) -> Iterator
         if (read_text(task / tid / "comm", 64) or "").strip() != SERVER_THREAD:
             continue
         words = (read_text(task / tid / "syscall", 256) or "").split()
-        if len(words) > 1 and words[0].isdigit() and int(words[0]) in _ACCEPT:
+        if len(words) > 1 and words[0].isdigit() and call_name(int(words[0]), platform.machine()) in _ACCEPT:
             descriptors.add(int(words[1], 16))
     stat = read_stat(proc / str(pid)) if descriptors else None
     if stat is None or stat.state in "TtZX" or not _is_same_network(pid, proc):

@@ -7,6 +7,7 @@ Command line, environment and maps are read under a lock of the process's memory
 from __future__ import annotations
 
 import os
+import platform
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import msgspec
 
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.snapshot import Thread
+from ray_rl_debug.system_calls import call_name
 from ray_rl_debug.within import within
 
 PROC = Path("/proc")
@@ -182,6 +184,7 @@ def finish_threads(pid: int, before: dict[int, ThreadClock], after: dict[int, Th
                 state=now.state,
                 wchan=wchan if wchan not in ("", "0") else None,
                 syscall=number,
+                call=call_name(number, platform.machine()) if number is not None else None,
                 syscall_arg0=first,
                 cpu_s=round(cpu, 4) if cpu is not None else None,
                 run_slices=slices,

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.procfs import PROC, read_text
+from ray_rl_debug.system_calls import call_name
 
 MAX_FDS = 256
 """A call that waits for more is left out: the first few of them would mislead."""
@@ -25,18 +26,14 @@ MAX_SELECT = 1 << 16
 MAX_THREADS = 64
 """Looked at per process."""
 
-_CALLS = {
-    "x86_64": {
-        "poll": (7, 271), "select": (23, 270), "epoll": (232, 281, 441), "restarted": (219,),
-        "one": (0, 1, 19, 20, 42, 43, 44, 45, 46, 47, 288, 299),
-    },
-    "aarch64": {
-        "poll": (73,), "select": (72,), "epoll": (22, 441), "restarted": (128,),
-        "one": (63, 64, 65, 66, 202, 203, 206, 207, 211, 212, 242, 243),
-    },
-}  # fmt: skip
-"""Numbers of the calls; ``one`` are read, write, recv, send, accept and connect with their variants."""
-_KINDS = {machine: {number: kind for kind, numbers in calls.items() for number in numbers} for machine, calls in _CALLS.items()}
+_KINDS = {
+    **dict.fromkeys(("poll", "ppoll"), "poll"),
+    **dict.fromkeys(("select", "pselect6"), "select"),
+    **dict.fromkeys(("epoll_wait", "epoll_pwait", "epoll_pwait2"), "epoll"),
+    "restart_syscall": "restarted",
+    **dict.fromkeys("read readv write writev recvfrom recvmsg recvmmsg sendto sendmsg sendmmsg accept accept4 connect".split(), "one"),
+}
+"""What the calls wait for: a set of descriptors, or the one that they are given."""
 _POLLS = ("poll_schedule_timeout", "do_poll", "do_sys_poll")
 _TARGET = re.compile(r"^tfd:\s+(\d+)", re.MULTILINE)
 
@@ -77,7 +74,7 @@ def _call(text: str | None, machine: str, task: Path) -> _Call | None:
     words = (text or "").split()
     if len(words) < 7 or not words[0].isdigit():
         return None  # "running", "-1 ..." or refused
-    kind = _KINDS.get(machine, {}).get(int(words[0]))
+    kind = _KINDS.get(call_name(int(words[0]), machine) or "")
     if kind == "restarted":
         # a poll with a time-out that was interrupted, as each look of py-spy does; its arguments stay in the registers
         wchan = read_text(task / "wchan", 128) or ""

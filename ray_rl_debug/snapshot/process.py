@@ -63,7 +63,9 @@ class Thread(Fact, frozen=True, kw_only=True):
     """One letter of ``/proc/PID/task/TID/stat``: R, S, D, T, t, Z, X, I."""
     wchan: str | None = None
     syscall: int | None = None
-    """System call number, or None when running or not readable."""
+    """System call number, or None when running or not readable. What it means depends on the machine: see `call`."""
+    call: str | None = None
+    """Name of that system call (``futex``, ``epoll_wait``). None for a call in which nobody waits, and in older snapshots."""
     syscall_arg0: int | None = None
     """First argument of the call in progress: a file descriptor for read, recv, flock; else rarely useful."""
     waits_on_fds: tuple[int, ...] | None = None
