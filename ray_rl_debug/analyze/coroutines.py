@@ -1,6 +1,6 @@
 """The asyncio tasks of one process: which of them waits for which, and what their waiting ends at.
 
-Nodes of the graph are tasks (``t:ADDRESS``) and locks (``l:ADDRESS``); edges lead from a task to the tasks it awaits, to the lock it wants, and from
+Nodes of the graph are tasks and locks, each by its address; edges lead from a task to the tasks it awaits, to the lock it wants, and from
 a lock to the tasks that hold it. Sockets, ObjectRefs and threads lead out of the process; the graph of processes goes on from there.
 """
 
@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
-from ray_rl_debug.analyze.graph import Edge, solve
+from ray_rl_debug.analyze.graph import Edge, Why, solve
 from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})
@@ -101,11 +102,11 @@ def find_ends(process: Process) -> tuple[End, ...]:
     behind: dict[str, frozenset[str]] = {}
     cycles: list[End] = []
     for root in graph.roots:
-        members = tuple(tasks[int(n[2:])] for n in root.nodes if n.startswith("t:"))
+        members = tuple(tasks[int(name_of(n))] for n in root.nodes if kind_of(n) is NodeKind.COROUTINE)
         if root.is_cycle and members and members[0].awaited is not None:
             cycles.append(End(tasks=members, awaited=members[0].awaited, at=line_of(members[0]), behind=_count(root.waiters), is_cycle=True))
         elif not root.is_cycle:
-            behind[root.nodes[0]] = frozenset(w for w in root.waiters if w.startswith("t:"))
+            behind[root.nodes[0]] = frozenset(w for w in root.waiters if kind_of(w) is NodeKind.COROUTINE)
     found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
     found = [msgspec.structs.replace(e, is_still=_is_still(process, e)) for e in found]
     return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
@@ -152,16 +153,16 @@ def _edges(tasks: dict[int, AsyncTask]) -> Iterator[Edge]:
         awaited = task.awaited
         if awaited is None:
             continue
-        source = f"t:{task.address}"
+        source = node_of(NodeKind.COROUTINE, task.address)
         for other in awaited.tasks:
             if other in tasks:
-                yield Edge(source=source, target=f"t:{other}", why="await", evidence="")
+                yield Edge(source=source, target=node_of(NodeKind.COROUTINE, other), why=Why.COROUTINE, evidence="")
         if awaited.kind in LOCKS and awaited.address is not None and not _has_permit(awaited):
-            lock = f"l:{awaited.address}"
-            yield Edge(source=source, target=lock, why=awaited.kind, evidence="")
+            lock = node_of(NodeKind.LOCK, awaited.address)
+            yield Edge(source=source, target=lock, why=Why.COROUTINE, evidence="")
             for holder in awaited.holders:
                 if holder in tasks:
-                    yield Edge(source=lock, target=f"t:{holder}", why="held by", evidence="")
+                    yield Edge(source=lock, target=node_of(NodeKind.COROUTINE, holder), why=Why.COROUTINE, evidence="")
 
 
 def _has_permit(awaited: Awaited) -> bool:
@@ -173,10 +174,10 @@ def _lock_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -
     """Locks and semaphores that nobody is known to hold."""
     own = sum(1 for t in tasks.values() if own_frame(t) is not None)
     for node, waiters in behind.items():
-        if not node.startswith("l:"):
+        if kind_of(node) is not NodeKind.LOCK:
             continue
-        all_waiting = [tasks[int(w[2:])] for w in waiters]
-        direct = [t for t in all_waiting if t.awaited is not None and t.awaited.kind in LOCKS and f"l:{t.awaited.address}" == node]
+        all_waiting = [tasks[int(name_of(w))] for w in waiters]
+        direct = [t for t in all_waiting if t.awaited is not None and t.awaited.kind in LOCKS and node_of(NodeKind.LOCK, t.awaited.address) == node]
         if direct and direct[0].awaited is not None:
             # whoever took it by a bare acquire() is not known: any other task of own code might be that one
             is_lost = sum(1 for t in all_waiting if own_frame(t) is not None) == own
@@ -196,13 +197,18 @@ def _task_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -
     owners = _owners(tasks)
     for task in tasks.values():
         awaited = task.awaited
-        if awaited is None or awaited.kind not in STUCK or f"l:{awaited.address}" in behind or any(a in tasks for a in awaited.tasks):
+        if (
+            awaited is None
+            or awaited.kind not in STUCK
+            or node_of(NodeKind.LOCK, awaited.address) in behind
+            or any(a in tasks for a in awaited.tasks)
+        ):
             continue
         if awaited.kind in LOCKS and any(h in tasks for h in awaited.holders):
             continue
         classes[(line_of(owners.get(task.address, task)), awaited.kind, awaited.detail, task.stable is False)].append(task)
     for (at, *_), members in classes.items():
-        waiters: frozenset[str] = frozenset().union(*(behind.get(f"t:{t.address}", frozenset()) for t in members))
+        waiters: frozenset[str] = frozenset().union(*(behind.get(node_of(NodeKind.COROUTINE, t.address), frozenset()) for t in members))
         awaited = members[0].awaited
         if awaited is not None:
             rests = all(serves(owners.get(t.address, t)) for t in members)
@@ -231,7 +237,7 @@ def _sorted(tasks: Iterable[AsyncTask]) -> tuple[AsyncTask, ...]:
 
 
 def _count(nodes: Iterable[str]) -> int:
-    return sum(1 for n in nodes if n.startswith("t:"))
+    return sum(1 for n in nodes if kind_of(n) is NodeKind.COROUTINE)
 
 
 def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = False) -> str:

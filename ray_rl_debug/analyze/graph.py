@@ -8,6 +8,7 @@ An actor whose call to itself stands in its own queue is a deadlock of one.
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -17,8 +18,54 @@ from ray_rl_debug.report import Certainty
 
 _SURE = {Certainty.PROVEN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 
-QUEUED = "(queued)"
-"""Ends the `Edge.why` of calls that stand in the queue of their actor."""
+
+class Why(str, enum.Enum):
+    """Why one waits for another; the value is what a report prints where the wait has no name of its own."""
+
+    CALL = "ray.get"
+    """The result of a Ray call that runs there."""
+    QUEUED_CALL = "ray.get (queued)"
+    """A Ray call that stands in the queue of its actor."""
+    ARGUMENT = "ray.argument"
+    """A Ray call whose result is an argument of one that waits."""
+    RESOURCES = "resources"
+    """A Ray actor, call or placement group that was not started yet."""
+    COLLECTIVE = "collective"
+    """A rank that has not joined a collective, rendezvous or creation of a group."""
+    P2P = "recv"
+    """The rank at the other end of a send or recv."""
+    SAME_CALL = "same call"
+    """A fellow in the same method that does something else."""
+    POLL = "polls"
+    """Whoever could change what is looked at again and again."""
+    DEAD_MEANWHILE = "awaits"
+    """An actor that died after the waiting began."""
+    AWAITED_SOCKET = "await socket"
+    AWAITED_CHILD = "await child"
+    SOCKET = "socket"
+    PIPE = "pipe"
+    FILE_LOCK = "flock"
+    """The holder of a lock on a file, as the kernel tells it."""
+    TRIED_LOCK = "file lock"
+    """The holder of a lock on a file that is tried again and again; the kernel lists no waiter then."""
+    BUILD_LOCK = "lock file"
+    CHILD = "waitpid"
+    """The end of a child process."""
+    DATALOADER = "DataLoader"
+    CHILD_QUEUE = "queue of a child"
+    ENGINE = "engine"
+    """A server waits for its engine core."""
+    WORKERS = "workers' answers"
+    """An engine core waits for its workers."""
+    MESSAGE = "message"
+    WEIGHTS = "weights"
+    """A rank sends weights, and nobody takes them."""
+    COROUTINE = "await"
+    """Inside one process: a coroutine, or the lock that it wants."""
+
+
+RAY_CALLS = frozenset({Why.CALL, Why.QUEUED_CALL, Why.ARGUMENT, Why.RESOURCES})
+"""Waits for what Ray runs, or has not begun to run."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,10 +73,16 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     target: str
-    why: str
-    """``ray.get``, ``ray.get (queued)``, ``all_reduce``, ``recv``, ``socket``, ``flock``, ``child``, ``polls``, ..."""
+    why: Why
     evidence: str
     certainty: Certainty = Certainty.PROVEN
+    op: str = ""
+    """What the wait is called where it has a name of its own: ``all_reduce``, ``ray.wait``."""
+
+    @property
+    def words(self) -> str:
+        """``all_reduce``, ``ray.get (queued)``, ``socket``: what a report prints over the arrow."""
+        return self.op or self.why.value
 
 
 class Root(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,8 +117,8 @@ def solve(edges: Iterable[Edge]) -> Graph:
     Pure; the result does not depend on the order of the edges. Time grows with nodes plus edges, but for the chains.
     """
     best: dict[tuple[str, str], Edge] = {}
-    for edge in sorted(edges, key=lambda e: (e.source, e.target, _SURE[e.certainty], e.why)):
-        if edge.source != edge.target or edge.why.endswith(QUEUED):
+    for edge in sorted(edges, key=lambda e: (e.source, e.target, _SURE[e.certainty], e.words)):
+        if edge.source != edge.target or edge.why is Why.QUEUED_CALL:
             best.setdefault((edge.source, edge.target), edge)
     out: dict[str, list[str]] = defaultdict(list)
     back: dict[str, list[str]] = defaultdict(list)

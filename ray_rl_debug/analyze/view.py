@@ -5,6 +5,7 @@ Building a view is pure and never changes the snapshot.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -18,7 +19,7 @@ from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
-from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState, Snapshot
+from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Snapshot
 
 JUDGED_KINDS = frozenset({"ray-worker", "driver", "child", "named", "other"})
 
@@ -36,17 +37,27 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     has_stacks: bool
     engines: tuple[Engine, ...] = ()
     """Inference engines, each with its processes."""
+    actors: Mapping[str, RayActor] = {}
+    """Ray's actors by id."""
+    tasks: Mapping[str, RayTask] = {}
+    """Ray's calls that have not ended, by id."""
+    placement_groups: Mapping[str, RayPlacementGroup] = {}
+    by_actor: Mapping[str, str] = {}
+    """The collected process of each actor that is alive."""
+    below: Mapping[tuple[str, int], tuple[str, ...]] = {}
+    """The collected children of a process, by machine and pid."""
 
     def __iter__(self) -> Iterator[Seen]:
         return iter(self.seen.values())
 
     def actor_process(self, actor_id: str) -> Seen | None:
         """The process of an actor that is alive and was collected."""
-        return next((s for s in self if s.identity.actor_id == actor_id), None)
+        key = self.by_actor.get(actor_id)
+        return self.seen[key] if key is not None else None
 
     def children(self, parent: Seen) -> tuple[Seen, ...]:
         """Direct children; shells and the fork servers of multiprocessing between them are skipped."""
-        direct = [s for s in self if s.node is parent.node and s.process.ppid == parent.process.pid]
+        direct = [self.seen[key] for key in self.below.get((parent.node.name, parent.process.pid), ())]
         found: list[Seen] = []
         for child in direct:
             between = (not child.threads and child.process.comm in SHELLS) or _is_fork_server(child)
@@ -77,6 +88,10 @@ def build_view(snapshot: Snapshot) -> View:
             index[(node.name, process.pid)] = one.key
     engines = find_engines(seen)
     seen.update((one.key, one) for one in tuple(settle(seen, engines)))
+    below: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for one in seen.values():
+        if one.process.ppid is not None:
+            below[(one.node.name, one.process.ppid)].append(one.key)
     return View(
         snapshot=snapshot,
         seen=seen,
@@ -84,6 +99,11 @@ def build_view(snapshot: Snapshot) -> View:
         by_node_pid=index,
         ray=snapshot.ray,
         has_stacks=any(s.threads for s in seen.values()),
+        actors=by_actor,
+        tasks={t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {},
+        placement_groups={g.placement_group_id: g for g in snapshot.ray.placement_groups} if snapshot.ray else {},
+        by_actor={s.identity.actor_id: s.key for s in reversed(seen.values()) if s.identity.actor_id is not None},
+        below={parent: tuple(keys) for parent, keys in below.items()},
     )
 
 

@@ -13,7 +13,8 @@ import msgspec
 from ray_rl_debug.analyze.connections import socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -23,9 +24,6 @@ from ray_rl_debug.snapshot import RayActor
 
 HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 """What other parties complete; a semaphore or lock is released by a coroutine of the process itself."""
-
-
-AWAITED_SOCKET, AWAITED_CHILD = "await socket", "await child"
 
 
 def awaited_socket_edges(view: View) -> Iterator[Edge]:
@@ -43,7 +41,7 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
             for fd, count in by_fd.items():
                 reason = f"{count} coroutine{'s wait' if count > 1 else ' waits'} at {end.at}"
                 for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason, writes=writes):
-                    yield msgspec.structs.replace(edge, why=AWAITED_SOCKET)
+                    yield msgspec.structs.replace(edge, why=Why.AWAITED_SOCKET)
 
 
 def awaited_child_edges(view: View) -> Iterator[Edge]:
@@ -57,7 +55,7 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
             for child in children[:1]:  # of many tools at one line one stands for all
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
                 evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
-                yield Edge(source=one.key, target=child.key, why=AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
+                yield Edge(source=one.key, target=child.key, why=Why.AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
 
 
 def _may_end(child: Seen) -> bool:
@@ -75,7 +73,9 @@ def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             if began_s is None or not _died_since(actor, began_s) or actor.job_id != one.identity.job_id:
                 continue
             evidence = f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died meanwhile: {how_dead(actor)}"
-            yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="awaits", evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(
+                source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.DEAD_MEANWHILE, evidence=evidence, certainty=Certainty.LIKELY
+            )
 
 
 def _awaits(one: Seen) -> bool:

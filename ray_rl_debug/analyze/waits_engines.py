@@ -12,17 +12,13 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.connections import RAY_PROCESSES
 from ray_rl_debug.analyze.engines import Engine, rests
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import Socket
-
-ENGINE, WORKERS, WEIGHTS, MESSAGE = "engine", "workers' answers", "weights", "message"
-"""`Edge.why` of a server, of an engine core, of a rank that sends weights, and of others that wait for a message."""
-GONE = "gone:"
-"""Begins the nodes of parts that are dead and were reaped: ``gone:KEY OF THE ENGINE``."""
 
 
 def engine_edges(view: View) -> Iterator[Edge]:
@@ -43,13 +39,15 @@ def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:
     targets = [p for p in serving if not rests(p)] or serving
     for server in (view.seen[s] for s in engine.servers):
         for dead in (view.seen[k] for k in engine.dead):
-            yield Edge(source=server.key, target=dead.key, why=ENGINE, evidence=f"its {dead.name} is dead (state {dead.process.state})")
+            yield Edge(source=server.key, target=dead.key, why=Why.ENGINE, evidence=f"its {dead.name} is dead (state {dead.process.state})")
         if engine.lost:
-            yield Edge(source=server.key, target=f"{GONE}{engine.key}", why=ENGINE, evidence=f"its {engine.lost} is gone")
+            yield Edge(source=server.key, target=node_of(NodeKind.GONE, engine.key), why=Why.ENGINE, evidence=f"its {engine.lost} is gone")
         if engine.requests + engine.calls:
             text = f"{in_flight(engine)}: {{}} {{}}"
             for part in targets:
-                yield Edge(source=server.key, target=part.key, why=ENGINE, evidence=text.format(part.name, part.does()), certainty=Certainty.LIKELY)
+                yield Edge(
+                    source=server.key, target=part.key, why=Why.ENGINE, evidence=text.format(part.name, part.does()), certainty=Certainty.LIKELY
+                )
 
 
 def _child_edges(view: View, one: Seen) -> Iterator[Edge]:
@@ -57,7 +55,7 @@ def _child_edges(view: View, one: Seen) -> Iterator[Edge]:
     for child in view.children(one):
         if not rests(child) and child.process.state not in ("Z", "X"):
             evidence = f"it waits for a message; its child {child.name} {child.does()}"
-            yield Edge(source=one.key, target=child.key, why=MESSAGE, evidence=evidence, certainty=Certainty.POSSIBLE)
+            yield Edge(source=one.key, target=child.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def in_flight(engine: Engine) -> str:
@@ -82,7 +80,7 @@ def _core_edges(view: View, engine: Engine) -> Iterator[Edge]:
         for worker in [*dead, *([w for w in workers if not rests(w)] or workers)]:
             doing = "is stopped" if worker.is_stopped else "is dead" if worker in dead else worker.does()
             evidence = f"it waits in {core.inside()} for the answers of its workers; {worker.name} {doing}"
-            yield Edge(source=key, target=worker.key, why=WORKERS, evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(source=key, target=worker.key, why=Why.WORKERS, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
@@ -92,19 +90,19 @@ def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
         if peers:
             for other in peers:
                 evidence = f"it sends weights over {socket.local}; {other.name} is connected: it {other.does()}"
-                yield Edge(source=one.key, target=other.key, why=WEIGHTS, evidence=evidence, certainty=Certainty.LIKELY)
+                yield Edge(source=one.key, target=other.key, why=Why.WEIGHTS, evidence=evidence, certainty=Certainty.LIKELY)
             return
         for engine in receivers(view, one, socket):
             text = f"it sends weights over {socket.local}, and nobody is connected"
             if engine.lost:
-                yield Edge(source=one.key, target=f"{GONE}{engine.key}", why=WEIGHTS, evidence=f"{text}: the {engine.lost} is gone")
+                yield Edge(source=one.key, target=node_of(NodeKind.GONE, engine.key), why=Why.WEIGHTS, evidence=f"{text}: the {engine.lost} is gone")
                 continue
             parts = [view.seen[k] for k in (*engine.cores, *(w for ws in engine.workers.values() for w in ws), *engine.dead)]
             stuck = [p for p in parts if p.is_stopped or p.process.state in ("Z", "X")]
             workers = [p for p in parts if p.identity.part is not None and p.identity.part.part == "worker"]
             for part in stuck or workers or parts:
                 doing = "is stopped" if part.is_stopped else part.does()
-                yield Edge(source=one.key, target=part.key, why=WEIGHTS, evidence=f"{text}; {part.name} {doing}", certainty=Certainty.LIKELY)
+                yield Edge(source=one.key, target=part.key, why=Why.WEIGHTS, evidence=f"{text}; {part.name} {doing}", certainty=Certainty.LIKELY)
 
 
 def listeners(one: Seen) -> list[Socket]:

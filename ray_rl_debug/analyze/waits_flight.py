@@ -14,7 +14,7 @@ import msgspec
 
 from ray_rl_debug.analyze.flight import FlightResult, GroupResult, match
 from ray_rl_debug.analyze.flight_entries import is_pending
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -163,7 +163,14 @@ def flight_edges(view: View, worlds: Sequence[FlightWorld]) -> Iterator[Edge]:
                 if source is None or aim is None or view.seen[source].is_stopped or view.seen[source].motion is Motion.MOVING:
                     continue
                 sure = Certainty.POSSIBLE if group.undecided else Certainty.PROVEN
-                yield Edge(source=source, target=aim, why=bare(group.op), evidence=say(world, group, target), certainty=sure)
+                yield Edge(
+                    source=source,
+                    target=aim,
+                    why=Why.P2P if group.kind == "p2p" else Why.COLLECTIVE,
+                    op=bare(group.op),
+                    evidence=say(world, group, target),
+                    certainty=sure,
+                )
 
 
 def _pairs(group: GroupResult) -> Iterator[tuple[int, int]]:

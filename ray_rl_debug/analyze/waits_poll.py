@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.deaths import how_dead
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -64,7 +65,7 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
                 and other.key not in waiters | {one.key}
             ):
                 evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {other.identity.label} {_doing(other)}"
-                yield Edge(source=one.key, target=other.key, why="polls", evidence=evidence, certainty=Certainty.POSSIBLE)
+                yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
@@ -72,7 +73,7 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     sources = {e.source for e in known}
     targets: dict[str, set[str]] = {}
     for edge in known:
-        if edge.why not in ("socket", "await socket"):  # the server that a producer waits for may well live in the poller's process
+        if edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):  # the server that a producer waits for may well live in the poller's process
             targets.setdefault(edge.source, set()).add(edge.target)
     for one in view:
         polls = is_poller(one)
@@ -89,10 +90,10 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         heads = [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
         for producer in heads or producers:
             evidence = f"polls in {at}; {producer.identity.label} {_doing(producer)}"
-            yield Edge(source=one.key, target=producer.key, why="polls", evidence=evidence, certainty=sure)
+            yield Edge(source=one.key, target=producer.key, why=Why.POLL, evidence=evidence, certainty=sure)
         for actor in dead:
             evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
-            yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why="polls", evidence=evidence, certainty=sure)
+            yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.POLL, evidence=evidence, certainty=sure)
 
 
 def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug import gaps
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -89,9 +90,23 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         op = one.place.op if one.place else "collective"
         for other in absent:
             doing = "is stopped" if other.is_stopped else other.at()
-            yield Edge(source=one.key, target=other.key, why=op, evidence=f"{other.identity.label} has not joined: {doing}", certainty=sure)
+            yield Edge(
+                source=one.key,
+                target=other.key,
+                why=Why.COLLECTIVE,
+                op=op,
+                evidence=f"{other.identity.label} has not joined: {doing}",
+                certainty=sure,
+            )
         for other in in_p2p:
-            yield Edge(source=one.key, target=other.key, why=op, evidence=f"{other.identity.label} is in {other.at()} instead", certainty=sure)
+            yield Edge(
+                source=one.key,
+                target=other.key,
+                why=Why.COLLECTIVE,
+                op=op,
+                evidence=f"{other.identity.label} is in {other.at()} instead",
+                certainty=sure,
+            )
         yield from _missing_edges(view, world, one, op, bool(absent))
     if absent or in_p2p or world.missing:
         return
@@ -100,7 +115,7 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         return
     said = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
     for one, other in _across(list(sites.values())):
-        yield Edge(source=one.key, target=other.key, why=site_of(one)[0], evidence=said[other.key], certainty=sure)
+        yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=said[other.key], certainty=sure)
 
 
 def _across(sites: Sequence[Sequence[Seen]]) -> Iterator[tuple[Seen, Seen]]:
@@ -120,7 +135,7 @@ def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence
     peer = next((m for m in world.members if named is not None and world.ranks.get(m.key) == named), None)
     if peer is not None:
         sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
-        yield Edge(source=one.key, target=peer.key, why=op, evidence=f"{op} names rank {named}: {peer.at()}", certainty=sure)
+        yield Edge(source=one.key, target=peer.key, why=Why.P2P, op=op, evidence=f"{op} names rank {named}: {peer.at()}", certainty=sure)
         return
     if named in world.missing:
         return
@@ -130,14 +145,21 @@ def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence
     only = len(candidates) == 1 and not candidates[0].is_idle
     sure = Certainty.LIKELY if only or len(in_p2p) == len(world.members) else Certainty.POSSIBLE
     for other in candidates:
-        yield Edge(source=one.key, target=other.key, why=op, evidence=f"{said}; {other.at()}", certainty=sure)
+        yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {other.at()}", certainty=sure)
 
 
 def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:
     if world.missing or world.size is None:
         for actor in world.dead[: max(1, len(world.missing))] if world.dead and (world.missing or not has_absent) else ():
             evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
-            yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=op, evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(
+                source=one.key,
+                target=node_of(NodeKind.ACTOR, actor.actor_id),
+                why=Why.COLLECTIVE,
+                op=op,
+                evidence=evidence,
+                certainty=Certainty.LIKELY,
+            )
     if not world.missing or world.dead or has_absent:
         return
     silent = [g.where for g in view.snapshot.gaps if g.id == gaps.NODE_SILENT]
@@ -145,8 +167,10 @@ def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: boo
     if silent:
         for node in silent:
             evidence = f"rank {ranks} of {world.name} was not seen; {node} did not answer"
-            yield Edge(source=one.key, target=f"node:{node}", why=op, evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(
+                source=one.key, target=node_of(NodeKind.MACHINE, node), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY
+            )
         return
     for rank in world.missing:
         evidence = f"{world.name}/{rank} was not seen on any node"
-        yield Edge(source=one.key, target=f"rank:{world.key}/{rank}", why=op, evidence=evidence, certainty=Certainty.LIKELY)
+        yield Edge(source=one.key, target=node_of_rank(world.key, rank), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.ras import RasResult, judge_communicators
 from ray_rl_debug.analyze.view import View
@@ -63,7 +64,7 @@ def _process(view: View, rank: RasRank, node: str) -> str | None:
     named = [s for s in holders if rank.host in (s.node.ip, s.node.name)]
     if len(named) == 1 or (not named and len(holders) == 1):
         return (named or holders)[0].key
-    return f"pid:{rank.host or node}/{rank.pid}"
+    return node_of_pid(rank.host or node, rank.pid)
 
 
 def ras_edges(view: View, worlds: Sequence[RasWorld]) -> Iterator[Edge]:
@@ -75,8 +76,12 @@ def ras_edges(view: View, worlds: Sequence[RasWorld]) -> Iterator[Edge]:
         aims = {r: world.members[r] for r in (result.lost if result.kind == "lost" else result.behind) if r in world.members}
         sources = [view.seen[k] for r in result.ahead if r not in aims and (k := world.members.get(r)) is not None and k in view.seen]
         # The text form names only the ranks in trouble: then the communicator as a whole waits.
-        waiting = [s.key for s in sources if not s.is_stopped and s.motion is not Motion.MOVING] if sources else [f"comm:{world.name}"]
+        waiting = (
+            [s.key for s in sources if not s.is_stopped and s.motion is not Motion.MOVING]
+            if sources
+            else [node_of(NodeKind.COMMUNICATOR, world.name)]
+        )
         for source in waiting:
             for target, aim in aims.items():
                 evidence = f"rank {target} of {world.name} {result.text(target)}"
-                yield Edge(source=source, target=aim, why=result.op or "NCCL", evidence=evidence, certainty=Certainty.LIKELY)
+                yield Edge(source=source, target=aim, why=Why.COLLECTIVE, op=result.op or "NCCL", evidence=evidence, certainty=Certainty.LIKELY)

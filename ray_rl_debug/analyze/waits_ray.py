@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
-from ray_rl_debug.analyze.graph import QUEUED, Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -128,7 +129,7 @@ def _argument_edges(view: View, index: RayIndex, awaited: list[str]) -> Iterator
     seen: set[str] = set()
     while awaited:
         node = awaited.pop()
-        task_id = node.removeprefix("task:")
+        task_id = name_of(node)
         owner = index.owners.get(task_id)
         if node in seen or owner is None or _state(index, task_id) != NEEDS_ARGS or followed[owner.key] >= _MOST_NEEDY:
             continue
@@ -166,11 +167,19 @@ def _edges_to_groups(index: RayIndex, one: Seen, call: str) -> Iterator[Edge]:
         if group.state in ("PENDING", "RESCHEDULING") and group.job_id in (one.identity.job_id, None):
             state = f"{group.state}, {group.scheduling}" if group.scheduling else group.state
             evidence = f"waits in {call}; placement group {group.name or group.placement_group_id[:12]} of its job is {state}"
-            yield Edge(source=one.key, target=f"pg:{group.placement_group_id}", why=call, evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(
+                source=one.key,
+                target=node_of(NodeKind.PLACEMENT_GROUP, group.placement_group_id),
+                why=Why.RESOURCES,
+                op=call,
+                evidence=evidence,
+                certainty=Certainty.LIKELY,
+            )
 
 
 def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: str, certainty: Certainty) -> Iterator[Edge]:
-    why = call if call.startswith("ray") else ("await" if call == "await" else f"ray.{call}")
+    op = call if call.startswith("ray") or call == "await" else f"ray.{call}"
+    why = Why.ARGUMENT if call == "argument" else Why.CALL
     name, actor_id, _ = index.owned.get(task_id, (None, None, None))
     task = index.tasks.get(task_id)
     name = name or (task.name if task else None)
@@ -178,29 +187,44 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
     runner = index.running.get(task_id)
     if runner is not None:
         evidence = f"waits for {name or 'task ' + task_id[:16]}, running there"
-        yield Edge(source=one.key, target=runner.key, why=why, evidence=evidence, certainty=certainty)
+        yield Edge(source=one.key, target=runner.key, why=why, op=op, evidence=evidence, certainty=certainty)
         return
     if task is None and task_id not in index.owned:
         return  # finished: what it produced is there
     if task is not None and task.placement_group_id and (name or "").startswith("bundle_reservation_check_func"):
         evidence = "waits for a placement group to be ready"
-        yield Edge(source=one.key, target=f"pg:{task.placement_group_id}", why=why, evidence=evidence, certainty=certainty)
+        yield Edge(
+            source=one.key,
+            target=node_of(NodeKind.PLACEMENT_GROUP, task.placement_group_id),
+            why=Why.RESOURCES,
+            op=op,
+            evidence=evidence,
+            certainty=certainty,
+        )
         return
     actor = index.actors.get(actor_id or "")
     needy = task_id if _state(index, task_id) == NEEDS_ARGS else _needy_before(view, index, one, actor)
     if needy is not None:
         what = f"{name or 'its task'} needs what another call produces" if needy == task_id else f"{name} stands behind a call that needs an argument"
-        yield Edge(source=one.key, target=f"task:{needy}", why=why, evidence=what, certainty=certainty)
+        yield Edge(source=one.key, target=node_of(NodeKind.TASK, needy), why=why, op=op, evidence=what, certainty=certainty)
         return
     if actor is not None and not _is_creation(task):
-        yield from _edge_to_actor(view, one, actor, name, why, certainty)
+        yield from _edge_to_actor(view, one, actor, name, op, certainty)
         return
     if actor is not None and actor.state in _ACTOR_PENDING:
-        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=f"{actor.class_name} is not created yet", certainty=certainty)
+        yield Edge(
+            source=one.key,
+            target=node_of(NodeKind.ACTOR, actor.actor_id),
+            why=Why.RESOURCES,
+            op=op,
+            evidence=f"{actor.class_name} is not created yet",
+            certainty=certainty,
+        )
         return
     if (state := _state(index, task_id)) in _UNSCHEDULED:
-        target = next((f"pg:{g.placement_group_id}" for g in index.groups.values() if _is_pending_ready(g, name)), f"task:{task_id}")
-        yield Edge(source=one.key, target=target, why=why, evidence=f"{name or 'its task'} is {state}", certainty=certainty)
+        group = next((g.placement_group_id for g in index.groups.values() if _is_pending_ready(g, name)), None)
+        target = node_of(NodeKind.PLACEMENT_GROUP, group) if group is not None else node_of(NodeKind.TASK, task_id)
+        yield Edge(source=one.key, target=target, why=Why.RESOURCES, op=op, evidence=f"{name or 'its task'} is {state}", certainty=certainty)
 
 
 def _needy_before(view: View, index: RayIndex, one: Seen, actor: RayActor | None) -> str | None:
@@ -211,20 +235,20 @@ def _needy_before(view: View, index: RayIndex, one: Seen, actor: RayActor | None
     return index.needy.get((one.key, actor.actor_id))
 
 
-def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, why: str, certainty: Certainty) -> Iterator[Edge]:
+def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, op: str, certainty: Certainty) -> Iterator[Edge]:
     process = view.actor_process(actor.actor_id)
     if process is not None:
         running = process.identity.method or (process.telling.place.op if process.telling and not process.is_idle else None)
         if process is one and not _all_wait(one):
             return  # another thread of it may come to the call
         evidence = f"its call {name or ''}".rstrip() + (f", queued behind {running}" if running else ", not started")
-        yield Edge(source=one.key, target=process.key, why=f"{why} {QUEUED}", evidence=evidence, certainty=certainty)
+        yield Edge(source=one.key, target=process.key, why=Why.QUEUED_CALL, op=f"{op} (queued)", evidence=evidence, certainty=certainty)
     elif actor.state in ("DEAD", *_ACTOR_PENDING):
         evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
-        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
+        yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.CALL, op=op, evidence=evidence, certainty=certainty)
     else:
         evidence = f"its call {name or ''}".rstrip() + f"; {actor.class_name} is {actor.state}, but its process was not seen"
-        yield Edge(source=one.key, target=f"actor:{actor.actor_id}", why=why, evidence=evidence, certainty=certainty)
+        yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.CALL, op=op, evidence=evidence, certainty=certainty)
 
 
 def _all_wait(one: Seen) -> bool:

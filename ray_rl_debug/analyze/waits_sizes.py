@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -76,8 +76,8 @@ def size_edges(view: View) -> Iterator[Edge]:
             for odd in found.odd:
                 if odd.size != claim.size:
                     evidence = f"waits for a group of {claim.size}; {odd.one.identity.label} for one of {odd.size}"
-                    why = claim.one.place.op if claim.one.place else "init"
-                    yield Edge(source=claim.one.key, target=odd.one.key, why=why, evidence=evidence, certainty=Certainty.LIKELY)
+                    op = claim.one.place.op if claim.one.place else "init"
+                    yield Edge(source=claim.one.key, target=odd.one.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _claim(one: Seen) -> Claim | None:

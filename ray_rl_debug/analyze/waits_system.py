@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.places import BUILD_LOCK, IDLE_KINDS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -14,9 +15,6 @@ from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import Socket
-
-TRIED_LOCK = "file lock"
-"""`Edge.why` where a lock on a file is tried again and again; a wait that the kernel knows bears the name of the call."""
 
 
 def system_edges(view: View) -> Iterator[Edge]:
@@ -87,11 +85,11 @@ def _edge_to_peer(
     text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:
         if writes or not remote[0].endswith("|lo"):
-            yield Edge(source=one.key, target=f"ext:{socket.remote}", why="socket", evidence=text, certainty=certainty)
+            yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
         return
     key, process = ends[0]
     if process.kind not in RAY_PROCESSES:
-        yield Edge(source=one.key, target=key, why="socket", evidence=text, certainty=certainty)
+        yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
 
 
 def _flows(one: Seen, socket: Socket) -> bool:
@@ -123,7 +121,7 @@ def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certain
         same_node = other.node is one.node and other.key != one.key
         if same_node and any(s.inode == socket.peer_inode for s in other.process.sockets or ()) and other.process.kind not in RAY_PROCESSES:
             text = f"Unix socket {socket.remote or 'pair'}, {reason}"
-            yield Edge(source=one.key, target=other.key, why="socket", evidence=text, certainty=certainty)
+            yield Edge(source=one.key, target=other.key, why=Why.SOCKET, evidence=text, certainty=certainty)
             return
 
 
@@ -144,7 +142,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     ]
     if len(ends) == 1:
         what = "writes to" if call == "read" else "reads from"
-        yield Edge(source=one.key, target=ends[0].key, why="pipe", evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
+        yield Edge(source=one.key, target=ends[0].key, why=Why.PIPE, evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
 
 
 def _is_served(one: Seen, socket: Socket) -> bool:
@@ -168,12 +166,12 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
         # no child has the work that is waited for: it died with one
         for child in (c for c in view.children(one) if c.process.state in ("Z", "X")):
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
-            yield Edge(source=one.key, target=child.key, why="queue of a child", evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
         return
-    why = {Kind.CHILD: "waitpid", Kind.DATALOADER: "DataLoader"}.get(thread.place.kind if thread else Kind.CHILD, "queue of a child")
+    why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
     for child in working or children:
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
-        sure = Certainty.PROVEN if why == "waitpid" and len(children) == 1 else Certainty.LIKELY
+        sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
 
 
@@ -197,9 +195,15 @@ def _lock_edges(view: View) -> Iterator[Edge]:
             source = view.by_node_pid.get((node.name, waiter.pid))
             if holder is None or source is None or holder.pid == waiter.pid:
                 continue
-            target = view.by_node_pid.get((node.name, holder.pid), f"pid:{node.name}/{holder.pid}")
+            target = view.by_node_pid.get((node.name, holder.pid), node_of_pid(node.name, holder.pid))
             path = _path_of(view, source, waiter.inode)
-            yield Edge(source=source, target=target, why=waiter.kind.lower(), evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}")
+            yield Edge(
+                source=source,
+                target=target,
+                why=Why.FILE_LOCK,
+                op=waiter.kind.lower(),
+                evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}",
+            )
 
 
 def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
@@ -225,7 +229,7 @@ def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
         elif tries and lock.kind == "FLOCK" and path.endswith(".lock"):
             held[holder] = (f"it pauses between its tries for a lock on a file that is not seen; {holds}", Certainty.POSSIBLE)
     for holder, (evidence, sure) in held.items():
-        yield Edge(source=one.key, target=holder, why=TRIED_LOCK, evidence=evidence, certainty=sure)
+        yield Edge(source=one.key, target=holder, why=Why.TRIED_LOCK, evidence=evidence, certainty=sure)
 
 
 def _build_edges(view: View, one: Seen) -> Iterator[Edge]:
@@ -239,7 +243,7 @@ def _build_edges(view: View, one: Seen) -> Iterator[Edge]:
         inside = [t for t in other.threads if caller in {(f.function, f.file) for f in t.frames}]
         if inside and not any(f.file.endswith(BUILD_LOCK) for t in inside for f in t.frames):
             evidence = f"waits for a lock file to go away; {other.name} is in the same {caller[0]}: {other.at()}"
-            yield Edge(source=one.key, target=other.key, why="lock file", evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(source=one.key, target=other.key, why=Why.BUILD_LOCK, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _path_of(view: View, source: str, inode: int) -> str:

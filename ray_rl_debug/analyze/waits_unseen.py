@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -57,7 +58,7 @@ def sibling_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
 
 def _sibling_edge(waiter: Seen, one: Seen, count: int) -> Edge:
     evidence = f"{count} that run {one.identity.method} stand at the same line, {one.identity.label} {one.at()}"
-    return Edge(source=waiter.key, target=one.key, why="same call", evidence=evidence, certainty=Certainty.POSSIBLE)
+    return Edge(source=waiter.key, target=one.key, why=Why.SAME_CALL, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def _groups(view: View, *, with_stacks: bool = False) -> Iterator[list[Seen]]:
@@ -78,11 +79,13 @@ def _share(one: Seen) -> float:
 def _edge(waiter: Seen, one: Seen) -> Edge:
     doing = "sits in the kernel (state D)" if one.process.state == "D" else f"used {100 * _share(one):.0f} % of a core"
     evidence = f"both run {one.identity.method}; {one.identity.label} {doing}, {waiter.identity.label} sleeps"
-    return Edge(source=waiter.key, target=one.key, why="same call", evidence=evidence, certainty=Certainty.LIKELY)
+    return Edge(source=waiter.key, target=one.key, why=Why.SAME_CALL, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _to_the_dead(view: View, asleep: Sequence[Seen]) -> Iterator[Edge]:
     for actor in dead_twins(view, asleep):
         evidence = f"{actor.class_name} is {actor.state}" + (f": {actor.death}" if actor.death else "")
         for waiter in asleep:
-            yield Edge(source=waiter.key, target=f"actor:{actor.actor_id}", why="same call", evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(
+                source=waiter.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.SAME_CALL, evidence=evidence, certainty=Certainty.LIKELY
+            )

@@ -35,11 +35,10 @@ from ray_rl_debug.analyze.coroutines import (
     serves,
     ticks,
 )
-from ray_rl_debug.analyze.graph import Edge, Root
+from ray_rl_debug.analyze.graph import Edge, Root, Why
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.detectors.answers import may_come
 from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, has_loop, is_blind, judge, make_finding, proc_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
@@ -167,7 +166,7 @@ def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
         return
     for edge in scene.graph.into(root.nodes):
         client = scene.view.seen.get(edge.source)
-        if edge.why != AWAITED_SOCKET or client is None or client.motion is Motion.MOVING:
+        if edge.why is not Why.AWAITED_SOCKET or client is None or client.motion is Motion.MOVING:
             continue
         ends = tuple(e for e in _told(client) if e.awaited.kind == "socket")
         if ends and is_write(ends[0].awaited):
@@ -185,7 +184,7 @@ def _unread(scene: Scene, server: Seen, ends: tuple[End, ...], edge: Edge) -> It
     """A server whose answers nobody takes: whoever should read them is the cause, and the server its victim."""
     verdict = judge(scene, server)
     if verdict.certainty is not None:
-        peers = [e.target for e in scene.graph.out(server.key) if e.why == AWAITED_SOCKET]
+        peers = [e.target for e in scene.graph.out(server.key) if e.why is Why.AWAITED_SOCKET]
         who = [scene.who(p) for p in peers[:_SHOWN]]
         yield Found(finding=_finding(scene, server, ends, verdict.certainty, edge, who), explains=frozenset(peers))
 

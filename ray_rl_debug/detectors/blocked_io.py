@@ -20,15 +20,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import waits_inside
-from ray_rl_debug.analyze.graph import Edge, Root
+from ray_rl_debug.analyze.graph import Edge, Root, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.waits_async import AWAITED_CHILD, AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.answers import may_come
-from ray_rl_debug.detectors.rings import FILE_LOCKS, ring_found, rings, thread_at_own_lock
+from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import (
     ANSWER_S,
     Found,
@@ -50,9 +49,9 @@ CAUSE = Cause.BLOCKED_IO
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
-_SOCKETS = frozenset({AWAITED_SOCKET, "socket"})
+_SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
-_HANDOVER = FILE_LOCKS | {AWAITED_SOCKET, AWAITED_CHILD, "socket", "waitpid", "pipe"}
+_HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE})
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -65,15 +64,15 @@ def detect(scene: Scene) -> Iterator[Found]:
         handed = [e for e in scene.graph.into([node]) if e.why in _HANDOVER and e.source in scene.view.seen]
         sink = scene.view.seen.get(node)
         if sink is None:
-            handed = [e for e in handed if e.why != AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
+            handed = [e for e in handed if e.why is not Why.AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
-            handed = [e for e in handed if e.why not in ("waitpid", AWAITED_CHILD)]  # it waits for something of its own
+            handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
         if sink is not None and sink.is_idle and waits_inside(sink.process):
             continue  # its own coroutines say what it waits for: another rule's
         if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
             client = scene.view.seen[handed[0].source]
             # a launcher that only joins its processes is in nobody's way
-            launches = client.process.kind in ("driver", "named") and handed[0].why == "waitpid" and sink is not None and bool(sink.threads)
+            launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
             who = [scene.who(node)] if launches else [client.who(), scene.who(node)]
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
@@ -115,7 +114,7 @@ def _found(
     if kernel is not None and kernel.syscall_arg0 is not None and scene.usual_s(client) is None:
         hope = may_come(scene, client, {kernel.syscall_arg0})
         verdict = verdict if hope is None else _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason=hope))
-    if server is not None and edge is not None and edge.why == "waitpid" and server.threads:
+    if server is not None and edge is not None and edge.why is Why.CHILD and server.threads:
         verdict = _surely(verdict, judge(scene, server))
     if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
         verdict = _surely(verdict, _judge_end(scene, client, server, edge))
@@ -123,17 +122,17 @@ def _found(
         return
     waiting = waiting_thread(client)
     kind = waiting.place.kind if waiting else None
-    is_async = edge is not None and edge.why in (AWAITED_SOCKET, AWAITED_CHILD)
-    wanted = "the end or the output" if edge is not None and edge.why == AWAITED_CHILD else "an answer"
+    is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
+    wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
     evidence = [stack_evidence(server if is_async and server is not None else client)]
     at = ""
     if edge is not None:
-        evidence.append(Evidence(kind="socket" if edge.why in ("socket", AWAITED_SOCKET) else "lock", where=client.where(), text=edge.evidence))
+        evidence.append(Evidence(kind="socket" if edge.why in _SOCKETS else "lock", where=client.where(), text=edge.evidence))
         answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
         at = f" {'of' if is_async else 'for'} {answerer}"
     thread = waiting_thread(client)
     if thread is not None and thread.kernel is not None:
-        call = kernel_call(thread.kernel) or thread.kernel.syscall
+        call = kernel_call(thread.kernel) or thread.kernel.call
         evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
@@ -146,7 +145,7 @@ def _found(
         f"{client.where()} {f'awaits {wanted}' if is_async else op + client.at()}{at} and gets no{'ne' if is_async else ' answer'}",
         who=who,
         evidence=evidence,
-        remedy=_remedy(Kind.CHILD if edge is not None and edge.why == AWAITED_CHILD else Kind.SOCKET if is_async else kind),
+        remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind),
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
@@ -160,14 +159,14 @@ def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
     likely = Judgement(certainty=Certainty.LIKELY, reason=end.motion_reason)
     is_old = end.process.kind == "child" and end.age_s is not None and end.age_s >= ANSWER_S
     waiting = waiting_thread(client)
-    if is_old or (edge.why == "pipe" and waiting is not None and kernel_call(waiting.kernel) == "write"):
+    if is_old or (edge.why is Why.PIPE and waiting is not None and kernel_call(waiting.kernel) == "write"):
         return likely
     goes_on = may_go_on(scene, end)
     if goes_on is None and edge.why not in _SOCKETS and sleeps(end):  # which thread of a server has the request is not known
         goes_on = "who is waited for sleeps for a time and wakes by itself"
     if goes_on is not None:
         return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
-    if edge.why != AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
+    if edge.why is not Why.AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
         return likely
     return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits runs for {end.age_s:.0f} s: it may well end")
 

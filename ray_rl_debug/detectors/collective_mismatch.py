@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.places import P2P, ROOTED, Kind
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.places import ROOTED, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import name_group
@@ -46,7 +47,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         ranks = [m for m in members if is_waiting(m) and m.kind is not Kind.P2P]
         sites = split_by_site(ranks)
-        if len(sites) < 2 or any(e.why in P2P for e in edges):
+        if len(sites) < 2 or any(e.why is Why.P2P for e in edges):
             continue
         yield Found(finding=_finding(sites), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion, is_awake
 from ray_rl_debug.analyze.seen import Seen
@@ -33,7 +34,7 @@ CAUSE = Cause.DATALOADER_STUCK
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes that wait for DataLoader workers, with the worker that keeps them waiting."""
     for root, one in scene.process_roots():
-        loaders = [e for e in scene.graph.into([one.key]) if e.why == "DataLoader" and e.source in scene.view.seen]
+        loaders = [e for e in scene.graph.into([one.key]) if e.why is Why.DATALOADER and e.source in scene.view.seen]
         owner = scene.view.seen[loaders[0].source] if loaders else one
         if owner.kind is not Kind.DATALOADER:
             continue

@@ -23,9 +23,10 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.analyze.engines import Engine
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.waits_engines import GONE, in_flight
+from ray_rl_debug.analyze.waits_engines import in_flight
 from ray_rl_debug.detectors.dead_actors import find_dead
 from ray_rl_debug.detectors.known_error import lines_of
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
@@ -52,7 +53,7 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _lost_part(scene: Scene, engine: Engine) -> Found:
     dead = [scene.view.seen[k] for k in engine.dead]
     servers = [scene.view.seen[k] for k in engine.servers]
-    nodes = [*engine.dead, f"{GONE}{engine.key}"]
+    nodes = [*engine.dead, node_of(NodeKind.GONE, engine.key)]
     waiters = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into(nodes)) if w is not None and w.identity.part is None]
     first = _first_dead(dead)
     printed = [e for s in servers for e in lines_of(s.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")]
@@ -82,7 +83,7 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
 
 def _gone(scene: Scene, engine: Engine, servers: list[Seen]) -> Who:
     """Who left no process: the engine core, or the worker whose death it printed before it ended itself."""
-    who = scene.who(f"{GONE}{engine.key}")
+    who = scene.who(node_of(NodeKind.GONE, engine.key))
     if "worker" not in (engine.lost or "") and any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers):
         return msgspec.structs.replace(who, label=f"{engine.name} worker of {scene.view.seen[engine.key].name}", pid=None)
     return who

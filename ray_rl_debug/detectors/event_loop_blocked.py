@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.telling import SeenThread
@@ -39,7 +40,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         yield from _found(scene, one, frozenset(root.nodes))
     for edge in scene.graph.edges:  # the blocked call may wait for somebody: the loop is blocked all the same
         blocked = scene.view.seen.get(edge.source)
-        if edge.why in ("socket", "waitpid") and blocked is not None and blocked.place is not None and blocked.place.on_loop and blocked.place.path:
+        if edge.why in (Why.SOCKET, Why.CHILD) and blocked is not None and blocked.place is not None and blocked.place.on_loop and blocked.place.path:
             ends = [r for r in scene.graph.roots if edge.target in r.nodes and len(scene.graph.into([edge.target])) == 1]
             for root in ends:
                 yield from _found(scene, blocked, frozenset([blocked.key, *root.nodes]))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug import gaps
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -59,7 +60,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         node = root.nodes[0]
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
-        if node.startswith(("rank:", "node:")) and ranks:
+        if kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE) and ranks:
             yield Found(finding=_unseen(scene, node, ranks), explains=frozenset([node]))
 
 
@@ -107,7 +108,7 @@ def _phase(rank: Seen) -> str:
 
 def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
     who = scene.who(node)
-    nobody_comes = node.startswith("rank:") and _nobody_is_starting(scene, ranks[0].identity.job_id)
+    nobody_comes = kind_of(node) is NodeKind.RANK and _nobody_is_starting(scene, ranks[0].identity.job_id)
     return make_finding(
         ID,
         NAME,

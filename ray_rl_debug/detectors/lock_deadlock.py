@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import ticks
+from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.telling import SeenThread, waits_for_worker
-from ray_rl_debug.analyze.waits_system import TRIED_LOCK, waits_for_work
+from ray_rl_debug.analyze.waits_system import waits_for_work
 from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
@@ -60,7 +61,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         verdict = judge(scene, one)
         if verdict.certainty is None:
             continue
-        parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why == "waitpid" and e.source in scene.view.seen]
+        parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
         yield Found(
@@ -80,7 +81,7 @@ def _rings(scene: Scene) -> Iterator[Found]:
 def _kept(scene: Scene) -> Iterator[Found]:
     """An idle process that has kept a lock on a file that others try to get: no call of it is left that could give it back."""
     for root, one in scene.process_roots():
-        into = [e for e in scene.graph.into([one.key]) if e.why == TRIED_LOCK]
+        into = [e for e in scene.graph.into([one.key]) if e.why is Why.TRIED_LOCK]
         if not into or not one.is_idle or one.is_stopped:
             continue
         others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.graph import Edge
-from ray_rl_debug.analyze.places import P2P, Kind
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.detectors.counted import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence
@@ -35,7 +35,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _by_dumps(scene)
     for root, members, edges in scene.cycles():
         p2p = {m.key for m in members if m.kind is Kind.P2P}
-        directed = [e for e in edges if e.source in p2p and e.why in P2P]
+        directed = [e for e in edges if e.source in p2p and e.why is Why.P2P]
         if not directed:
             continue
         culprits = _culprits(directed, p2p)
@@ -46,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         said = (
             f"{labels} wait for each other: {who[0].identity.label} {who[0].at()}"
             if len(who) > 1
-            else f"{labels} does not answer a {directed[0].why}: it {who[0].at()}"
+            else f"{labels} does not answer a {directed[0].words}: it {who[0].at()}"
         )
         finding = make_finding(
             ID,

@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -38,13 +40,13 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         node = root.nodes[0]
         waiting = [(e, scene.view.seen.get(e.source)) for e in scene.graph.into([node])]
-        ranks = [w for e, w in waiting if w is not None and (waits_as_rank(scene, w, node) or e.why == "same call")]
+        ranks = [w for e, w in waiting if w is not None and (waits_as_rank(scene, w, node) or e.why is Why.SAME_CALL)]
         if root.is_cycle or not ranks:
             continue
         actor = scene.actor(node)
         if actor is not None and actor.state in ("DEAD", "RESTARTING"):
             yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
-        elif node.startswith(("rank:", "node:")) and not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
+        elif kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE) and not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
             yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
     yield from _lost(scene)
     yield from _restarted(scene)
@@ -73,7 +75,7 @@ def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Findin
 
 def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
     who = scene.who(node)
-    where = "did not answer" if node.startswith("node:") else "was not seen on any node"
+    where = "did not answer" if kind_of(node) is NodeKind.MACHINE else "was not seen on any node"
     return make_finding(
         ID,
         NAME,
@@ -90,7 +92,7 @@ def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
 def _lost(scene: Scene) -> Iterator[Found]:
     """NCCL RAS has no answer from a rank that no node shows either."""
     for world in scene.joined.ras:
-        gone = {key: r for r in ras_culprits(world) if world.result.kind == "lost" and (key := world.members.get(r, "")).startswith("pid:")}
+        gone = {key: r for r in ras_culprits(world) if world.result.kind == "lost" and kind_of(key := world.members.get(r, "")) is NodeKind.PID}
         roots = [node for root in scene.graph.roots for node in root.nodes if node in gone]
         if not roots:
             continue

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.graph import QUEUED, Edge
+from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.waits_ranks import is_waiting
@@ -30,11 +30,13 @@ ID = "RRD401"
 NAME = "ring of Ray calls"
 CAUSE = Cause.RAY_GET_CYCLE
 
+_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
+
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Cycles of Ray waits alone, and those that close over collectives."""
     for root, members, edges in scene.cycles():
-        calls = [e for e in edges if e.why.startswith(("ray.", "await"))]
+        calls = [e for e in edges if e.why in _CALLS]
         if members and len(calls) == len(edges):
             yield Found(finding=_finding(scene, members, calls), explains=frozenset(root.nodes))
         elif calls and _closes_over_collectives(scene, members, calls, edges):
@@ -66,7 +68,7 @@ def _closes_over_collectives(scene: Scene, members: list[Seen], calls: list[Edge
     """
     ranks = [scene.view.seen.get(e.source) for e in edges if e not in calls]
     return (
-        all(e.why.endswith(QUEUED) for e in calls)
+        all(e.why is Why.QUEUED_CALL for e in calls)
         and all(one is not None and is_waiting(one) for one in ranks)
         and all(m.motion is Motion.FROZEN for m in members)
     )
@@ -87,7 +89,7 @@ def _over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edge
         evidence=[
             *(stack_evidence(one) for one in callers[:3]),
             *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:3]),
-            *(Evidence(kind="collective", where=scene.who(e.source).label, text=f"{e.why}: {e.evidence}") for e in waits[:3]),
+            *(Evidence(kind="collective", where=scene.who(e.source).label, text=f"{e.words}: {e.evidence}") for e in waits[:3]),
         ],
         remedy=[
             "do not call a rank of a world from within a step: it can answer only after its collective",

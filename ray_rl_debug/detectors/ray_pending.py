@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
@@ -35,7 +36,7 @@ START_S = 20.0
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that Ray could not place: placement groups, tasks, actors. Tasks of one name are one finding: there may be thousands."""
-    tasks = {f"task:{t.task_id}": t for t in scene.view.ray.tasks} if scene.view.ray else {}
+    tasks = {node_of(NodeKind.TASK, t.task_id): t for t in scene.view.ray.tasks} if scene.view.ray else {}
     alike: dict[tuple[str, str], list[str]] = {}
     for root in scene.graph.roots:
         node = root.nodes[0]
@@ -56,8 +57,8 @@ def _pending(scene: Scene) -> Iterator[str]:
     """Without stacks nobody can be seen to wait: what cannot be placed while nothing moves is told all the same."""
     known = {n for root in scene.graph.roots for n in root.nodes}
     ray = scene.view.ray
-    groups = [f"pg:{g.placement_group_id}" for g in ray.placement_groups if g.state == "PENDING"] if ray else []
-    actors = [f"actor:{a.actor_id}" for a in ray.actors if a.state == "PENDING_CREATION"] if ray else []
+    groups = [node_of(NodeKind.PLACEMENT_GROUP, g.placement_group_id) for g in ray.placement_groups if g.state == "PENDING"] if ray else []
+    actors = [node_of(NodeKind.ACTOR, a.actor_id) for a in ray.actors if a.state == "PENDING_CREATION"] if ray else []
     yield from (node for node in (*groups, *actors) if node not in known)
 
 
@@ -72,14 +73,14 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
     elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
         wanted = actor.resources
         what = f"actor {actor.name or actor.class_name} is {actor.state}"
-    elif node.startswith("task:"):
+    elif kind_of(node) is NodeKind.TASK:
         wanted = task.resources if task else {}
         more = f", and {len(alike) - 1} more of its name" if len(alike) > 1 else ""
         what = f"task {task.name} is {task.state}{more}" if task else "a task was not started"
     else:
         return
     short, certainty = _shortage(scene, wanted)
-    if node.startswith("task:") and certainty is Certainty.LIKELY:
+    if kind_of(node) is NodeKind.TASK and certainty is Certainty.LIKELY:
         holders = _plain_tasks(scene)
         if any(h.core and (h.core.executed_tasks or 0) > (h.core.executed_tasks_before or 0) for h in holders):
             return  # a queue: tasks end and others begin
@@ -115,7 +116,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
 def _age_s(scene: Scene, node: str, task: RayTask | None) -> float | None:
     """Seconds since a task or actor was asked for, at the end of the window; None where that is not known."""
     tasks = scene.view.ray.tasks if scene.view.ray else ()
-    creation = next((t for t in tasks if t.kind == "ACTOR_CREATION_TASK" and node == f"actor:{t.actor_id}"), task)
+    creation = next((t for t in tasks if t.kind == "ACTOR_CREATION_TASK" and node == node_of(NodeKind.ACTOR, t.actor_id)), task)
     asked_s = min(creation.state_times_s.values(), default=None) if creation is not None else None
     end_s = max((n.started_time_s + n.window_s for n in scene.view.snapshot.nodes), default=None)
     return max(0.0, end_s - asked_s) if asked_s is not None and end_s is not None else None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.graph import QUEUED
+from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
@@ -37,7 +37,7 @@ def _has_nothing_to_do(one: Seen) -> bool:
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots with calls queued behind their running one, when no rank waits for them otherwise."""
     for root, one in scene.process_roots():
-        queued = [e for e in scene.graph.into([one.key]) if e.why.endswith(QUEUED)]
+        queued = [e for e in scene.graph.into([one.key]) if e.why is Why.QUEUED_CALL]
         if not queued or scene.waiting_ranks(one) or one.is_stopped or _has_nothing_to_do(one) or one.motion is Motion.MOVING:
             continue
         verdict = judge(scene, one)

@@ -6,20 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge, Root
+from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Root, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.analyze.waits_async import AWAITED_SOCKET
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence
 from ray_rl_debug.report import Cause, Certainty, Evidence
 
-FILE_LOCKS = frozenset({"flock", "posix", "ofdlck"})
-"""`Edge.why` of waits for a lock on a file that the kernel knows."""
-_OF_PIPES = frozenset({"waitpid", "pipe"})
+_OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
+_OF_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
 
 
 class Ring(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
             continue
         if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
             continue  # a ring of ranks: other rules'
-        if any(e.certainty is Certainty.POSSIBLE or e.why.startswith(("ray.", "await")) for e in edges):
+        if any(e.certainty is Certainty.POSSIBLE or e.why in _OF_CALLS for e in edges):
             continue
         verdicts = [judge(scene, m).certainty for m in members]
         if None in verdicts:
@@ -83,7 +81,7 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
 def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
     """Of a server that waits in the ring itself: its thread that stands at a lock, when nobody but the waiting thread can hold it."""
     server = scene.view.seen.get(edge.target)
-    if server is None or edge.why not in ("socket", AWAITED_SOCKET):
+    if server is None or edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):
         return None
     own = [t for t in server.threads if t is not server.telling and t.place.path and kernel_call(t.kernel) != "accept"]
     if any(t.place.kind is not Kind.LOCK or (t.kernel is not None and t.kernel.state != "S") for t in own):
@@ -92,7 +90,7 @@ def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
 
 
 def _holders(edges: Sequence[Edge]) -> frozenset[str]:
-    return frozenset(e.target for e in edges if e.why in FILE_LOCKS)
+    return frozenset(e.target for e in edges if e.why is Why.FILE_LOCK)
 
 
 def _has_hands_free(one: Seen) -> bool:

@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.graph import Edge, Graph, Root
 from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -67,13 +68,12 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def actor(self, node: str) -> RayActor | None:
-        """The actor of a graph node ``actor:ID``."""
-        return next((a for a in self.view.ray.actors if node == f"actor:{a.actor_id}"), None) if self.view.ray else None
+        """The actor that a node of the graph is."""
+        return self.view.actors.get(name_of(node)) if kind_of(node) is NodeKind.ACTOR else None
 
     def placement_group(self, node: str) -> RayPlacementGroup | None:
-        """The placement group of a graph node ``pg:ID``."""
-        groups = self.view.ray.placement_groups if self.view.ray else ()
-        return next((g for g in groups if node == f"pg:{g.placement_group_id}"), None)
+        """The placement group that a node of the graph is."""
+        return self.view.placement_groups.get(name_of(node)) if kind_of(node) is NodeKind.PLACEMENT_GROUP else None
 
     def who(self, node: str) -> Who:
         """Anything in the graph as the report names it."""
@@ -85,31 +85,31 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         group = self.placement_group(node)
         if group is not None:
             return Who(label=f"placement group {group.name or group.placement_group_id[:12]}")
-        kind, _, rest = node.partition(":")
-        if kind == "task" and self.view.ray is not None:
-            task = next((t for t in self.view.ray.tasks if t.task_id == rest), None)
-            return Who(label=f"task {task.name if task else rest[:16]}", task=task.name if task else None)
-        if kind == "rank":
-            key, _, rank = rest.rpartition("/")
+        kind, name = kind_of(node), name_of(node)
+        if kind is NodeKind.TASK:
+            task = self.view.tasks.get(name)
+            return Who(label=f"task {task.name if task else name[:16]}", task=task.name if task else None)
+        if kind is NodeKind.RANK:
+            key, rank = split(node)
             world = next((w for w in self.worlds if w.key == key), None)
-            return Who(label=f"{world.name if world else 'rank'}/{rank}", world=world.name if world else None, rank=int(rank))
-        if kind == "pid":
-            name, _, pid = rest.rpartition("/")
-            return Who(label=f"pid {pid}", node=name, pid=int(pid))
-        if kind == "gone":
-            engine = next(e for e in self.view.engines if e.key == rest)
-            return Who(label=f"{engine.lost} of {self.view.seen[rest].name}", node=engine.node, pid=engine.lost_pid, role="engine")
-        return Who(label=rest or node, node=rest if kind == "node" else None)
+            return Who(label=f"{world.name if world else 'rank'}/{rank}", world=world.name if world else None, rank=rank)
+        if kind is NodeKind.PID:
+            machine, pid = split(node)
+            return Who(label=f"pid {pid}", node=machine, pid=pid)
+        if kind is NodeKind.GONE:
+            engine = next(e for e in self.view.engines if e.key == name)
+            return Who(label=f"{engine.lost} of {self.view.seen[name].name}", node=engine.node, pid=engine.lost_pid, role="engine")
+        return Who(label=name or node, node=name if kind is NodeKind.MACHINE else None)
 
     def link(self, edge: Edge) -> Link:
-        return Link(waiter=self.who(edge.source), target=self.who(edge.target), why=edge.why, evidence=edge.evidence, certainty=edge.certainty)
+        return Link(waiter=self.who(edge.source), target=self.who(edge.target), why=edge.words, evidence=edge.evidence, certainty=edge.certainty)
 
     def age_s(self, one: Seen) -> float | None:
         """How long the process has been in its running Ray call; None when that is not known."""
         if self.view.ray is None or one.core is None:
             return None
-        running = set(one.core.running_task_ids)
-        starts = [t.state_times_s.get("RUNNING") for t in self.view.ray.tasks if t.task_id in running]
+        tasks = (self.view.tasks.get(t) for t in one.core.running_task_ids)
+        starts = [t.state_times_s.get("RUNNING") for t in tasks if t is not None]
         known = [s for s in starts if s is not None]
         # both times are of the clock of the process's own node
         window_end_s = one.node.started_time_s + one.node.window_s
@@ -130,8 +130,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def _history(self, one: Seen) -> tuple[TaskHistory, ...]:
         if self.view.ray is None or one.core is None:
             return ()
-        running = set(one.core.running_task_ids)
-        names = {t.name for t in self.view.ray.tasks if t.task_id in running}
+        names = {self.view.tasks[t].name for t in one.core.running_task_ids if t in self.view.tasks}
         return tuple(h for h in self.view.ray.history if h.name in names)
 
 

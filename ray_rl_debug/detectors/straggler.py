@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -55,7 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if one.kind in WAITS_FOR_RAY:  # for whom was not seen: nothing says that it is at fault itself
             certainty = weaker(certainty, Certainty.POSSIBLE)
         if not one.threads:
-            singled_out = [e for e in scene.graph.into([one.key]) if e.why == "same call"]
+            singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
             if not counts and not singled_out and _has_equals(scene, one):
                 continue
             doing = "is absent: " + counts[0].text if counts else doing

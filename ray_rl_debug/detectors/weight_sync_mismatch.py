@@ -20,10 +20,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.engines import Engine, rests
-from ray_rl_debug.analyze.graph import QUEUED
+from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.waits_engines import WEIGHTS
 from ray_rl_debug.detectors.known_error import lines_of
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence
@@ -51,7 +50,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
         if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped or one.motion is Motion.MOVING:
             continue
-        queued = next((e for e in scene.graph.into([one.key]) if e.why.endswith(QUEUED)), None)
+        queued = next((e for e in scene.graph.into([one.key]) if e.why is Why.QUEUED_CALL), None)
         evidence = [stack_evidence(one), *waiter_evidence(syncing)]
         if queued is not None:
             evidence.append(Evidence(kind="task", where=queued.source, text=queued.evidence))
@@ -76,7 +75,7 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _unreceived(scene: Scene) -> Iterator[Found]:
     """Senders of weights to which no engine is connected, while the engine is at rest: its side of the update failed, or never began."""
     for one in scene.view:
-        edges = [e for e in scene.graph.out(one.key) if e.why == WEIGHTS and e.target in scene.view.seen]
+        edges = [e for e in scene.graph.out(one.key) if e.why is Why.WEIGHTS and e.target in scene.view.seen]
         receivers = [scene.view.seen[e.target] for e in edges]
         if not receivers or one.motion is Motion.MOVING or not all(rests(r) for r in receivers):
             continue

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_rl_debug.analyze.graph import QUEUED, Edge, solve, way_through
+from ray_rl_debug.analyze.graph import Edge, Why, solve, way_through
 from ray_rl_debug.report import Certainty
 
 
 def edge(source: str, target: str, certainty: Certainty = Certainty.PROVEN) -> Edge:
-    return Edge(source=source, target=target, why="waits", evidence="seen", certainty=certainty)
+    return Edge(source=source, target=target, why=Why.CALL, evidence="seen", certainty=certainty)
 
 
 def test_a_chain_ends_in_its_sink() -> None:
@@ -25,7 +25,7 @@ def test_a_ring_is_one_root() -> None:
 
 
 def test_a_call_to_itself_is_a_ring_of_one_and_other_edges_to_itself_are_none() -> None:
-    call = Edge(source="a", target="a", why=f"ray.get {QUEUED}", evidence="seen", certainty=Certainty.PROVEN)
+    call = Edge(source="a", target="a", why=Why.QUEUED_CALL, evidence="seen", certainty=Certainty.PROVEN)
     graph = solve([edge("driver", "a"), call, edge("a", "a")])
     assert [(r.nodes, r.is_cycle, r.waiters) for r in graph.roots] == [(("a",), True, ("driver",))]
     assert [(e.source, e.target) for e in way_through(graph, ("a",), "a")] == [("driver", "a"), ("a", "a")]
