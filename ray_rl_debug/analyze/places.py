@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
-from ray_rl_debug.analyze.frameworks import RESTS, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.snapshot import Frame, Thread, ThreadSample
@@ -145,8 +145,8 @@ def place_of(
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
     if "sync_to_async" in {part for f in frames for part in f.function.split(".")}:
         on_loop = False  # Ray runs a synchronous method of an async actor there: nobody else's loop is blocked by mistake
-    if any(n == "_step_impl" and f.file.startswith("agentlightning/") for n, f in zip(names, frames, strict=True)):
-        on_loop = False  # a runner of Agent-Lightning does one rollout at a time, synchronous agents on its loop by design
+    if any(spot_of(ONE_AT_A_TIME, f.function, f.file) is not None for f in frames):
+        on_loop = False
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)

@@ -1,7 +1,7 @@
 """Which thread of a process tells what it does: never "the first".
 
 Ray runs a synchronous actor's methods on the main thread and an async actor's on a loop or pool thread; every worker has helper threads
-that come first in a dump. AReaL's local servers run engine calls in a thread of their own ("EngineWorker").
+that come first in a dump. Some local servers run the calls of an engine in a thread of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of
@@ -18,9 +19,6 @@ from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Thread, ThreadSa
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
 """Names of threads that run an event loop: Ray's async actors."""
-
-ENGINE_THREAD = "EngineWorker"
-"""AReaL's local servers run engine calls in a thread of this name."""
 
 _GROUP_THREADS = ("pt_gloo", "pt_nccl")
 """Names of the threads that torch keeps in members of a process group (2.4 and later name them)."""
@@ -142,8 +140,8 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
 
 
 def waits_for_worker(worker: SeenThread, other: SeenThread) -> bool:
-    """Does a request's thread only wait for the result of the thread that does the work (AReaL's servers)?"""
-    return worker.name == ENGINE_THREAD and other.place.kind is Kind.FUTURE
+    """Does a request's thread only wait for the result of the thread that does the work?"""
+    return worker.name in CALLS_THREADS and other.place.kind is Kind.FUTURE
 
 
 _JOINS = frozenset({"join", "_wait_for_tstate_lock"})
@@ -164,7 +162,7 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
         score += 20
     if main:
         score += 12
-    if thread.name == ENGINE_THREAD:
+    if thread.name in CALLS_THREADS:
         score += 25
     if not place.path:
         score -= 9

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
@@ -18,14 +19,6 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 from ray_rl_debug.snapshot import RayActor
-
-POLLERS: tuple[tuple[str, str], ...] = (
-    ("_wait_for_next_poll", "replay_buffer"),  # verl 0.9: trainer/ppo/v1/replay_buffer.py
-    ("run_until_all_finished", "agentlightning"),  # Agent-Lightning 0.3: verl/daemon.py
-    ("wait_for_rollouts", "agentlightning"),
-    ("wait_results", "workflow_executor"),  # AReaL 1.0: infra/workflow_executor.py
-)
-"""Functions known to poll, with a part of their file."""
 
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 
@@ -36,7 +29,7 @@ def is_poller(one: Seen) -> bool | None:
     if place is None or one.is_stopped:
         return False
     for function, file, _ in place.path:
-        if any(function.rsplit(".", 1)[-1] == f and part in file for f, part in POLLERS):
+        if spot_of(POLLERS, function, file) is not None:
             return True
     # on a slow machine all samples may meet the short calls between the pauses
     rests = place.kind is Kind.SLEEP or (place.kind in WAITS_FOR_RAY and one.motion is not Motion.FROZEN)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.frameworks import GATES, spot_of
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.places import Kind
@@ -33,10 +34,8 @@ NAME = "staleness gate closed"
 CAUSE = Cause.STALENESS_GATE
 
 
-_GATES = frozenset({"_get_next_task_for_submission", "_rollout_loop", "active_submit_and_wait", "wait_results", "prepare_batch", "_commit_loop"})
 _GATE_WORDS = re.compile(r"staleness|capacity|off_?policy|(^|_|\.)admi(t|ssion)")
 """What such a control is called elsewhere; read in the qualified name: ``StalenessControl.wait_for_capacity``."""
-_GATE_FILES = ("workflow_executor", "staleness_manager", "staleness", "rollout_controller")
 _EPISODES = ("episode", "arun", "_run_workflow", "_execute_workflow", "run_agent", "agent_loop")
 
 
@@ -84,10 +83,8 @@ def _is_at_work(one: Seen) -> bool:
 
 
 def _is_gate(function: str, file: str) -> bool:
-    name = function.rsplit(".", 1)[-1]
-    if _GATE_WORDS.search(function.lower()) and not is_library(Frame(function=function, file=file)):
-        return True
-    return any(part in file for part in _GATE_FILES) and (name in _GATES or name in ("wait", "get_capacity"))
+    named = _GATE_WORDS.search(function.lower()) is not None and not is_library(Frame(function=function, file=file))
+    return named or spot_of(GATES, function, file) is not None
 
 
 def _is_loop(frames: tuple[Frame, ...]) -> bool:

@@ -31,6 +31,18 @@ COLLECTIVES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.collectives)
 HOUSEKEEPING: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.housekeeping)
 """Coroutines that wait for the next message by design."""
 
+POLLERS: tuple[Spot, ...] = tuple(s for f in FRAMEWORKS for s in f.pollers)
+"""Places where a process looks again and again for what others should deliver."""
+
+GATES: tuple[Spot, ...] = tuple(s for f in FRAMEWORKS for s in f.gates)
+"""Places of executors that wait until they may admit more work, or for work that is admitted."""
+
+CALLS_THREADS: frozenset[str] = frozenset(n for f in FRAMEWORKS for n in f.calls_threads)
+"""Names of threads that run the calls of a local server."""
+
+ONE_AT_A_TIME: tuple[Spot, ...] = tuple(s for f in FRAMEWORKS for s in f.one_at_a_time)
+"""Steps of event loops that do one piece of work at a time by design."""
+
 TRANSPORT: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.transport)
 """Functions that only carry messages between processes."""
 

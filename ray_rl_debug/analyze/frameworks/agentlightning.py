@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks.table import Framework, Phase
+from ray_rl_debug.analyze.frameworks.table import Framework, Phase, Spot
 
 TABLE = Framework(
     "Agent-Lightning",
@@ -16,4 +16,12 @@ TABLE = Framework(
         Phase("get_test_metrics", "validation", "AgentModeDaemon.get_test_metrics (agentlightning/verl/daemon.py)"),
         Phase("_step_impl", "rollout", "LitAgentRunner._step_impl (agentlightning/runner/agent.py)"),
     ),
+    pollers=(
+        Spot("run_until_all_finished", "agentlightning/verl/daemon.py"),
+        *(
+            Spot("wait_for_rollouts", f"agentlightning/store/{file}.py")
+            for file in ("base", "collection_based", "memory", "threading", "client_server")
+        ),
+    ),
+    one_at_a_time=(Spot("_step_impl", "agentlightning/runner/agent.py"),),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks.table import Framework, Phase
+from ray_rl_debug.analyze.frameworks.table import Framework, Phase, Spot
 
 _TRAINER = "(areal/trainer/rl_trainer.py)"
+
+_EXECUTOR = "workflow_executor.py"
 
 TABLE = Framework(
     "AReaL",
@@ -23,4 +25,18 @@ TABLE = Framework(
         Phase("create_process_group", "init", "TrainEngine.create_process_group"),
         Phase("initialize", "init", "TrainEngine.initialize"),
     ),
+    pollers=(Spot("wait_results", _EXECUTOR),),
+    gates=(
+        Spot("_get_next_task_for_submission", _EXECUTOR),
+        Spot("_rollout_loop", _EXECUTOR),
+        Spot("_commit_loop", _EXECUTOR),
+        Spot("active_submit_and_wait", _EXECUTOR),
+        Spot("wait_results", _EXECUTOR),
+        Spot("wait", _EXECUTOR),
+        Spot("prepare_batch", _EXECUTOR),
+        Spot("prepare_batch", "rollout_controller.py"),
+        Spot("wait", "rollout_controller.py"),
+        Spot("get_capacity", "staleness_manager.py"),
+    ),
+    calls_threads=("EngineWorker",),
 )

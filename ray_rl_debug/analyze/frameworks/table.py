@@ -102,3 +102,11 @@ class Framework(msgspec.Struct, frozen=True):
     phases: tuple[Phase, ...]
     rests: tuple[Spot, ...] = ()
     """Threads of it stand here between two messages."""
+    pollers: tuple[Spot, ...] = ()
+    """Here it looks again and again for what others should deliver."""
+    gates: tuple[Spot, ...] = ()
+    """Here it waits until it may admit more work, or for work that is admitted: the control of staleness and capacity."""
+    calls_threads: tuple[str, ...] = ()
+    """Names of threads that run the calls of a local server."""
+    one_at_a_time: tuple[Spot, ...] = ()
+    """Below an event loop that by design does one piece of work at a time: that it is busy with it blocks nobody."""

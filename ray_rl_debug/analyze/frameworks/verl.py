@@ -72,6 +72,7 @@ TABLE = Framework(
         Phase("train_mini_batch", "update", "ray::WorkerDict.actor_rollout_ref_train_mini_batch"),
         Phase("train_batch", "update", "ray::WorkerDict.critic_train_batch"),
     ),
+    pollers=(Spot("_wait_for_next_poll", "replay_buffer.py"),),  # verl 0.9: trainer/ppo/v1
     rests=(
         # TransferQueue 0.1: servers of zmq sockets, and event loops in threads
         Spot("TransferQueueController._wait_connection", "transfer_queue/controller.py"),
