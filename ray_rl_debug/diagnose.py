@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.analyze.graph import Edge, Root, way_through
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.coroutine_summaries import await_classes, coroutine_links
@@ -55,11 +56,27 @@ def _ask(scene: Scene) -> tuple[list[tuple[int, Found]], list[Gap]]:
     raised: list[Gap] = []
     for order, rule in enumerate(DETECTORS):
         try:
-            found += [(order, one) for one in rule.detect(scene)]
+            found += [(order, lawful) for one in rule.detect(scene) if (lawful := _under_law(scene, one)) is not None]
         except Exception as e:  # noqa: BLE001 a faulty rule must not cost the report
             reason = f"{type(e).__name__}: {e}"
             raised.append(Gap(id=gaps.RULE_RAISED, where="analysis", what=f"rule {rule.ID} ({rule.NAME})", reason=reason[:300]))
     return found, raised
+
+
+def _under_law(scene: Scene, found: Found) -> Found | None:
+    """A claim as sure as the law allows: who goes on is accused of nothing, and who may go on only *possibly*."""
+    known = [n for n in found.explains if n in scene.graph.solution.hope]
+    if not known:
+        return found
+    hope = min(scene.graph.hope(n) for n in known)
+    if hope is Outlook.MOVES:
+        return None
+    sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)
+    # who does nothing is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
+    needs_witness = all(scene.view.seen[n].is_idle for n in known if n in scene.view.seen)
+    if hope is not Outlook.STANDS or (sure is Certainty.POSSIBLE and needs_witness):
+        return msgspec.structs.replace(found, finding=msgspec.structs.replace(found.finding, certainty=Certainty.POSSIBLE))
+    return found
 
 
 def _is_last_resort(order: int) -> bool:
@@ -100,7 +117,7 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
     finding = found.finding
     accused = {(w.node, w.pid) for w in finding.who if w.pid is not None}
     waiting: list[str] = []
-    chain = _chain(scene, finding, root) if root is not None else ()
+    chain = scene.graph.chain(root) if root is not None else ()
     for node in sorted(found.explains):
         for edge in scene.graph.into([node]):
             if edge.source not in found.explains and edge.source not in waiting:
@@ -124,16 +141,6 @@ def _critical_lines(scene: Scene, finding: Finding) -> Iterator[Evidence]:
             continue
         alive = next((p for p in node.processes if p.pid == who.pid), None)
         yield from critical_lines(alive.log_lines if alive is not None else (x for x in node.log_lines if pid_of_log(x.file) == who.pid))
-
-
-def _chain(scene: Scene, finding: Finding, root: Root) -> tuple[Edge, ...]:
-    """The way down to the root; in a cycle to the first one accused and once around."""
-    if root.is_cycle and finding.who:
-        first = finding.who[0]
-        accused = next((n for n in root.nodes if n in scene.view.seen and scene.who(n) == first), None)
-        if accused is not None:
-            return way_through(scene.graph, root.nodes, accused)
-    return root.chain
 
 
 def _unique(items: Iterable[str]) -> list[str]:

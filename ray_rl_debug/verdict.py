@@ -43,8 +43,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     # a process that runs may wait in a loop: without stacks only finished calls are progress
     progress = (Motion.MOVING, Motion.BUSY) if scene.view.has_stacks else (Motion.MOVING,)
     moving = [s for s in seen if s.motion in progress]
-    awaited = [one for _, one in scene.process_roots()]
-    not_overdue = [one for one in awaited if one.motion is not Motion.MOVING and judge(scene, one).certainty is None]
+    awaited = [scene.view.seen[r.nodes[0]] for r in scene.graph.at_work if r.nodes[0] in scene.view.seen]
+    not_overdue = [one for one in awaited if one.motion is not Motion.MOVING]
     if not_overdue:
         one = not_overdue[0]
         summary = f"others wait for {one.where()}, which {one.does()}; {judge(scene, one).reason}"

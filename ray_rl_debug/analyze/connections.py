@@ -37,6 +37,11 @@ def socket_owners(view: View) -> Owners:
     return owners
 
 
+def own_hosts(view: View) -> set[str]:
+    """Addresses of the machines that were looked at."""
+    return {endpoint_key(one.node.name, s.local)[0] for one in view for s in one.process.sockets or ()} | {f"{one.node.name}|lo" for one in view}
+
+
 def is_rays(view: View, one: Seen, socket: Socket, owners: Owners) -> bool:
     node = one.node.name
     ends = owners.get((endpoint_key(node, socket.remote or ""), endpoint_key(node, socket.local)), [])

@@ -78,6 +78,11 @@ def line_of(task: AsyncTask) -> str:
     return describe_frame(frame) if frame is not None else task.name
 
 
+def serves_by_name(function: str) -> bool:
+    """Does a function wait for the next piece of work by design, as its name says?"""
+    return _SERVES.search(function.rsplit(".", 1)[-1].lower()) is not None
+
+
 def serves(task: AsyncTask) -> bool:
     """Does the task wait for the next piece of work by design? Known by the names of its coroutines, or there is no own code in it."""
     if any(f.file is not None and spot_of(HOUSEKEEPING, f.function, f.file) is not None for f in task.chain):
@@ -85,7 +90,7 @@ def serves(task: AsyncTask) -> bool:
     frame = own_frame(task)
     if frame is None and task.awaited is not None and is_write(task.awaited):
         return False  # an answer on its way out
-    if frame is None or _SERVES.search(frame.function.rsplit(".", 1)[-1].lower()) is not None:
+    if frame is None or serves_by_name(frame.function):
         return True
     return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)
 

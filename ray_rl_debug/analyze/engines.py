@@ -200,6 +200,9 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
     moving: set[str] = set()
     tokens = new_tokens(seen, engine)
     for core in cores:
+        if engine.requests + engine.gated and engine.names.loops and is_held(core, engine) and not tokens and not woken:
+            yield msgspec.structs.replace(core, motion=Motion.FROZEN, motion_reason="its event loop turns and takes up no request")
+            continue
         if tokens and len(cores) == 1:
             reason = f"{tokens} tokens came out of it during the window"
         elif core.is_stopped or core.motion is Motion.MOVING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge, Graph, solve
+from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.joined import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
@@ -45,4 +46,4 @@ def find_waits(view: View) -> Waits:
     edges += call_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
-    return Waits(graph=solve(edges), worlds=worlds, joined=joined)
+    return Waits(graph=build_graph(view, edges, joined), worlds=worlds, joined=joined)

@@ -86,7 +86,8 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             yield Edge(source=one.key, target=producer.key, why=Why.POLL, evidence=evidence, certainty=sure)
         for actor in dead:
             evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
-            yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.POLL, evidence=evidence, certainty=sure)
+            target = node_of(NodeKind.ACTOR, actor.actor_id)
+            yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)  # nobody is left who delivers
 
 
 def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:

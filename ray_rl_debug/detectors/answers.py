@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from ray_rl_debug.analyze.connections import endpoint_key
+from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
+from ray_rl_debug.analyze.pauses import ANSWER_S
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.view import View
-from ray_rl_debug.detectors.scene import ANSWER_S, Scene
+from ray_rl_debug.detectors.scene import Scene
 
 
 def may_come(scene: Scene, one: Seen, descriptors: Set[int]) -> str | None:
@@ -19,12 +19,8 @@ def may_come(scene: Scene, one: Seen, descriptors: Set[int]) -> str | None:
     if one.process.sockets is None:
         return "its connections could not be read: an answer may be on its way"
     awaited = [s for s in one.process.sockets if s.fd in descriptors and s.remote]
-    hosts = _own_hosts(scene.view)
+    hosts = own_hosts(scene.view)
     quiet = [s.quiet_s for s in awaited if s.quiet_s is not None and endpoint_key(one.node.name, s.remote or "")[0] not in hosts]
     if not awaited or len(quiet) < len(awaited) or max(quiet) >= ANSWER_S:
         return None
     return f"{awaited[0].remote} is outside of the nodes looked at and quiet for {max(quiet):.0f} s: such services answer within a minute"
-
-
-def _own_hosts(view: View) -> set[str]:
-    return {endpoint_key(one.node.name, s.local)[0] for one in view for s in one.process.sockets or ()} | {f"{one.node.name}|lo" for one in view}

@@ -35,12 +35,15 @@ from ray_rl_debug.analyze.coroutines import (
     serves,
     ticks,
 )
-from ray_rl_debug.analyze.graph import Edge, Root, Why
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.outlook import ENOUGH_CALLS
+from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.detectors.answers import may_come
-from ray_rl_debug.detectors.scene import ENOUGH_CALLS, Found, Scene, has_loop, is_blind, judge, make_finding, proc_evidence, waiter_evidence, waits
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.snapshot import AsyncTask
 

@@ -20,16 +20,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import waits_inside
-from ray_rl_debug.analyze.graph import Edge, Root, Why
+from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.detectors.answers import may_come
 from ray_rl_debug.detectors.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.detectors.scene import (
-    ANSWER_S,
     Found,
     Judgement,
     Scene,
@@ -37,7 +38,6 @@ from ray_rl_debug.detectors.scene import (
     make_finding,
     may_go_on,
     proc_evidence,
-    sleeps,
     stack_evidence,
     weaker,
 )

@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion, is_awake
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, sleeps, stack_evidence, weaker
+from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, stack_evidence, weaker
 from ray_rl_debug.report import Cause, Certainty
 
 ID = "RRD505"

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug import gaps
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
-from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
@@ -108,7 +107,7 @@ def _phase(rank: Seen) -> str:
 
 def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
     who = scene.who(node)
-    nobody_comes = kind_of(node) is NodeKind.RANK and _nobody_is_starting(scene, ranks[0].identity.job_id)
+    nobody_comes = scene.graph.hope(node) is Outlook.STANDS
     return make_finding(
         ID,
         NAME,
@@ -123,15 +122,3 @@ def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
 
 
 _NOBODY_COMES = (Evidence(kind="task", where="Ray's tables", text="no actor or placement group of the job is pending; the drivers only wait"),)
-
-
-def _nobody_is_starting(scene: Scene, job_id: str | None) -> bool:
-    """All was seen, nothing of the job is being started, and those who could start more wait for what is there."""
-    ray = scene.view.ray
-    if ray is None or any(g.id in (gaps.NODE_SILENT, gaps.RAY_TABLES) for g in scene.view.snapshot.gaps):
-        return False
-    starting = any(a.job_id == job_id and a.state not in ("ALIVE", "DEAD") for a in ray.actors)
-    pending = any(g.state not in ("CREATED", "REMOVED") for g in ray.placement_groups)
-    drivers = [s for s in scene.view if s.process.kind == "driver" and s.identity.job_id in (job_id, None)]
-    waiting = all(d.kind in WAITS_FOR_RAY and d.motion is Motion.FROZEN for d in drivers)
-    return bool(drivers) and waiting and not starting and not pending

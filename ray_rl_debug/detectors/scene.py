@@ -7,21 +7,24 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ray_rl_debug.analyze.coroutines import is_own, serves
-from ray_rl_debug.analyze.engines import is_in_step
-from ray_rl_debug.analyze.graph import Edge, Graph, Root
+from ray_rl_debug.analyze.call_ages import call_age
+from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.joined import Joined
-from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
-from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.pauses import is_blind, napping
+from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.telling import LOOP_THREADS, SeenThread
-from ray_rl_debug.analyze.view import SHELLS, View
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.telling import SeenThread
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waiting import Graph
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.report import Cause, Certainty, Evidence, Finding, Link, Who
-from ray_rl_debug.snapshot import AsyncTask, RayActor, RayPlacementGroup, TaskHistory
+from ray_rl_debug.snapshot import RayActor, RayPlacementGroup
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +47,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         tied = {n for e in self.graph.edges for n in (e.source, e.target)}
         for one in self.view:
             if one.process.kind == kind and one.key not in tied and not one.is_idle:
-                yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=()), one
+                yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
 
     def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
         """Roots that are cycles, with their members and the edges inside."""
@@ -104,34 +107,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def link(self, edge: Edge) -> Link:
         return Link(waiter=self.who(edge.source), target=self.who(edge.target), why=edge.words, evidence=edge.evidence, certainty=edge.certainty)
 
-    def age_s(self, one: Seen) -> float | None:
-        """How long the process has been in its running Ray call; None when that is not known."""
-        if self.view.ray is None or one.core is None:
-            return None
-        tasks = (self.view.tasks.get(t) for t in one.core.running_task_ids)
-        starts = [t.state_times_s.get("RUNNING") for t in tasks if t is not None]
-        known = [s for s in starts if s is not None]
-        # both times are of the clock of the process's own node
-        window_end_s = one.node.started_time_s + one.node.window_s
-        return max(0.0, window_end_s - min(known)) if known else None
-
     def usual_s(self, one: Seen) -> float | None:
         """The longest finished call of the same name in this run, without those that stand apart; None when none has finished."""
-        return max((h.longest_s if h.usual_s is None else h.usual_s for h in self._history(one)), default=None)
-
-    def longest_s(self, one: Seen) -> float:
-        """The longest finished call of the same name, also one that stands apart."""
-        return max((h.longest_s for h in self._history(one)), default=0.0)
+        return call_age(self.view, one).usual_s
 
     def finished_calls(self, one: Seen) -> int:
         """How many calls of the same name this run has finished."""
-        return sum(h.count for h in self._history(one))
-
-    def _history(self, one: Seen) -> tuple[TaskHistory, ...]:
-        if self.view.ray is None or one.core is None:
-            return ()
-        names = {self.view.tasks[t].name for t in one.core.running_task_ids if t in self.view.tasks}
-        return tuple(h for h in self.view.ray.history if h.name in names)
+        return call_age(self.view, one).finished
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,114 +131,19 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-USUAL_FACTOR = 3.0
-"""A call is overdue when it takes this many times the longest of its name so far."""
-
-OVERDUE_FLOOR_S = 5.0
-"""and at least this long: calls of milliseconds vary by more than any factor."""
-
-FROZEN_FLOOR_S = 2.5
-"""The same for a call that stands at one line without a clock all the while."""
-
-FAR_OVERDUE = 30.0
-"""Calls that take this many times the longest need no more than the floor of frozen ones."""
-
-
-ENOUGH_CALLS = 2
-"""Finished calls that a working one is compared with: the first of all is often a warm-up."""
-
-
-LONG_WINDOW_S = 15.0
-"""A sleeper that is found at one line all through such a window does not only pause."""
-
-
-ANSWER_S = 60.0
-"""Language models and sandboxes answer in seconds to a minute."""
-
-ANSWERS_FIT = 2.0
-"""A call that is this many times as old as the quiet of its connection may have had such answers before,"""
-
-OLD_CALL_S = 10.0
-"""and at least this old: starting up takes its time too."""
-
-
 def judge(scene: Scene, one: Seen) -> Judgement:
-    """Hung, perhaps hung, or moving.
-
-    Frozen in a call without a clock is likely hung, unless calls of this name are known to take that long. Busy or sleeping is likely hung only
-    when the call is overdue against the run's own history; otherwise it is *possible*: a longer window tells.
-    """
-    if one.motion is Motion.MOVING:
-        return Judgement(certainty=None, reason=one.motion_reason)
-    if one.key in scene.joined.advanced:
-        return Judgement(certainty=None, reason="it went on during the window")
-    age, usual = scene.age_s(one), scene.usual_s(one)
-    asleep = any(t is not None and t.place.timed for t in (one.telling, one.followed)) or (one.kind in THREAD_WAITS and naps(one))
-    if any(is_in_step(one, e) for e in scene.view.engines):
-        asleep = False  # an engine's step takes milliseconds and sleeps for nobody
-    if age is not None and usual is not None:
-        text = f"its call runs for {age:.0f} s; the longest of that name so far took {f'{usual:.1f} s' if usual >= 1 else f'{1000 * usual:.0f} ms'}"
-        apart = scene.longest_s(one)
-        if apart > usual:
-            text += f", but for few that stand apart (up to {apart:.0f} s)"
-        stands = one.motion is Motion.FROZEN and not asleep
-        floor = FROZEN_FLOOR_S if stands or (age > FAR_OVERDUE * usual and not asleep) else OVERDUE_FLOOR_S
-        if one.motion is Motion.BUSY and scene.finished_calls(one) < ENOUGH_CALLS:
-            return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}, of {scene.finished_calls(one)}: too few to compare with one that works")
-        if one.motion is Motion.BUSY and apart > usual and max(1.5 * usual, OVERDUE_FLOOR_S) < age <= USUAL_FACTOR * apart:
-            return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}: too early to tell")
-        if age > max(USUAL_FACTOR * usual, floor):
-            return Judgement(certainty=Certainty.LIKELY, reason=text)
-        if age <= 1.5 * usual:
-            return Judgement(certainty=None, reason=f"{text}: not overdue")
-        return Judgement(certainty=Certainty.POSSIBLE, reason=f"{text}: too early to tell")
-    quiet = _quiet_s(one)
-    if age is not None and quiet is not None and quiet < ANSWER_S and age > max(ANSWERS_FIT * quiet, OLD_CALL_S):
-        text = f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s: such answers may have come before"
-        return Judgement(certainty=Certainty.POSSIBLE, reason=text)
-    if one.telling is not None and any(f.function.endswith("Worker.put_object") for f in one.telling.frames):
-        return Judgement(certainty=Certainty.POSSIBLE, reason="it puts an object into Ray's store: how far it is cannot be seen")
-    if one.kind is Kind.CHILD and _script_goes_on(scene, one):
-        return Judgement(certainty=Certainty.POSSIBLE, reason="the shell that it waits for woke up during the window: its script goes on")
-    if one.kind is Kind.CHILD and _child_ended(scene, one):
-        return Judgement(certainty=Certainty.POSSIBLE, reason="the child that it waits for began or ended during the window: others follow")
-    if is_blind(one):
-        return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; its coroutines could not be read")
-    window_s = one.process.window_s or 0.0
-    asleep = asleep or (may_sleep(one) and not any(is_in_step(one, e) for e in scene.view.engines))
-    if one.motion is Motion.FROZEN and (not asleep or window_s > LONG_WINDOW_S):
-        return Judgement(certainty=Certainty.LIKELY, reason=one.motion_reason)
-    return Judgement(certainty=Certainty.POSSIBLE, reason=f"{one.motion_reason}; no finished call of its kind to compare with")
-
-
-def is_blind(one: Seen) -> bool:
-    """Does it wait for coroutines that were not read? What they do is not known, and speaks against nobody."""
-    waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
-    return one.process.async_tasks is None and waits and has_loop(one)
-
-
-def has_loop(one: Seen) -> bool:
-    """Does a thread of it run an event loop? Actors of Ray have one where their methods are coroutines."""
-    return any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
-
-
-def may_sleep(one: Seen) -> bool:
-    """Does it stand at a line of own code, and the kernel did not tell in which call? It may as well only pause there."""
-    kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.CODE else None
-    return kernel is not None and kernel.state == "S" and kernel.syscall is None and kernel.wchan is None
-
-
-def sleeps(one: Seen) -> bool:
-    """Is it in a pause that ends by itself?"""
-    thread = one.followed or one.telling
-    if thread is None:
-        return any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
-    return thread.place.timed or may_sleep(one)
+    """What the law says of one process: it moves, perhaps it hangs, or it hangs."""
+    activity, hope = scene.graph.solution.activities[one.key], scene.graph.hope(one.key)
+    if hope is Outlook.MOVES:
+        return Judgement(certainty=None, reason=activity.reason)
+    if hope is not Outlook.STANDS:
+        return Judgement(certainty=Certainty.POSSIBLE, reason=activity.reason)
+    return Judgement(certainty=weaker(Certainty.LIKELY, scene.graph.solution.certainty[one.key]), reason=activity.reason)
 
 
 def may_go_on(scene: Scene, one: Seen) -> str | None:
     """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
-    if any(not is_own(t.chain[0]) for t in _napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
+    if any(not is_own(t.chain[0]) for t in napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
         return "coroutines of who should answer sleep for a time and go on by themselves"
     if one.is_idle and is_blind(one):
         return "the coroutines of who should answer could not be read"
@@ -265,42 +152,6 @@ def may_go_on(scene: Scene, one: Seen) -> str | None:
 
 def _works_below(scene: Scene, one: Seen) -> bool:
     return any(child.motion in (Motion.MOVING, Motion.BUSY) or _works_below(scene, child) for child in scene.view.children(one))
-
-
-def naps(one: Seen) -> bool:
-    """Does a coroutine of it, other than those that serve, sleep for no longer than answers take?"""
-    return bool(_napping(one))
-
-
-def _napping(one: Seen) -> list[AsyncTask]:
-    asleep = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and t.chain and not serves(t)]
-    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
-
-
-def _quiet_s(one: Seen) -> float | None:
-    """Since when nothing came in on the connection in which a process is blocked; None when it is in none, or that is not known."""
-    kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.SOCKET else None
-    if kernel is None or kernel.syscall_arg0 is None:
-        return None
-    return next((s.quiet_s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0), None)
-
-
-def _script_goes_on(scene: Scene, one: Seen) -> bool:
-    """A shell that waits for one program sleeps; one that starts the next wakes up."""
-    children = (s.process for s in scene.view if s.node is one.node and s.process.ppid == one.process.pid and s.process.comm in SHELLS)
-    return any(t.run_slices for child in children for t in child.threads)
-
-
-def _child_ended(scene: Scene, one: Seen) -> bool:
-    """One that runs program after program stands in the same wait at every look, each time for another child."""
-    thread = one.followed or one.telling
-    if thread is None or kernel_call(thread.kernel) != "wait" or thread.kernel is None:
-        return False
-    wanted = thread.kernel.syscall_arg0
-    children = [s for s in scene.view if s.node is one.node and s.process.ppid == one.process.pid]
-    if wanted in {s.process.pid for s in children}:
-        children = [s for s in children if s.process.pid == wanted]
-    return not children or any(s.age_s is not None and s.age_s < (one.process.window_s or 0.0) for s in children)
 
 
 def weaker(a: Certainty, b: Certainty) -> Certainty:

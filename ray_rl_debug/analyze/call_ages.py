@@ -1,0 +1,43 @@
+"""How long a process has been in its running Ray call, and how long calls of that name have taken so far."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.snapshot import TaskHistory
+
+
+class CallAge(msgspec.Struct, frozen=True, kw_only=True):
+    """The running call of a process beside the finished ones of its name. Times in seconds; None where they are not known."""
+
+    age_s: float | None
+    usual_s: float | None
+    """The longest finished call, without those that stand apart; None when none has finished."""
+    longest_s: float
+    """The longest finished call, also one that stands apart."""
+    finished: int
+    """Finished calls of the name."""
+
+    @property
+    def text(self) -> str:
+        """``its call runs for 12 s; the longest of that name so far took 0.3 s``."""
+        usual = self.usual_s or 0.0
+        took = f"{usual:.1f} s" if usual >= 1 else f"{1000 * usual:.0f} ms"
+        apart = f", but for few that stand apart (up to {self.longest_s:.0f} s)" if self.longest_s > usual else ""
+        return f"its call runs for {self.age_s or 0.0:.0f} s; the longest of that name so far took {took}{apart}"
+
+
+def call_age(view: View, one: Seen) -> CallAge:
+    """Both times of a running call are of the clock of the process's own node."""
+    tasks = [view.tasks[t] for t in (one.core.running_task_ids if one.core is not None else ()) if t in view.tasks]
+    starts = [s for t in tasks if (s := t.state_times_s.get("RUNNING")) is not None]
+    names = {t.name for t in tasks}
+    history: tuple[TaskHistory, ...] = tuple(h for h in view.ray.history if h.name in names) if view.ray is not None and names else ()
+    return CallAge(
+        age_s=max(0.0, one.node.started_time_s + one.node.window_s - min(starts)) if starts else None,
+        usual_s=max((h.longest_s if h.usual_s is None else h.usual_s for h in history), default=None),
+        longest_s=max((h.longest_s for h in history), default=0.0),
+        finished=sum(h.count for h in history),
+    )

@@ -1,0 +1,302 @@
+"""What each activity's own facts say of its future: one ordered table, the only place that asks about motion, time and missing facts.
+
+The first row that applies decides. A row gives its reason in words for people. What an activity waits for is no matter of this table:
+hope comes from there by `solve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ray_rl_debug.analyze.call_ages import CallAge, call_age
+from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.joined import Joined
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Activity, Outlook
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.report import Certainty
+
+USUAL_FACTOR = 3.0
+"""A call is overdue when it takes this many times the longest of its name so far,"""
+OVERDUE_FLOOR_S = 5.0
+"""and at least this long: calls of milliseconds vary by more than any factor."""
+FROZEN_FLOOR_S = 2.5
+"""The same for a call that stands at one line without a clock all the while."""
+FAR_OVERDUE = 30.0
+"""Calls that take this many times the longest need no more than the floor of frozen ones."""
+NOT_OVERDUE = 1.5
+"""Up to this many times the longest so far, a call is as usual."""
+ENOUGH_CALLS = 2
+"""Finished calls that a working one is compared with: the first of all is often a warm-up."""
+LONG_WINDOW_S = 15.0
+"""A sleeper that is found at one line all through such a window does not only pause."""
+ANSWERS_FIT = 2.0
+"""A call that is this many times as old as the quiet of its connection may have had such answers before,"""
+OLD_CALL_S = 10.0
+"""and at least this old: starting up takes its time too."""
+
+EXACT = frozenset(Why) - {
+    Why.SOCKET, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.PIPE, Why.CHILD, Why.DATALOADER, Why.CHILD_QUEUE, Why.MESSAGE, Why.WEIGHTS,
+}  # fmt: skip
+"""Waits whose end is known to be the whole story. In the others (an answer, a child) work is hidden, and how long such calls take tells more."""
+
+
+LOOKS = frozenset({Why.POLL, Why.TRIED_LOCK, Why.BUILD_LOCK})
+"""Waits of one that looks again and again."""
+ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
+"""Waits for the end of a program, or for what it writes or reads."""
+
+
+class Facts(NamedTuple):
+    """What the rows look at."""
+
+    view: View
+    one: Seen
+    waits: Sequence[Edge]
+    """What it waits for."""
+    joined: Joined
+    """What the counters say."""
+    call: CallAge
+    asked: Sequence[Edge] = ()
+    """The waits of others that end here."""
+
+    @property
+    def stands_still(self) -> bool:
+        return self.one.motion is Motion.FROZEN and not is_asleep(self.view, self.one)
+
+
+class Row(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    outlook: Outlook
+    reason: Callable[[Facts], str | None]
+    """Why the row applies; None where it does not."""
+    certainty: Certainty = Certainty.LIKELY
+    """Of STANDS: how sure."""
+
+
+def _dead(f: Facts) -> str | None:
+    return f"it has ended (state {f.one.process.state})" if f.one.process.state in ("Z", "X") else None
+
+
+def _stopped(f: Facts) -> str | None:
+    return f"it is stopped (state {f.one.process.state})" if f.one.is_stopped else None
+
+
+def _looks_again(f: Facts) -> str | None:
+    """A loop that looks again and again waits for those who could change what it looks at: its own waking is no progress."""
+    polls = any(e.why in LOOKS and e.certainty is not Certainty.POSSIBLE for e in f.waits)
+    return "it only looks again and again for what others should deliver" if polls else None
+
+
+def _moves(f: Facts) -> str | None:
+    return f.one.motion_reason if f.one.motion is Motion.MOVING else None
+
+
+def _advanced(f: Facts) -> str | None:
+    return "it went on during the window" if f.one.key in f.joined.advanced else None
+
+
+def _counted(f: Facts) -> str | None:
+    sure = f.joined.still.get(f.one.key) in (Certainty.PROVEN, Certainty.LIKELY)
+    return "its counters stand still" if sure and not f.one.threads else None
+
+
+def _waits(f: Facts) -> str | None:
+    """Whoever waits for what can be named has no other future than that."""
+    return f.one.motion_reason if any(e.why in EXACT for e in f.waits) else None
+
+
+def _serves_for_ever(f: Facts) -> str | None:
+    """A method that serves or pauses between two turns gives its lane back to nobody; what is being set up will be ready one day."""
+    queued = any(e.why is Why.QUEUED_CALL for e in f.asked)
+    method = f.one.identity.method or ""
+    if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or sleeps(f.one)):
+        return None
+    return f"it runs {method or 'a method'}, which serves and does not come back"
+
+
+def _fills_pipe(f: Facts) -> str | None:
+    writes = any(e.why is Why.PIPE and _writes(f.view, e.source) for e in f.asked)
+    return "it does not read what it is sent, and the pipe is full" if writes else None
+
+
+def _writes(view: View, key: str) -> bool:
+    thread = waiting_thread(view.seen[key]) if key in view.seen else None
+    return thread is not None and kernel_call(thread.kernel) == "write"
+
+
+def _old_child(f: Facts) -> str | None:
+    age = f.one.age_s
+    awaited = any(e.why in ENDS for e in f.asked) and f.one.process.kind == "child"
+    return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
+
+
+def _serves_in_coroutine(f: Facts) -> str | None:
+    """Begun by a server or by Ray it is on the way to an answer; a loop of the program's own is none."""
+    if any(e.why not in EXACT for e in f.asked) and any(not is_own(t.chain[0]) for t in napping(f.one)):
+        return "coroutines of it that answer sleep for a time and go on by themselves"
+    return None
+
+
+def _works_below(f: Facts) -> str | None:
+    asked = any(e.why not in EXACT for e in f.asked)
+    return "a child of it is at work" if asked and _child_works(f.view, f.one) else None
+
+
+def _child_works(view: View, one: Seen) -> bool:
+    return any(child.motion in (Motion.MOVING, Motion.BUSY) or _child_works(view, child) for child in view.children(one))
+
+
+def _young_program(f: Facts) -> str | None:
+    """Agents await programs all the time, and most end. Not one that stands at a file."""
+    age, awaited = f.one.age_s, any(e.why is Why.AWAITED_CHILD for e in f.asked)
+    if not awaited or age is None or any(kernel_call(t) in _AT_FILE for t in f.one.process.threads[:1]):
+        return None
+    return f"the program runs for {age:.0f} s: it may well end"
+
+
+_AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
+
+
+def _foreign(f: Facts) -> str | None:
+    """A child that is no Python: the kernel tells where its threads stand."""
+    threads = f.one.process.threads
+    if f.one.threads or not threads or not any(e.why in ENDS for e in f.asked) or f.one.motion is Motion.BUSY:
+        return None
+    stands = all(t.state == "S" and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads)
+    return f"it stands in {kernel_call(threads[0])}" if stands else None
+
+
+def _few_calls(f: Facts) -> str | None:
+    few = f.one.motion is Motion.BUSY and f.call.finished < ENOUGH_CALLS
+    return f"{f.call.text}, of {f.call.finished}: too few to compare with one that works" if _is_known(f) and few else None
+
+
+def _apart(f: Facts) -> str | None:
+    age, usual, apart = f.call.age_s, f.call.usual_s, f.call.longest_s
+    if age is None or usual is None or f.one.motion is not Motion.BUSY or apart <= usual:
+        return None
+    return f"{f.call.text}: too early to tell" if max(NOT_OVERDUE * usual, OVERDUE_FLOOR_S) < age <= USUAL_FACTOR * apart else None
+
+
+def _overdue(f: Facts) -> str | None:
+    age, usual = f.call.age_s, f.call.usual_s
+    if age is None or usual is None:
+        return None
+    early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
+    return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
+
+
+def _as_usual(f: Facts) -> str | None:
+    age, usual = f.call.age_s, f.call.usual_s
+    return f"{f.call.text}: not overdue" if age is not None and usual is not None and age <= NOT_OVERDUE * usual else None
+
+
+def _early(f: Facts) -> str | None:
+    return f"{f.call.text}: too early to tell" if _is_known(f) else None
+
+
+def _is_known(f: Facts) -> bool:
+    return f.call.age_s is not None and f.call.usual_s is not None
+
+
+def _overdue_for_others(f: Facts) -> str | None:
+    """Who serves has no call of its own: how long the calls that wait for it take tells."""
+    calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
+    known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
+    late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
+    return f"of who waits for it: {late[0].text}" if late and len(late) == len(known) else None
+
+
+def _answers_came(f: Facts) -> str | None:
+    age, quiet = f.call.age_s, quiet_s(f.one)
+    if age is None or quiet is None or quiet >= ANSWER_S or age <= max(ANSWERS_FIT * quiet, OLD_CALL_S):
+        return None
+    return (
+        f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s. Too early to tell: earlier answers may have taken this long"
+    )
+
+
+def _puts(f: Facts) -> str | None:
+    return "it puts an object into Ray's store: how far it is cannot be seen" if puts_object(f.one) else None
+
+
+def _script(f: Facts) -> str | None:
+    return "the shell that it waits for woke up during the window: its script goes on" if script_goes_on(f.view, f.one) else None
+
+
+def _children(f: Facts) -> str | None:
+    return "the child that it waits for began or ended during the window: others follow" if child_ended(f.view, f.one) else None
+
+
+def _blind(f: Facts) -> str | None:
+    return f"{f.one.motion_reason}; its coroutines could not be read" if is_blind(f.one) else None
+
+
+def _unread(f: Facts) -> str | None:
+    return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
+
+
+def _frozen(f: Facts) -> str | None:
+    long = f.one.motion is Motion.FROZEN and (f.one.process.window_s or 0.0) > LONG_WINDOW_S
+    return f.one.motion_reason if f.stands_still or long else None
+
+
+def _pauses(f: Facts) -> str | None:
+    return f"{f.one.motion_reason}; no finished call of its kind to compare with"
+
+
+TABLE: tuple[Row, ...] = (
+    Row("dead", Outlook.STANDS, _dead, Certainty.PROVEN),
+    Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
+    Row("looks again", Outlook.STANDS, _looks_again),
+    Row("moves", Outlook.MOVES, _moves),
+    Row("counters went on", Outlook.MOVES, _advanced),
+    Row("counters stand still", Outlook.STANDS, _counted),
+    Row("waits for what can be named", Outlook.STANDS, _waits),
+    Row("serves for ever", Outlook.STANDS, _serves_for_ever),
+    Row("does not read", Outlook.STANDS, _fills_pipe),
+    Row("a child that does not end", Outlook.STANDS, _old_child),
+    Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine),
+    Row("its children work", Outlook.WAKES, _works_below),
+    Row("a program that may end", Outlook.WAKES, _young_program),
+    Row("no Python, and stands still", Outlook.STANDS, _foreign),
+    Row("too few calls to compare with", Outlook.WAKES, _few_calls),
+    Row("few calls took as long", Outlook.WAKES, _apart),
+    Row("overdue", Outlook.STANDS, _overdue),
+    Row("not overdue", Outlook.MOVES, _as_usual),
+    Row("perhaps overdue", Outlook.WAKES, _early),
+    Row("overdue for those who wait", Outlook.STANDS, _overdue_for_others),
+    Row("such answers came before", Outlook.WAKES, _answers_came),
+    Row("puts an object", Outlook.UNSEEN, _puts),
+    Row("a script goes on", Outlook.WAKES, _script),
+    Row("children come and go", Outlook.WAKES, _children),
+    Row("coroutines unread", Outlook.UNSEEN, _blind),
+    Row("seen once only", Outlook.UNSEEN, _unread),
+    Row("stands still", Outlook.STANDS, _frozen),
+    Row("pauses or works", Outlook.WAKES, _pauses),
+)
+"""The last row always applies."""
+
+
+def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Edge], joined: Joined) -> Activity:
+    """A process as the law sees it; `asked` are the edges of those that wait for it."""
+    facts = Facts(view, one, waits, joined, call_age(view, one), asked)
+    for row in TABLE:
+        reason = row.reason(facts)
+        if reason is not None:
+            return Activity(id=one.key, outlook=row.outlook, reason=reason, owner=one.key, certainty=row.certainty)
+    raise AssertionError("the last row always applies")
+
+
+def activities_of(view: View, by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]], joined: Joined) -> list[Activity]:
+    """All collected processes."""
+    return [activity_of(view, one, by_source.get(one.key, ()), by_target.get(one.key, ()), joined) for one in view]

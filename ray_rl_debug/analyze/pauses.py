@@ -1,0 +1,92 @@
+"""Pauses that end by themselves, and waits whose facts are missing: what speaks for one that stands still."""
+
+from __future__ import annotations
+
+from ray_rl_debug.analyze.coroutines import serves
+from ray_rl_debug.analyze.engines import is_in_step
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.telling import LOOP_THREADS
+from ray_rl_debug.analyze.view import SHELLS, View
+from ray_rl_debug.snapshot import AsyncTask
+
+ANSWER_S = 60.0
+"""Language models and sandboxes answer in seconds to a minute."""
+
+
+def is_asleep(view: View, one: Seen) -> bool:
+    """Is it in a pause that ends by itself, as far as is known? An engine's step takes milliseconds and sleeps for nobody."""
+    if any(is_in_step(one, e) for e in view.engines):
+        return False
+    timed = any(t is not None and t.place.timed for t in (one.telling, one.followed))
+    return timed or (one.kind in THREAD_WAITS and naps(one)) or may_sleep(one)
+
+
+def may_sleep(one: Seen) -> bool:
+    """Does it stand at a line of own code, and the kernel did not tell in which call? It may as well only pause there."""
+    kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.CODE else None
+    return kernel is not None and kernel.state == "S" and kernel.syscall is None and kernel.wchan is None
+
+
+def sleeps(one: Seen) -> bool:
+    """Is the thread that counts in a timed pause?"""
+    thread = one.followed or one.telling
+    if thread is None:
+        return any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
+    return thread.place.timed or may_sleep(one)
+
+
+def naps(one: Seen) -> bool:
+    """Does a coroutine of it, other than those that serve, sleep for no longer than answers take?"""
+    return bool(napping(one))
+
+
+def napping(one: Seen) -> list[AsyncTask]:
+    """Those coroutines."""
+    asleep = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and t.chain and not serves(t)]
+    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
+
+
+def is_blind(one: Seen) -> bool:
+    """Does it wait for coroutines that were not read? What they do is not known, and speaks against nobody."""
+    waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
+    return one.process.async_tasks is None and waits and has_loop(one)
+
+
+def has_loop(one: Seen) -> bool:
+    """Does a thread of it run an event loop? Actors of Ray have one where their methods are coroutines."""
+    return any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
+
+
+def quiet_s(one: Seen) -> float | None:
+    """Since when nothing came in on the connection in which a process is blocked, in seconds; None when it is in none, or that is not known."""
+    kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.SOCKET else None
+    if kernel is None or kernel.syscall_arg0 is None:
+        return None
+    return next((s.quiet_s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0), None)
+
+
+def puts_object(one: Seen) -> bool:
+    """Does it put an object into Ray's store? How far that is cannot be seen."""
+    return one.telling is not None and any(f.function.endswith("Worker.put_object") for f in one.telling.frames)
+
+
+def script_goes_on(view: View, one: Seen) -> bool:
+    """A shell that waits for one program sleeps; one that starts the next wakes up."""
+    if one.kind is not Kind.CHILD:
+        return False
+    children = (view.seen[k].process for k in view.below.get((one.node.name, one.process.pid), ()))
+    return any(t.run_slices for child in children if child.comm in SHELLS for t in child.threads)
+
+
+def child_ended(view: View, one: Seen) -> bool:
+    """One that runs program after program stands in the same wait at every look, each time for another child."""
+    thread = one.followed or one.telling
+    if one.kind is not Kind.CHILD or thread is None or thread.kernel is None or kernel_call(thread.kernel) != "wait":
+        return False
+    wanted = thread.kernel.syscall_arg0
+    children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
+    if wanted in {s.process.pid for s in children}:
+        children = [s for s in children if s.process.pid == wanted]
+    return not children or any(s.age_s is not None and s.age_s < (one.process.window_s or 0.0) for s in children)

@@ -1,0 +1,143 @@
+"""The wait-for graph of a view under the law of waiting: all edges, what may become of each node, and where the waiting ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ray_rl_debug import gaps
+from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.joined import Joined
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
+from ray_rl_debug.analyze.outlook import activities_of
+from ray_rl_debug.analyze.pauses import ANSWER_S
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root, roots
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.report import Certainty
+
+ANY = frozenset({Why.POLL, Why.MESSAGE, Why.CHILD_QUEUE})
+"""Waits that any one of several may end; in the others each target is waited for."""
+
+
+class Graph(msgspec.Struct, frozen=True, kw_only=True):
+    """Who waits for whom, and what may become of it."""
+
+    edges: tuple[Edge, ...]
+    roots: tuple[Root, ...]
+    """Where the waiting ends: those that stand first, then those to blame if what was not seen stands, or if the sleepers never wake."""
+    at_work: tuple[Root, ...]
+    """Those that others wait for while they move."""
+    solution: Solution
+    by_source: Mapping[str, tuple[Edge, ...]]
+    by_target: Mapping[str, tuple[Edge, ...]]
+
+    def out(self, node: str) -> tuple[Edge, ...]:
+        return self.by_source.get(node, ())
+
+    def into(self, nodes: Iterable[str]) -> tuple[Edge, ...]:
+        wanted = set(nodes)
+        return tuple(e for n in sorted(wanted) for e in self.by_target.get(n, ()) if e.source not in wanted)
+
+    def hope(self, node: str) -> Outlook:
+        """What may become of a node; one that nobody knows was not seen."""
+        return self.solution.hope.get(node, Outlook.UNSEEN)
+
+    def chain(self, root: Root) -> tuple[Edge, ...]:
+        """The way down to a root, as edges."""
+        found = []
+        for step in root.chain:
+            edge = next((e for e in self.out(step.wait.waiter) if e.target == step.target), None)
+            found += [edge] if edge is not None else []
+        return tuple(found)
+
+
+def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
+    """Solve the edges of a view; of several edges between two nodes the surest stays. Pure."""
+    best: dict[tuple[str, str], Edge] = {}
+    for edge in sorted(edges, key=lambda e: (e.source, e.target, DOUBT[e.certainty], e.words)):
+        if edge.source != edge.target or edge.why is Why.QUEUED_CALL:
+            best.setdefault((edge.source, edge.target), edge)
+    by_source: dict[str, list[Edge]] = defaultdict(list)
+    by_target: dict[str, list[Edge]] = defaultdict(list)
+    for edge in best.values():
+        by_source[edge.source].append(edge)
+        by_target[edge.target].append(edge)
+    known = activities_of(view, by_source, by_target, joined)
+    others = [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
+    solution = solve([*known, *others], _waits(best.values()))
+    found = [r for r in roots(solution, Outlook.MOVES) if r.waiters or r.is_cycle]
+    return Graph(
+        edges=tuple(best.values()),
+        roots=tuple(r for r in found if r.hope is not Outlook.MOVES),
+        at_work=tuple(r for r in found if r.hope is Outlook.MOVES),
+        solution=solution,
+        by_source={node: tuple(held) for node, held in by_source.items()},
+        by_target={node: tuple(held) for node, held in by_target.items()},
+    )
+
+
+def _waits(edges: Iterable[Edge]) -> Iterator[Wait]:
+    """Edges of one source that are alternatives are one wait."""
+    alternatives: dict[tuple[str, Why, str], list[Edge]] = defaultdict(list)
+    for edge in edges:
+        if edge.why in ANY or edge.op == "ray.wait":
+            alternatives[(edge.source, edge.why, edge.op)].append(edge)
+        else:
+            yield Wait(waiter=edge.source, any_of=(edge.target,), why=edge.words, evidence=edge.evidence, certainty=edge.certainty)
+    for (source, _, _), held in alternatives.items():
+        surest = min(held, key=lambda e: DOUBT[e.certainty])
+        targets = tuple(e.target for e in held)
+        yield Wait(waiter=source, any_of=targets, why=surest.words, evidence=surest.evidence, certainty=surest.certainty)
+
+
+def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]], joined: Joined) -> Activity:
+    """What is no collected process."""
+    kind = kind_of(node)
+    sure = Certainty.LIKELY
+    if node in joined.still:
+        return Activity(id=node, outlook=Outlook.STANDS, reason="its counters stand still", certainty=joined.still[node])
+    if kind is NodeKind.ACTOR:
+        actor = view.actors.get(name_of(node))
+        if actor is None or actor.state == "ALIVE":
+            return Activity(id=node, outlook=Outlook.UNSEEN, reason="its process was not seen")
+        sure = Certainty.PROVEN if actor.state == "DEAD" else Certainty.LIKELY
+        return Activity(id=node, outlook=Outlook.STANDS, reason=f"it is {actor.state}", certainty=sure)
+    if kind is NodeKind.GONE:
+        return Activity(id=node, outlook=Outlook.STANDS, reason="it is gone", certainty=Certainty.PROVEN)
+    if kind is NodeKind.ADDRESS:
+        return _service(view, node, [view.seen[e.source] for e in by_target[node] if e.source in view.seen])
+    if kind is NodeKind.RANK and nobody_starts(view, [view.seen[e.source].identity.job_id for e in by_target[node] if e.source in view.seen]):
+        return Activity(id=node, outlook=Outlook.STANDS, reason="nobody is starting it", certainty=sure)
+    if kind in (NodeKind.PLACEMENT_GROUP, NodeKind.TASK, NodeKind.COMMUNICATOR) or node in by_source:
+        return Activity(id=node, outlook=Outlook.STANDS, reason="it was not started", certainty=sure)
+    return Activity(id=node, outlook=Outlook.UNSEEN, reason="it was not seen")
+
+
+def nobody_starts(view: View, jobs: Sequence[str | None]) -> bool:
+    """Was all seen, is nothing of the job being started, and do those who could start more wait for what is there?"""
+    ray, job_id = view.ray, next(iter(jobs), None)
+    if ray is None or any(g.id in (gaps.NODE_SILENT, gaps.RAY_TABLES) for g in view.snapshot.gaps):
+        return False
+    starting = any(a.job_id == job_id and a.state not in ("ALIVE", "DEAD") for a in ray.actors)
+    pending = any(g.state not in ("CREATED", "REMOVED") for g in ray.placement_groups)
+    drivers = [s for s in view if s.process.kind == "driver" and s.identity.job_id in (job_id, None)]
+    waiting = all(d.kind in WAITS_FOR_RAY and d.motion is Motion.FROZEN for d in drivers)
+    return bool(drivers) and waiting and not starting and not pending
+
+
+def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
+    """A service outside of the machines that were looked at works unseen. One of these machines would have been seen."""
+    address = name_of(node)
+    sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
+    is_ours = any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients)
+    quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
+    if not is_ours and quiet and min(quiet) < ANSWER_S and not any(s.tx_queue_bytes for s in sockets):
+        return Activity(id=node, outlook=Outlook.WAKES, reason=f"it is quiet for {min(quiet):.0f} s: such services answer within a minute")
+    return Activity(id=node, outlook=Outlook.STANDS, reason="no answer has come", certainty=Certainty.LIKELY)
