@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ray_rl_debug import gaps, signatures
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.detectors.scene import Scene, judge
 from ray_rl_debug.report import Cause, Certainty, Finding, State, Verdict
 from ray_rl_debug.snapshot import Gap
@@ -29,6 +30,9 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
         silent = [g.where for g in all_gaps if g.id == gaps.NODE_SILENT]
         unseen = f"; not seen: {', '.join(silent[:3])}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
+    if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
+        summary = f"who is waited for pauses or waits for a time, and may go on by itself: {findings[0].summary}"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if findings:
         summary = f"slow or hung, the window is too short to tell: {findings[0].summary}"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)

@@ -19,6 +19,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Activity, Outlook
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.report import Certainty
 
@@ -36,6 +37,8 @@ ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
+TICKS = 4
+"""Times a thread may wake up in the window, beside once for each look, and still be in one pause."""
 ANSWERS_FIT = 2.0
 """A call that is this many times as old as the quiet of its connection may have had such answers before,"""
 OLD_CALL_S = 10.0
@@ -250,6 +253,29 @@ def _frozen(f: Facts) -> str | None:
     return f.one.motion_reason if f.stands_still or long else None
 
 
+def _works(f: Facts) -> str | None:
+    """One that runs may get somewhere or go round for ever: only calls that have ended tell."""
+    runs = f.one.motion is Motion.BUSY and not any(p.timed for p in f.one.places)
+    return f"{f.one.motion_reason}; no finished call of its kind to compare with" if runs else None
+
+
+def _polls(f: Facts) -> str | None:
+    return "it looks again and again for what others should deliver, and nobody was seen who does" if is_poller(f.one) is not False else None
+
+
+def _engine_sleeps(f: Facts) -> str | None:
+    """The steps of an engine sleep for nobody; what it is asked to do besides may."""
+    return f"{f.one.motion_reason}; the processes of an engine seldom sleep" if f.one.identity.part is not None else None
+
+
+def _ticks(f: Facts) -> str | None:
+    """Short pauses again and again at one line: a slow loop, or one that looks for what does not come."""
+    thread = f.one.followed or f.one.telling
+    slices = thread.kernel.run_slices if thread is not None and thread.kernel is not None else None
+    again = f.one.motion is Motion.FROZEN and (slices or 0) > TICKS + len(f.one.process.samples)
+    return f"it pauses again and again at one line ({slices} times in the window)" if again else None
+
+
 def _pauses(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; no finished call of its kind to compare with"
 
@@ -282,7 +308,11 @@ TABLE: tuple[Row, ...] = (
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("stands still", Outlook.STANDS, _frozen),
-    Row("pauses or works", Outlook.WAKES, _pauses),
+    Row("works", Outlook.UNSEEN, _works),
+    Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),
+    Row("a part of an engine that sleeps", Outlook.UNSEEN, _engine_sleeps),
+    Row("looks and pauses", Outlook.UNSEEN, _ticks),
+    Row("pauses", Outlook.WAKES, _pauses),
 )
 """The last row always applies."""
 

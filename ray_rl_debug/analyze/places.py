@@ -161,7 +161,9 @@ def place_of(
         else:
             op = names[own]
             kind = _CALL_KIND.get(call or "", Kind.CODE)
-            if sample is not None and sample.active and kind is Kind.LOCK:
+            if kind is Kind.LOCK and own == 0 and "sleep" in (frames[0].calls or ()):
+                kind = Kind.SLEEP  # the kernel was asked later than py-spy, and met it elsewhere
+            elif sample is not None and sample.active and kind is Kind.LOCK:
                 kind = Kind.CODE
             elif kind is Kind.LOCK:
                 kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)

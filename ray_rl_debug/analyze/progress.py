@@ -10,6 +10,7 @@ import enum
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind, Place
 from ray_rl_debug.snapshot import CoreWorker, Process, Thread
 
@@ -38,6 +39,11 @@ BULK_BYTES_PER_S = 2 << 20
 _MAY_CARRY = frozenset({Kind.CODE, Kind.FILE, Kind.SLEEP})
 """Where bytes of files tell more than the stack: a writer with a bounded rate is met in its pauses."""
 
+
+_CLOCKLESS = frozenset({Kind.FILE, Kind.SOCKET, Kind.MP_QUEUE, Kind.CHANNEL, Kind.CHILD})
+"""Waits that nothing but what is waited for ends,"""
+_CLOCKS = frozenset({"poll", "epoll", "select", "sleep"})
+"""unless the kernel was asked to come back after a time."""
 
 _PASSED = frozenset({Kind.RAY_GET, Kind.COLLECTIVE, Kind.P2P})
 """Who is met in one of these and elsewhere too came to its end or to its begin, however much processor time the loop around it takes."""
@@ -98,6 +104,11 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "awake at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
+    if is_awake(process, thread) and first.kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
+        return (
+            Motion.MOVING,
+            f"woke up {thread.run_slices if thread is not None else 0} times during the window: what it waits for comes again and again",
+        )
     flow = _flow(process, first.kind, thread)
     if flow is not None:
         return Motion.MOVING, flow

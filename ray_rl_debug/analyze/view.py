@@ -6,7 +6,7 @@ Building a view is pure and never changes the snapshot.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -14,10 +14,10 @@ from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
-from ray_rl_debug.analyze.places import Kind, Place
+from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.telling import follow, forget_inherited_tasks, see_threads
+from ray_rl_debug.analyze.telling import SeenThread, follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Snapshot
 
@@ -107,23 +107,41 @@ def build_view(snapshot: Snapshot) -> View:
     )
 
 
+def _places_of(thread: SeenThread, looks: Sequence[Sequence[SeenThread]]) -> list[Place]:
+    """Where one thread was met at each look."""
+    met = (next((t for t in look if t.tid == thread.tid and t.name == thread.name), None) for look in looks)
+    return [t.place for t in met if t is not None]
+
+
+def _motion_behind(
+    process: Process, telling: SeenThread, threads: Sequence[SeenThread], looks: Sequence[Sequence[SeenThread]]
+) -> tuple[Motion, str] | None:
+    """Does a thread go on for which the telling one waits? The one that is known, else any that works; the best of them counts."""
+    followed = follow(telling, threads)
+    others = [followed] if followed is not None else [t for t in threads if t is not telling and t.score > 0 and t.place.path]
+    found = [(t, *motion_of(process, _places_of(t, looks), t.kernel, None)) for t in others]
+    for wanted in (Motion.MOVING, Motion.BUSY):
+        for thread, motion, reason in found:
+            if motion is wanted and (wanted is Motion.MOVING or followed is not None):
+                return motion, f"its thread {thread.name or thread.tid}: {reason}"
+    return None
+
+
 def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | None, actor: RayActor | None) -> Seen:
     samples = process.samples
     threads = see_threads(node, process, samples[-1]) if samples else ()
     telling = threads[0] if threads else None
     if telling is not None and telling.score < 0:
         telling = next((t for t in threads if t.is_main), telling)
-    places: list[Place] = []
-    for sample in samples:
-        of_sample = see_threads(node, process, sample)
-        same = next((t for t in of_sample if telling is not None and t.tid == telling.tid and t.name == telling.name), None)
-        if same is not None:
-            places.append(same.place)
+    looks = [see_threads(node, process, sample) for sample in samples]
+    places = _places_of(telling, looks) if telling is not None else []
     spins = waits_on_gpu(node, process, places)
     if spins is not None and telling is not None:
         telling = msgspec.structs.replace(telling, place=on_gpu(telling.place))
         places = [on_gpu(p) for p in places]
     motion, reason = motion_of(process, places, telling.kernel if telling else None, core)
+    if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
+        motion, reason = _motion_behind(process, telling, threads, looks) or (motion, reason)
     if motion is not Motion.MOVING and works_on(node, process):
         motion, reason = Motion.MOVING, "came from one item of its pool to the next"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):

@@ -22,7 +22,7 @@ from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait,
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.report import Certainty
 
-ANY = frozenset({Why.POLL, Why.MESSAGE, Why.CHILD_QUEUE})
+ANY = frozenset({Why.POLL, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE})
 """Waits that any one of several may end; in the others each target is waited for."""
 
 

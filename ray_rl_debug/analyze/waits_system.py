@@ -140,9 +140,17 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         and other.key != one.key
         and any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in other.process.files or ())
     ]
+    what = "writes to" if call == "read" else "reads from"
     if len(ends) == 1:
-        what = "writes to" if call == "read" else "reads from"
         yield Edge(source=one.key, target=ends[0].key, why=Why.PIPE, evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
+        return
+    # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
+    dead = [c for c in view.children(one) if c.process.state in ("Z", "X")] if ends else []
+    for end in [*ends, *dead]:
+        evidence = f"one of {len(ends)} processes that hold the other end of {held.path}"
+        if end in dead:
+            evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
+        yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _is_served(one: Seen, socket: Socket) -> bool:

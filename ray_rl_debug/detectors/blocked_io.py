@@ -73,7 +73,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             client = scene.view.seen[handed[0].source]
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
-            who = [scene.who(node)] if launches else [client.who(), scene.who(node)]
+            alone = launches or (handed[0].why in _SOCKETS and sink is not None and _has_own_reason(sink))
+            who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
@@ -84,6 +85,11 @@ def detect(scene: Scene) -> Iterator[Found]:
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
+
+
+def _has_own_reason(server: Seen) -> bool:
+    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer."""
+    return not server.is_idle and server.place is not None and bool(server.place.path) and server.kind not in THREAD_WAITS | {Kind.SLEEP}
 
 
 def _is_io(one: Seen) -> bool:

@@ -54,8 +54,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiting = [m for m in members if m.kind in _INIT]
         rest = [m for m in members if m.kind not in _INIT]
         if waiting and rest and all(r.kind is Kind.COLLECTIVE for r in rest):
-            reason = "they are past what the others still create"
-            yield Found(finding=_finding(rest, waiting, Certainty.LIKELY, reason), explains=frozenset(root.nodes))
+            few, many = (rest, waiting) if len(rest) <= len(waiting) else (waiting, rest)
+            reason = "they are past what the others still create" if few is rest else "they create a group, and the others went on without it"
+            yield Found(finding=_finding(few, many, Certainty.LIKELY, reason), explains=frozenset(root.nodes))
     for root in scene.graph.roots:
         node = root.nodes[0]
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
