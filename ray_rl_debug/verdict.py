@@ -77,7 +77,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
         summary = _all_idle(scene)
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
-    pauses = [s for s in seen if s.place is not None and s.place.timed]
+    timed = [s for s in seen if s.place is not None and s.place.timed]
+    pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
     if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
         summary = f"nothing is at work: {pauses[0].where()} {pauses[0].at()} and wakes by itself; all others are idle"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)

@@ -37,8 +37,6 @@ ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
-TICKS = 4
-"""Times a thread may wake up in the window, beside once for each look, and still be in one pause."""
 ANSWERS_FIT = 2.0
 """A call that is this many times as old as the quiet of its connection may have had such answers before,"""
 OLD_CALL_S = 10.0
@@ -268,14 +266,6 @@ def _engine_sleeps(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; the processes of an engine seldom sleep" if f.one.identity.part is not None else None
 
 
-def _ticks(f: Facts) -> str | None:
-    """Short pauses again and again at one line: a slow loop, or one that looks for what does not come."""
-    thread = f.one.followed or f.one.telling
-    slices = thread.kernel.run_slices if thread is not None and thread.kernel is not None else None
-    again = f.one.motion is Motion.FROZEN and (slices or 0) > TICKS + len(f.one.process.samples)
-    return f"it pauses again and again at one line ({slices} times in the window)" if again else None
-
-
 def _pauses(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; no finished call of its kind to compare with"
 
@@ -311,7 +301,6 @@ TABLE: tuple[Row, ...] = (
     Row("works", Outlook.UNSEEN, _works),
     Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),
     Row("a part of an engine that sleeps", Outlook.UNSEEN, _engine_sleeps),
-    Row("looks and pauses", Outlook.UNSEEN, _ticks),
     Row("pauses", Outlook.WAKES, _pauses),
 )
 """The last row always applies."""

@@ -77,6 +77,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A system call with a clock: it comes back by itself."""
     spins: bool = False
     """A wait that uses a whole core: being busy there is no progress."""
+    waiter: str | None = None
+    """The lock that this one wait without a time limit was made with: another one is another wait."""
+    was_left: bool = False
+    """The kernel, asked a moment later, met the thread in a call that does not belong to this place."""
     on_loop: bool = False
     """Below an event loop: while this lasts, no coroutine of that loop runs."""
 
@@ -150,6 +154,7 @@ def place_of(
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)
+    was_left = call == "sleep" and kind in _NEVER_SLEEP
     kind, op, spins = _engine_place(frames, names, own, kind, op, call)
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
@@ -162,7 +167,7 @@ def place_of(
             op = names[own]
             kind = _CALL_KIND.get(call or "", Kind.CODE)
             if kind is Kind.LOCK and own == 0 and "sleep" in (frames[0].calls or ()):
-                kind = Kind.SLEEP  # the kernel was asked later than py-spy, and met it elsewhere
+                kind, was_left = Kind.SLEEP, True
             elif sample is not None and sample.active and kind is Kind.LOCK:
                 kind = Kind.CODE
             elif kind is Kind.LOCK:
@@ -180,6 +185,8 @@ def place_of(
         peer=_peer(sample, names) if kind is Kind.P2P or op in ROOTED else None,
         timed=timed,
         spins=spins,
+        waiter=_waiter(sample, names),
+        was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
 
@@ -366,6 +373,19 @@ def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
             # a pool thread is idle only when nothing runs above _worker but the queue
             return not (n == "_worker" and any(x == "run" and files[j].endswith("thread.py") for j, x in enumerate(names[:i])))
     return False
+
+
+_NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.LOCK, Kind.MP_QUEUE, Kind.SOCKET})
+"""Places in which no thread is found in the kernel's sleep."""
+
+
+def _waiter(sample: ThreadSample | None, names: Sequence[str]) -> str | None:
+    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself."""
+    told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
+    for (frame, name), value in told.items():
+        if name == "waiter" and frame < len(names) and names[frame] == "wait" and told.get((frame, "timeout")) == "None":
+            return value
+    return None
 
 
 def _peer(sample: ThreadSample | None, names: Sequence[str]) -> int | None:

@@ -74,6 +74,10 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, carried
     if len(places) > 1 and all(p.spins for p in places) and len({p.path for p in places}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
+    if places and places[-1].was_left:
+        return Motion.MOVING, "was met elsewhere a moment after its last sample"
+    if len({p.waiter for p in places if p.waiter is not None}) > 1:
+        return Motion.MOVING, "came out of its wait and into another one"
     running = _runs(process, thread)
     if len(places) < 2:
         if running:
@@ -165,8 +169,13 @@ def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
     window = process.window_s or 0.0
     if kind is Kind.SOCKET and thread is not None:
         socket = next((s for s in process.sockets or () if s.fd == thread.syscall_arg0), None) if thread.syscall_arg0 is not None else None
+        connections = [s for s in process.sockets or () if s.family.startswith("tcp") and s.state == "ESTABLISHED"]
+        if socket is None and len(connections) == 1:
+            socket = connections[0]  # a library waits with a descriptor of its own, and reads it in another thread
         if socket is not None and socket.quiet_s is not None and socket.quiet_s < window:
             return f"data came in from {socket.remote} {socket.quiet_s:.1f} s before the end of the window"
+    if kind in _CLOCKLESS and len(process.threads) == 1 and _bytes_moved(process):
+        return f"read {process.read_bytes or 0} and wrote {process.written_bytes or 0} bytes during the window"
     if kind is Kind.FILE:
         moved = _bytes_moved(process)
         if moved >= FILE_BYTES:

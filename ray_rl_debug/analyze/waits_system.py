@@ -27,7 +27,7 @@ def system_edges(view: View) -> Iterator[Edge]:
             yield from _socket_edges(view, one, thread, owners)
         if kind is Kind.FILE and thread is not None:
             yield from _pipe_edges(view, one, thread)
-        if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE):
+        if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and _has_process_pool(one)):
             yield from _child_edges(view, one, thread)
     yield from _lock_edges(view)
     for one in view:
@@ -177,10 +177,15 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
         return
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
-    for child in working or children:
+    for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
+
+
+def _has_process_pool(one: Seen) -> bool:
+    """Does a thread of it hand work to processes of ``concurrent.futures``? Then the future that it waits for may be theirs."""
+    return any(f.file.endswith("concurrent/futures/process.py") for t in one.threads for f in t.frames)
 
 
 def waits_for_work(child: Seen) -> bool:

@@ -51,6 +51,7 @@ CAUSE = Cause.BLOCKED_IO
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
 _SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
+_SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 _HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE})
 
 
@@ -89,7 +90,8 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 def _has_own_reason(server: Seen) -> bool:
     """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer."""
-    return not server.is_idle and server.place is not None and bool(server.place.path) and server.kind not in THREAD_WAITS | {Kind.SLEEP}
+    thread = waiting_thread(server)
+    return not server.is_idle and thread is not None and bool(thread.place.path) and thread.place.kind not in _SILENT
 
 
 def _is_io(one: Seen) -> bool:
