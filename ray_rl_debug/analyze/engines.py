@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
+from ray_rl_debug import signatures
 from ray_rl_debug.analyze.frameworks import spot_of
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Spot
 from ray_rl_debug.analyze.places import Kind, Place
@@ -127,6 +128,9 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
             return _missing_worker(names, core, by_part.get("worker", [])), None
     if not all(_is_leaving(c) for c in cores):
         return None, None
+    for server in servers if not cores else ():
+        if _has_told(server, names):
+            return labels["core"], None
     for server in (s for s in servers if _serves(s)):
         ended = next((e for e in server.node.ended if e.ppid == server.process.pid and _is_core(e.title, names) and e.exit_code != 0), None)
         if ended is not None:
@@ -134,6 +138,12 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
         if _has_lost_core(server, names, bool(cores)):
             return labels["core"], None
     return None, None
+
+
+def _has_told(server: Seen, names: EngineNames) -> bool:
+    """Did a server that is without a core print that it has lost one? Then nothing need be known of its coroutines."""
+    found = (signatures.find(line.signature) for line in server.process.log_lines)
+    return any(s is not None and f"{s.layer}/{s.slug}" in names.death_lines for s in found)
 
 
 def _in_frames(thread: SeenThread, spots: Iterable[Spot]) -> bool:

@@ -62,5 +62,6 @@ NAMES = EngineNames(
     ),
     paused=(Spot("Scheduler._record_scheduler_state_for_paused_engine", _SCHEDULER),),
     dying=(Spot("TokenizerManager.dump_requests_before_crash", _TOKENIZER),),
+    death_lines=("sglang/part-crashed",),
     pause_calls=("POST /continue_generation",),
 )

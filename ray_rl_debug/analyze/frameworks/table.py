@@ -88,6 +88,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """Below a watch: the death of a worker was seen, and the others are being ended."""
     alive: tuple[Spot, ...] = ()
     """Threads and coroutines of the server that live as long as its engine core."""
+    death_lines: tuple[str, ...] = ()
+    """Known error lines of the server's log (``layer/slug``) that it prints when a part has died."""
     pause_calls: tuple[str, ...] = ()
     """What resumes it, for the remedy."""
 

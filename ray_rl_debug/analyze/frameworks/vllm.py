@@ -69,5 +69,6 @@ NAMES = EngineNames(
     ),
     ending=(Spot("MultiprocExecutor._ensure_worker_termination", _EXECUTOR),),
     alive=(Spot("process_outputs_socket", _CLIENT), Spot("monitor_engine_liveness", "v1/engine/utils.py")),
+    death_lines=("vllm/engine-dead", "vllm/engine-core-failed", "vllm/worker-died"),
     pause_calls=("POST /resume after a pause, POST /wake_up after a sleep (engine.resume_generation(), engine.wake_up())",),
 )
