@@ -1,0 +1,93 @@
+"""What is true of each program in ``programs/``, and whether a report says so.
+
+One line a program: name | kind | who is to be named | causes that fit | who may be named beside. Who: names of the program's marks, several divided
+by blanks; at least one of them must be in the first finding, and of all other marked processes none, but those of the last column. ``label:TEXT``
+stands for what is no living process, by a part of its label. The twin of each program moves: nobody may be accused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+QUIET = ("healthy", "slow")
+
+TABLE = """
+pipeline_step        | recv against collective            | rank0                   | p2p-mismatch collective-mismatch          | rank1
+groups_of_step       | new_group against collective       | rank3                   | collective-mismatch init-deadlock         |
+mesh_of_four         | two groups crossed                 | rank0 rank1 rank2 rank3 | collective-mismatch                       |
+shard_writer         | barrier on the wrong group         | rank2                   | collective-mismatch                       |
+plan_of_epoch        | object collectives                 | rank1                   | collective-mismatch                       |
+pair_of_ranks        | a tie of two ranks                 | rank0 rank1             | collective-mismatch                       |
+reference_groups     | identity of groups                 | rank0 rank1             | collective-mismatch init-deadlock         |
+generate_service     | client, server, handler, engine    | server                  | blocked-io                                |
+nested_scoring       | pool inside pool                   | main                    | lock-deadlock                             |
+grouped_actor        | concurrency groups of an actor     | scorer                  | ray-queued-call lock-deadlock             |
+threads_of_loop      | threads of a loop used up          | main                    | asyncio-stuck lock-deadlock               |
+sandbox_slots        | semaphores across processes        | worker0 worker1         | blocked-io                                |
+episodes_queue       | queue with a dead producer         | maker                   | producer-died                             |
+long_episodes        | queue with a slow producer         | maker                   | blocked-io                                |
+own_pipes            | other end of a pipe                | worker1                 | lock-deadlock                             |
+forked_simulators    | a dead child beside living ones    | simulator1              | producer-died                             |
+shared_store         | wait in a C extension              | publisher               | lock-deadlock                             |
+pool_beside          | idle pool beside                   | main                    | blocked-io                                |
+uploads_at_end       | no own frame in the main thread    | main                    | blocked-io                                |
+session_server       | a loop that starves                | server                  | asyncio-stuck                             |
+looking_for_batches  | polls for what nobody makes        | main                    | producer-died lock-deadlock               |
+judged_by_pool       | coroutine, executor, child         | judge checker           | blocked-io                                |
+ring_exchange        | recv against collective            | rank2                   | p2p-mismatch collective-mismatch          |
+evaluator_cache      | new_group against collective       | rank0                   | collective-mismatch init-deadlock         |
+metrics_first        | two groups crossed                 | rank1                   | collective-mismatch                       |
+writers_of_log       | barrier on the wrong group         | rank1                   | collective-mismatch                       | rank0
+scatter_prompts      | object collectives                 | rank2                   | collective-mismatch                       |
+swapped_pair         | a tie of two ranks                 | rank0 rank1             | p2p-mismatch                              |
+meeting_port         | identity of groups                 | rank0 rank1             | init-deadlock                             |
+managed_generator    | client, server, handler, engine    | generator compiler      | blocked-io                                |
+graders_of_graders   | pool inside pool                   | grader                  | blocked-io                                |
+async_groups         | concurrency groups of an actor     | engine                  | asyncio-stuck ray-queued-call             |
+threads_meet         | threads of a loop used up          | main                    | asyncio-stuck lock-deadlock               |
+cores_and_memory     | semaphores across processes        | left right              | lock-deadlock                             |
+prefetch_thread      | queue with a dead producer         | main                    | producer-died lock-deadlock               |
+simulated_episodes   | queue with a slow producer         | main simulator          | blocked-io                                |
+tasks_in_common      | other end of a pipe                | busy main               | blocked-io                                |
+pool_of_checkers     | a dead child beside living ones    | main                    | producer-died lock-deadlock               |
+remote_judge         | wait in a C extension              | judge                   | lock-deadlock                             |
+loaders_beside       | idle pool beside                   | copier main             | blocked-io lock-deadlock                  |
+fetches_at_end       | no own frame in the main thread    | files                   | blocked-io lock-deadlock                  | main
+connections_of_client| a loop that starves                | main                    | asyncio-stuck                             |
+status_of_run        | polls for what nobody makes        | service                 | lock-deadlock                             |
+tools_in_threads     | coroutine, executor, child         | tool main               | blocked-io asyncio-stuck                  |
+three_services       | ring over a connection             | planner coder critic    | blocked-io lock-deadlock                  |
+two_talkers          | ring over a connection             | left right              | lock-deadlock blocked-io                  |
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    name: str
+    kind: str
+    who: tuple[str, ...]
+    causes: tuple[str, ...]
+    beside: tuple[str, ...]
+
+    def is_told(self, report: Mapping[str, Any], marks: Mapping[str, int], healthy: bool) -> bool:
+        """``marks``: the process of each mark."""
+        verdict, findings = report.get("verdict") or {}, report.get("findings") or []
+        if healthy:
+            return verdict.get("state") in QUIET and all(f["certainty"] == "possible" for f in findings)
+        if verdict.get("state") != "hang" or not findings or findings[0]["cause"] not in self.causes:
+            return False
+        named = findings[0]["who"]
+        wrong = {pid for name, pid in marks.items() if name not in (*self.who, *self.beside)} - {marks.get(name) for name in self.who}
+        return any(self._is_meant(one, marks) for one in named) and not any(one.get("pid") in wrong for one in named)
+
+    def _is_meant(self, one: Mapping[str, Any], marks: Mapping[str, int]) -> bool:
+        labels = [name.removeprefix("label:") for name in self.who if name.startswith("label:")]
+        return one.get("pid") in {marks.get(name) for name in self.who} - {None} or any(text in str(one.get("label")) for text in labels)
+
+
+PROGRAMS = {
+    name: Program(name, kind, tuple(who.split()), tuple(causes.split()), tuple(beside.split()))
+    for name, kind, who, causes, beside in ([cell.strip() for cell in line.split("|")] for line in TABLE.strip().splitlines())
+}
