@@ -37,14 +37,17 @@ from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
-from ray_rl_debug.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process
+from ray_rl_debug.collect.torch_groups import read_all_torch_groups
+from ray_rl_debug.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, TorchGroups
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""
 TASKS_S = 4.0
 """For one read of the asyncio tasks of all processes; an actor with torch takes 0.05 s of one core."""
+GROUPS_S = 3.0
+"""For torch's process groups of all processes; one takes about 0.03 s of one core."""
 SIDE_DEADLINE_S = 6.0
-"""For GPUs, logs and asyncio tasks, which are read beside the samples and have shorter deadlines of their own."""
+"""For GPUs, logs, asyncio tasks and process groups, which are read beside the samples and have shorter deadlines of their own."""
 
 MAX_ENDED = 64
 
@@ -55,6 +58,7 @@ T = TypeVar("T")
 Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
 NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
+NO_GROUPS: dict[int, TorchGroups] = {}
 
 
 def collect_node(
@@ -78,10 +82,11 @@ def collect_node(
     guard = Guard()
     discovery = discover(options, proc)
     say(f"{len(discovery.found)} processes found")
-    side = ThreadPoolExecutor(5, thread_name_prefix="side")
+    side = ThreadPoolExecutor(6, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))
     tasks_ = side.submit(guard.call, "asyncio tasks", lambda: _first_tasks(discovery, options, proc), NO_TASKS)
+    groups_ = side.submit(guard.call, "process groups", lambda: _torch_groups(discovery, options, proc), NO_GROUPS)
     engines = EngineLooks(discovery.found, proc)
     engines_ = side.submit(guard.call, "engines' endpoints", engines.begin, None) if options.engine_endpoints else None
     network = guard.call("network counters", lambda: read_network(proc), NetworkBytes())
@@ -99,6 +104,8 @@ def collect_node(
     processes, gone, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
     processes = tuple(p for p in processes if p.pid not in discovery.doubtful or is_getting_in(p, stacks.frames, stacks.stacks))
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
+    groups = _result(groups_, NO_GROUPS)
+    processes = tuple(msgspec.structs.replace(p, torch=groups[p.pid]) if p.pid in groups else p for p in processes)
     if engines_ is not None:  # last: what it asks would be a task of the server
         _result(engines_, None)
         states = guard.call("engines' endpoints", lambda: engines.finish(processes), NO_ENGINES)
@@ -211,6 +218,10 @@ def _first_tasks(discovery: Discovery, options: CollectOptions, proc: Path) -> d
         return {}
     wanted = (f.pid for f in discovery.found if f.kind in SAMPLED and f.arguments[:1] != ("ray::IDLE",))
     return read_all_async_tasks(wanted, total_s=min(TASKS_S, options.timeout_s / 4), proc=proc)
+
+
+def _torch_groups(discovery: Discovery, options: CollectOptions, proc: Path) -> dict[int, TorchGroups]:
+    return read_all_torch_groups((f.pid for f in discovery.found if f.kind in SAMPLED), total_s=min(GROUPS_S, options.timeout_s / 4), proc=proc)
 
 
 def _last_tasks(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ray_rl_debug.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
 from ray_rl_debug.snapshot.engine import EngineState
 from ray_rl_debug.snapshot.fact import Fact, Gap
+from ray_rl_debug.snapshot.from_memory import TorchGroup, TorchGroups
 from ray_rl_debug.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.snapshot.process import (
     AsyncTask,
@@ -83,6 +84,8 @@ __all__ = [
     "TaskHistory",
     "Thread",
     "ThreadSample",
+    "TorchGroup",
+    "TorchGroups",
 ]
 
 SCHEMA = "rayrl-debug/snapshot/1"

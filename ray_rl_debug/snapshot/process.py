@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.snapshot.engine import EngineState
 from ray_rl_debug.snapshot.fact import Fact
+from ray_rl_debug.snapshot.from_memory import TorchGroups
 
 
 class Frame(Fact, frozen=True, kw_only=True):
@@ -248,6 +249,8 @@ class Process(Fact, frozen=True, kw_only=True):
     object_refs_before: tuple[ObjectRefWait, ...] = ()
     """What it waited for at an earlier sample, where that was something else: it got what it asked for."""
     async_tasks: tuple[AsyncTask, ...] | None = None
+    torch: TorchGroups | None = None
+    """None: no groups, or they were not read."""
     log_lines: tuple[LogLine, ...] = ()
     engine: EngineState | None = None
     """Of the process that serves an inference engine over HTTP; None: it is none, or was not asked."""

@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from engines.processes import end, until
 from engines.tool import CHECKOUT, Look, report, snapshot
-
 from kinds.truth import PROGRAMS, Program
 
 HERE = Path(__file__).parent / "programs"
@@ -92,7 +91,8 @@ def looks(program: Program, healthy: bool, times: int, out: Path | None, tool: P
     while n < times:
         try:
             with running(program, healthy) as folder:
-                for n in range(n + 1, (times if healthy else n + 1) + 1):
+                for _ in range(times if healthy else 1):
+                    n += 1
                     time.sleep(random.uniform(0, 3) if healthy else 0)
                     marks = marked(folder)
                     where = ("--address", marks["cluster"]["address"]) if "cluster" in marks else ("--pid", str(marks["main"]["pid"]))
