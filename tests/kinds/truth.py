@@ -50,7 +50,7 @@ threads_meet         | threads of a loop used up          | main                
 cores_and_memory     | semaphores across processes        | left right              | lock-deadlock                             |
 prefetch_thread      | queue with a dead producer         | main                    | producer-died lock-deadlock               |
 simulated_episodes   | queue with a slow producer         | main simulator          | blocked-io                                |
-tasks_in_common      | other end of a pipe                | busy main               | blocked-io                                |
+tasks_in_common      | other end of a pipe                | busy main               | blocked-io lock-deadlock                  |
 pool_of_checkers     | a dead child beside living ones    | main                    | producer-died lock-deadlock               |
 remote_judge         | wait in a C extension              | judge                   | lock-deadlock                             |
 loaders_beside       | idle pool beside                   | copier main             | blocked-io lock-deadlock                  |
@@ -60,6 +60,29 @@ status_of_run        | polls for what nobody makes        | service             
 tools_in_threads     | coroutine, executor, child         | tool main               | blocked-io asyncio-stuck                  |
 three_services       | ring over a connection             | planner coder critic    | blocked-io lock-deadlock                  |
 two_talkers          | ring over a connection             | left right              | lock-deadlock blocked-io                  |
+collected_scores     | recv against collective            | rank2                   | p2p-mismatch collective-mismatch          | rank0
+members_only         | new_group against collective       | rank0 rank1 rank2 rank3 | collective-mismatch init-deadlock         |
+sync_and_data        | two groups crossed                 | rank0 rank1             | collective-mismatch weight-sync-mismatch  |
+evaluation_rounds    | barrier on the wrong group         | rank1                   | collective-mismatch p2p-mismatch          | rank0
+letters_of_ranks     | object collectives                 | rank2                   | p2p-mismatch collective-mismatch          | rank0
+sums_and_parts       | a tie of two ranks                 | rank0 rank1             | collective-mismatch                       |
+two_engines          | identity of groups                 | left1                   | blocked-io straggler                      |
+engine_behind        | client, server, handler, engine    | engine                  | lock-deadlock                             |
+pool_of_threads      | pool inside pool                   | main                    | lock-deadlock                             |
+buffer_actor         | concurrency groups of an actor     | buffer                  | ray-queued-call lock-deadlock             |
+locked_data          | threads of a loop used up          | cleaner main            | blocked-io asyncio-stuck lock-deadlock    |
+one_gpu              | semaphores across processes        | worker0 worker1 worker2 | lock-deadlock producer-died               |
+tasks_of_loop        | queue with a dead producer         | main                    | asyncio-stuck producer-died               |
+remote_episodes      | queue with a slow producer         | main simulator          | blocked-io asyncio-stuck lock-deadlock    |
+line_of_programs     | other end of a pipe                | encoder                 | blocked-io                                |
+rounds_of_players    | a dead child beside living ones    | player2                 | producer-died rank-died                   |
+shared_ledger        | wait in a C extension              | grader                  | lock-deadlock blocked-io                  | main
+pools_and_script     | idle pool beside                   | main script             | blocked-io                                |
+inline_client        | no own frame in the main thread    | server                  | lock-deadlock                             |
+borrowed_pairs       | a loop that starves                | server                  | asyncio-stuck                             |
+collector_actor      | polls for what nobody makes        | rollout                 | blocked-io                                |
+graded_in_threads    | coroutine, executor, child         | grader                  | blocked-io                                |
+big_letters          | ring over a connection             | left right              | blocked-io lock-deadlock                  |
 """
 
 
