@@ -85,6 +85,9 @@ def identify(node: Node, process: Process, pids: Mapping[int, Process], actors: 
     size = _int(env.get("WORLD_SIZE"))
     if rank is not None and source != "arguments" and parent is not None and rank == _own_rank(parent):
         rank, size = None, None
+    default = next((g for g in process.torch.groups if g.is_default), None) if process.torch is not None else None
+    if rank is None and default is not None and default.rank is not None:
+        rank, size, source = default.rank, default.size, "torch"
     if part is not None:
         role, rank, size, source = "engine", part.rank, None, "title"
     role = role or _role_of(method, class_name)
@@ -92,6 +95,8 @@ def identify(node: Node, process: Process, pids: Mapping[int, Process], actors: 
     job_id = (actor.job_id if actor else None) or process.job_id
     if rank is not None:
         meeting = env.get("WG_PREFIX") or ":".join(x for x in (env.get("MASTER_ADDR"), env.get("MASTER_PORT")) if x)
+        if source == "torch":
+            meeting = _met_at(process) or meeting or f"{node.name}/{process.ppid}"
         world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
         if part is not None:
             world = f"{job_id or '-'}|engine|{node.name}/{process.ppid} {part.group}|-"
@@ -117,6 +122,12 @@ def identify(node: Node, process: Process, pids: Mapping[int, Process], actors: 
         rank_source=source if rank is not None else None,
         part=part,
     )
+
+
+def _met_at(process: Process) -> str | None:
+    """``10.0.0.1:29500`` of torch's ``tcp://10.0.0.1:29500``."""
+    method = process.torch.init_method if process.torch is not None else None
+    return method.removeprefix("tcp://") if method is not None and method.startswith("tcp://") else None
 
 
 def actor_table(ray: RayState | None) -> dict[tuple[str | None, int], RayActor]:

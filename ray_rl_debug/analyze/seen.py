@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion
@@ -25,6 +26,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """The thread the telling one waits for inside the process."""
     places: tuple[Place, ...]
     """The telling thread's place in each sample."""
+    group: GroupId | None = None
+    """The process group in which it waits for other ranks, where that is known."""
     phase: str | None
     motion: Motion
     motion_reason: str

@@ -12,6 +12,7 @@ import msgspec
 
 from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
+from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, Place
@@ -162,6 +163,7 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         telling=telling,
         followed=follow(telling, threads) if telling else None,
         places=tuple(places),
+        group=group_of(process, telling.place, telling.sample) if telling is not None else None,
         phase=phase,
         motion=motion,
         motion_reason=reason,

@@ -13,6 +13,7 @@ from ray_rl_debug import gaps
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -83,9 +84,11 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     absent = absent_members(view, world, waiters)
     absent = [a for a in absent if a not in waiters]
     in_p2p = [w for w in waiters if w.kind is Kind.P2P]
-    together = [w for w in waiters if w.kind is not Kind.P2P]
+    exact = [w for w in waiters if w.group is not None and w.identity.rank is not None]
+    together = [w for w in waiters if w.kind is not Kind.P2P and w not in exact]
     for one in in_p2p:
-        yield from _p2p_edges(world, one, absent, in_p2p)
+        yield from _p2p_edges(world, one, absent or [*exact, *together], in_p2p)
+    yield from _group_edges(view, world, exact)
     for one in together:
         op = one.place.op if one.place else "collective"
         for other in absent:
@@ -116,6 +119,33 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     said = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
     for one, other in _across(list(sites.values())):
         yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=said[other.key], certainty=sure)
+
+
+def _group_edges(view: View, world: World, exact: Sequence[Seen]) -> Iterator[Edge]:
+    """Of ranks whose group is known: each waits for the members that have not joined the same call of the same group."""
+    by_rank = {m.identity.rank: m for m in world.members if m.identity.rank is not None}
+    joined: dict[GroupId, list[Seen]] = defaultdict(list)
+    for one in exact:
+        if one.group is not None:
+            joined[one.group].append(one)
+    for group, ranks in joined.items():
+        absent = [m for r in group.members if (m := by_rank.get(r)) is not None and m not in ranks]
+        for one in ranks:
+            op = one.place.op if one.place else "collective"
+            for other in absent:
+                doing = "is stopped" if other.is_stopped else _elsewhere(other)
+                evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
+                yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
+            yield from _missing_edges(view, world, one, op, bool(absent))
+        sites = split_by_site(ranks)
+        if not absent and len(sites) > 1:
+            for one, other in _across(list(sites.values())):
+                evidence = f"{other.identity.label} {other.at()} of {group.words} instead"
+                yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _elsewhere(one: Seen) -> str:
+    return f"{one.at()} of {one.group.words}" if one.group is not None else one.at()
 
 
 def _across(sites: Sequence[Sequence[Seen]]) -> Iterator[tuple[Seen, Seen]]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.places import ROOTED, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -27,7 +27,7 @@ from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import Site, is_waiting, split_by_site
 from ray_rl_debug.detectors.counted import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.detectors.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
-from ray_rl_debug.report import Cause, Certainty, Finding
+from ray_rl_debug.report import Cause, Certainty, Evidence, Finding
 
 ID = "RRD102"
 NAME = "collective mismatch"
@@ -46,6 +46,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         if any(f.explains & set(root.nodes) for f in rooted):
             continue
         ranks = [m for m in members if is_waiting(m) and m.kind is not Kind.P2P]
+        if len(ranks) == len(members) and len({m.group for m in ranks}) > 1 and all(m.group is not None for m in ranks):
+            yield Found(finding=_crossed(scene, ranks, edges), explains=frozenset(root.nodes))
+            continue
         sites = split_by_site(ranks)
         if len(sites) < 2 or any(e.why is Why.P2P for e in edges):
             continue
@@ -134,6 +137,35 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
         remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
+
+
+def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
+    """Ranks that wait for each other in different groups; those are named that differ from the others of their own group, else all."""
+    odd = [one for one in ranks if _differs_in_group(scene, one)] or ranks
+    rest = [one for one in ranks if one not in odd]
+    said = "; ".join(f"{one.identity.label} {one.at()} of {one.group.words}" for one in [*odd, *rest][:4] if one.group is not None)
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"ranks wait for each other in different groups: {said}",
+        who=[one.who() for one in odd],
+        evidence=[
+            *(stack_evidence(one) for one in odd[:4]),
+            *(Evidence(kind="collective", where=scene.who(e.source).label, text=e.evidence) for e in edges[:4]),
+        ],
+        remedy=["make the groups on every rank in the same order, and call their collectives in one order everywhere", _REMEDY_TOGETHER],
+        phase=odd[0].phase,
+    )
+
+
+def _differs_in_group(scene: Scene, one: Seen) -> bool:
+    """Is it in the minority among those that wait in the same group?"""
+    joined = [m for w in scene.worlds for m in w.members if m.group == one.group and is_waiting(m) and any(x.key == one.key for x in w.members)]
+    alike = split_by_site(joined)
+    mine = next((len(ranks) for ranks in alike.values() if any(m.key == one.key for m in ranks)), 0)
+    return 2 * mine < len(joined)
 
 
 def _stand(ranks: list[Seen]) -> bool:
