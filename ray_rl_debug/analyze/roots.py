@@ -2,9 +2,9 @@
 
 From an activity we follow the waits that keep it where it is, to all that could end them. Hope never rises on the way.
 A root is a strongly connected part that would stay where it is *even if everybody outside of it went on*. One activity that nothing keeps
-is the culprit, several are a deadlock. A part without exit is always a root; a ring that also waits for a dead process is a second one,
-because it would outlive the cure of the first. So whoever frees all roots frees all that stand, and freeing any one root is not enough
-without the others.
+is the culprit, several are a deadlock. A part without exit is always a root. A ring with an exit is one too if the ring alone keeps it: two
+ranks that wait for each other still do so when the dead process that one of them also waits for is replaced. So whoever frees all roots
+frees all that stand, and a root that is not freed goes on standing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.solve import DOUBT, Outlook, Solution, Wait
 from ray_rl_debug.report import Certainty
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One wait on the way down, and which of its `any_of` the way takes."""
 
     wait: Wait
@@ -26,6 +26,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _Toward = dict[str, Step | None]
+"""For each waiter the next step down; None at those that wait for the root itself."""
+_Above = tuple[_Toward, tuple[str, ...], list[str]]
+"""How to come down to a root, from everybody above it; all of these, surest first; and the surest, nearest first."""
 
 
 class Root(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +152,7 @@ class _Ways:
             for wait in waits:
                 for name in set(wait.any_of):
                     self.into[name].append(wait)
-        self.known: dict[tuple[tuple[str, int], ...], tuple[_Toward, list[str]]] = {}
+        self.known: dict[tuple[tuple[str, int], ...], _Above] = {}
 
     def doubt(self, wait: Wait) -> int:
         """Of a wait on a chain: the doubt about it, or about whether its waiter stands at all."""
@@ -167,17 +170,17 @@ class _Ways:
         heads = tuple(sorted((name, self.doubt(door.wait)) for name, door in doors.items()))
         if heads not in self.known:  # roots with the same heads, such as all absent ranks of one collective, share their waiters
             self.known[heads] = self._above(heads)
-        toward, surest = self.known[heads]
+        toward, waiters, surest = self.known[heads]
         start = asked or next((name for name in reversed(surest) if name not in inside), nodes[0])
         chain = []
         while start not in inside:
             chain.append(toward[start] or doors[start])
             start = chain[-1].target
-        waiters = tuple(toward) if inside.isdisjoint(toward) else tuple(name for name in toward if name not in inside)
+        if any(name in toward for name in nodes):
+            waiters = tuple(name for name in waiters if name not in inside)
         return waiters, (*chain, *self._around(start, inside))
 
-    def _above(self, heads: Sequence[tuple[str, int]]) -> tuple[_Toward, list[str]]:
-        """Everybody above the heads of a root with the next step down, None at a head; and those among them with the surest ways."""
+    def _above(self, heads: Sequence[tuple[str, int]]) -> _Above:
         toward: _Toward = {}
         surest: list[str] = []
         for doubt in DOUBT.values():
@@ -185,7 +188,7 @@ class _Ways:
             found = list(toward)
             self._spread(toward, found, doubt)
             surest = surest or found
-        return toward, surest
+        return toward, tuple(toward), surest
 
     def _around(self, entry: str, inside: set[str]) -> Iterator[Step]:
         """Once around a cycle, from `entry` back to it; nothing where a root is no cycle."""

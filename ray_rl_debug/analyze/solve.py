@@ -12,13 +12,14 @@ The hope of an activity is the least solution, from STANDS upward, of
 
 So who can go on lifts whoever waits for it, and what is never lifted hangs. A ring lifts nobody: a deadlock needs no rule of its own.
 
-Two cases need a reason. A wait with a time limit has the outlook WAKES and its waits: it goes on by whichever is the better way, so it has
-the greater hope. (A loop that only looks again has the outlook STANDS: its waking is no progress.) An UNSEEN activity keeps its outlook
-whatever is known of its waits. There may be others that we did not see, so a wait that can end proves nothing; and a wait that cannot end
-may be one that it has left already, or that something unseen would end. A missing fact must neither heal nor accuse. Who has facts enough
-says STANDS and adds what is missing: an unseen name as one more wait if there may be others, or in `any_of` if somebody else may help.
+Two outlooks need a reason. A wait with a time limit has the outlook WAKES and its waits, and goes on by the better of the two ways. (A loop
+that only looks again has the outlook STANDS: its waking is no progress.) An UNSEEN activity keeps this hope, whatever is known of its
+waits. It may wait for more than we saw, so a wait that can end does not prove that it goes on. It may have left a wait that we saw, or
+somebody we did not see may end it, so a wait that cannot end does not prove that it stands. Hence a missing fact makes nobody healthy and
+accuses nobody. Where the facts are good enough for more, say STANDS and name what is missing: a name that no activity has, as one more wait
+if there may be others, or in `any_of` if somebody else may help.
 
-Doubt belongs to the same scale. That an activity stands is *proven* if it stands even when we disbelieve all that is less than proven.
+Doubt belongs to the same scale. That an activity stands is *proven* if it stands even when all that is less than proven is disbelieved.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Outlook(enum.IntEnum):
     """It was seen to make progress."""
 
 
-class Activity(msgspec.Struct, frozen=True, kw_only=True):
+class Activity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What can act or wait, or is waited through."""
 
     id: str
@@ -58,7 +59,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True):
     """How sure it is that it does not go on by itself; *possible* if time alone says so. Means nothing for other outlooks."""
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True):
+class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`waiter` cannot go on before one of `any_of` does something for it."""
 
     waiter: str
@@ -96,14 +97,14 @@ def solve(activities: Iterable[Activity], waits: Iterable[Wait]) -> Solution:
         known[name] = Activity(id=name, outlook=Outlook.UNSEEN, reason="it was not seen")
 
     height, ways_out = _lift(known, ordered)
-    hope = {name: _hope(height.get(name, 0)) for name in known}
-    least: dict[str, Outlook] = {}
+    hope = {name: _HOPES[height.get(name, 0)] for name in known}
+    least = dict.fromkeys(known, Outlook.MOVES)
     for wait, way_out in zip(ordered, ways_out, strict=True):
-        least[wait.waiter] = min(_hope(way_out), least.get(wait.waiter, Outlook.MOVES))
+        least[wait.waiter] = min(least[wait.waiter], _HOPES[way_out])
+    kept = {name for name, activity in known.items() if activity.outlook is not Outlook.MOVES and least[name] <= hope[name]}
     keeping: dict[str, list[Wait]] = {name: [] for name in sorted(known)}
     for wait, way_out in zip(ordered, ways_out, strict=True):
-        goes_on_itself = known[wait.waiter].outlook is Outlook.MOVES or least[wait.waiter] > hope[wait.waiter]
-        if _hope(way_out) == least[wait.waiter] and not goes_on_itself:
+        if wait.waiter in kept and _HOPES[way_out] is least[wait.waiter]:
             keeping[wait.waiter].append(wait)
     return Solution(
         activities=known,
@@ -114,12 +115,8 @@ def solve(activities: Iterable[Activity], waits: Iterable[Wait]) -> Solution:
 
 
 _CERTAINTIES = tuple(DOUBT)
-_DOUBTS = len(DOUBT) - 1
-"""Heights 0, 1 and 2 are the hope STANDS, proven, likely and possible; each better hope is one higher."""
-
-
-def _hope(height: int) -> Outlook:
-    return Outlook(max(height - _DOUBTS, 0))
+_HOPES = (*(Outlook.STANDS for _ in DOUBT), Outlook.UNSEEN, Outlook.WAKES, Outlook.MOVES)
+"""One scale of heights: STANDS three times, proven, likely and possible, then the better hopes."""
 
 
 def _lift(known: Mapping[str, Activity], waits: list[Wait]) -> tuple[dict[str | int, int], list[int]]:
@@ -132,16 +129,16 @@ def _lift(known: Mapping[str, Activity], waits: list[Wait]) -> tuple[dict[str | 
     unmet: defaultdict[str, int] = defaultdict(int)
     for number, wait in enumerate(waits):
         unmet[wait.waiter] += 1
-        names: set[str | int] = {*wait.any_of, DOUBT[wait.certainty]}
-        for name in names:
+        helps[DOUBT[wait.certainty]].append(number)
+        for name in wait.any_of:
             helps[name].append(number)
     start: defaultdict[int, list[str | int]] = defaultdict(list, {doubt: [doubt] for doubt in DOUBT.values()})
     for name, activity in known.items():
-        start[DOUBT[activity.certainty] if activity.outlook is Outlook.STANDS else activity.outlook + _DOUBTS].append(name)
+        start[_HOPES.index(activity.outlook) or DOUBT[activity.certainty]].append(name)
 
     height: dict[str | int, int] = {}
     ways_out = [0] * len(waits)
-    for level in range(max(Outlook) + _DOUBTS, 0, -1):
+    for level in range(len(_HOPES) - 1, 0, -1):
         risen = start[level]
         while risen:
             helper = risen.pop()
