@@ -83,8 +83,19 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         summary = f"nothing is at work: {pauses[0].where()} {pauses[0].at()} and wakes by itself; all others are idle"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
+    reason += _most_suspicious(scene)
     cure = next((g.remedy for g in blind if g.remedy), None)
     return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+
+
+def _most_suspicious(scene: Scene) -> str:
+    """Where to look first: a root that no rule claims, else whoever stands still and is not idle."""
+    keys = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS and r.nodes[0] in scene.view.seen]
+    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.STANDS and not scene.graph.out(s.key)]
+    if not keys:
+        return ""
+    one = scene.view.seen[keys[0]]
+    return f". Look first at {one.where()}: it {one.does()}, {scene.graph.solution.activities[one.key].reason}"
 
 
 _FULL = 0.95

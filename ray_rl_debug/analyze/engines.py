@@ -60,11 +60,17 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_engines(seen: Mapping[str, Seen]) -> tuple[Engine, ...]:
     """All engines of a view; pure."""
-    families: dict[str, list[Seen]] = {}
+    families: dict[tuple[str, int | None, str], list[Seen]] = {}
+    heads: dict[tuple[str, int | None, str], str] = {}
     for one in seen.values():
         if one.identity.part is not None:
-            families.setdefault(_head(one, seen).key, []).append(one)
-    return tuple(_engine(key, parts, seen) for key, parts in sorted(families.items()))
+            head = _head(one, seen)
+            # parts whose server was not collected are known by their common parent
+            is_orphan = head.identity.part is not None and head.identity.part.part != "server" and head.process.ppid not in (None, 1)
+            family = (head.node.name, head.process.ppid, one.identity.part.engine.name) if is_orphan else (head.key, None, "")
+            heads.setdefault(family, head.key)
+            families.setdefault(family, []).append(one)
+    return tuple(_engine(key, families[family], seen) for family, key in sorted(heads.items(), key=lambda item: item[1]))
 
 
 def _head(one: Seen, seen: Mapping[str, Seen]) -> Seen:
@@ -121,7 +127,8 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
     """The part that a server must have had and has no more, and its pid where that is known."""
     labels = {p.part: p.label for p in names.parts}
     if any(_in_path(s.place, names.dying) for s in servers):  # it ends because of a death, or of a hang
-        return next((labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)), None), None
+        missing = [labels[part] for part in ("core", "detokenizer") if part in labels and not by_part.get(part)]
+        return missing[0] if len(missing) == 1 else None, None  # of two that are not there nobody knows which died first
     cores = by_part.get("core", [])
     for core in cores:
         if any(_in_frames(t, names.watches) and _in_frames(t, names.ending) for t in core.threads):

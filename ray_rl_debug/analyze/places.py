@@ -217,8 +217,15 @@ def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) ->
     """Does a child of multiprocessing wait for its next task, in the very function that it was started with?"""
     outside = frames[own + 1 :]
     started = any(short_name(f.function) == "_bootstrap" and f.file.startswith("multiprocessing/") for f in outside)
-    takes = any(n in ("get", "recv", "recv_bytes") for n in names[:own])
-    return started and takes and all(is_library(f) for f in outside if f.file != "<string>")
+    takes = any(n in ("get", "recv", "recv_bytes") and f.file.endswith(_TAKEN_FROM) for n, f in zip(names[:own], frames[:own], strict=True))
+    at_task = any(short_name(f.function) in _RUN_TASKS and f.file.endswith(_POOLS) for f in outside)
+    return started and takes and not at_task and all(is_library(f) for f in outside if f.file != "<string>")
+
+
+_TAKEN_FROM = ("multiprocessing/queues.py", "multiprocessing/connection.py", "queue.py")
+_POOLS = ("concurrent/futures/process.py", "multiprocessing/pool.py")
+_RUN_TASKS = frozenset({"_process_worker", "_process_chunk", "worker", "mapstar", "starmapstar"})
+"""Below these a pool's worker is at a task: what it receives there is part of that."""
 
 
 _NEAR = 6

@@ -35,10 +35,14 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 
     claims: tuple[Claim, ...]
     odd: tuple[Claim, ...]
-    """Those whose size is the rarest; in a tie all."""
+    """Those whose size or place is the rarest; in a tie all."""
+    is_of_places: bool = False
+    """They agree how many they are, and meet at different addresses."""
 
     def text(self) -> str:
-        """``trainer says 4 ranks, eng0 and eng1 say 3``."""
+        """``trainer says 4 ranks, eng0 and eng1 say 3``; ``rank 0 (pid 7) at port 29500, rank 1 (pid 8) at port 29501``."""
+        if self.is_of_places:
+            return ", ".join(f"rank {c.rank} ({c.one.name}) at port {c.port}" for c in self.claims[:4])
         by_size: dict[int, list[str]] = defaultdict(list)
         for claim in self.claims:
             by_size[claim.size].append(claim.one.name)
@@ -54,8 +58,21 @@ def find_disagreements(view: View) -> list[Disagreement]:
         claim = _claim(one)
         if claim is not None:
             by_job[one.identity.job_id].append(claim)
-    found = (_disagreement(group) for claims in by_job.values() for group in _by_group(claims))
+    found = [_disagreement(group) or _apart(group) for claims in by_job.values() for group in _by_group(claims)]
     return [d for d in found if d is not None]
+
+
+def _apart(claims: list[Claim]) -> Disagreement | None:
+    """Ranks that would make one complete group, and wait for each other at different ports."""
+    by_port: dict[int | None, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        by_port[claim.port].append(claim)
+    whole = len(claims) > 1 and len({c.size for c in claims}) == 1 and sorted(c.rank for c in claims) == list(range(claims[0].size))
+    if not whole or len(by_port) < 2 or None in by_port:
+        return None
+    least = min(map(len, by_port.values()))
+    odd = tuple(c for some in by_port.values() if len(some) == least for c in some)
+    return Disagreement(claims=tuple(sorted(claims, key=lambda c: c.rank)), odd=odd, is_of_places=True)
 
 
 def _by_group(claims: list[Claim]) -> Iterator[list[Claim]]:
@@ -74,8 +91,10 @@ def size_edges(view: View) -> Iterator[Edge]:
     for found in find_disagreements(view):
         for claim in found.claims:
             for odd in found.odd:
-                if odd.size != claim.size:
+                if odd.size != claim.size or (found.is_of_places and odd.port != claim.port):
                     evidence = f"waits for a group of {claim.size}; {odd.one.identity.label} for one of {odd.size}"
+                    if found.is_of_places:
+                        evidence = f"waits at port {claim.port}; {odd.one.identity.label} at port {odd.port}"
                     op = claim.one.place.op if claim.one.place else "init"
                     yield Edge(source=claim.one.key, target=odd.one.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
 

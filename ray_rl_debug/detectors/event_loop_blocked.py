@@ -20,10 +20,11 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.detectors.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
-from ray_rl_debug.report import Cause, Evidence
+from ray_rl_debug.report import Cause, Certainty, Evidence
 from ray_rl_debug.snapshot import AsyncTask
 
 ID = "RRD202"
@@ -63,8 +64,8 @@ _SYNCHRONOUS = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD, Kind.R
 
 def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]:
     verdict = judge(scene, one)
-    if verdict.certainty is None:
-        return
+    if verdict.certainty is None or (one.motion is Motion.BUSY and verdict.certainty is Certainty.POSSIBLE):
+        return  # a loop that is busy with its coroutines is not blocked by one
     thread = blocked_loop_thread(one) or one.telling
     waiting = [t for t in one.process.async_tasks or () if thread is None or t.tid in (None, thread.tid)]
     others = f"; {len(waiting)} coroutine{'s' if len(waiting) > 1 else ''} of it cannot run" if waiting else ""

@@ -90,12 +90,13 @@ def _sizes(found: Disagreement) -> Finding:
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"the ranks of one process group do not agree how many they are: {found.text()}; it can never be complete",
+        f"the ranks of one process group do not agree {'where they meet' if found.is_of_places else 'how many they are'}: {found.text()}; "
+        "it can never be complete",
         who=[c.one.who() for c in found.odd],
         evidence=[*numbers, *(stack_evidence(c.one) for c in found.odd[:2])],
         remedy=[
-            "compute the size in one place and hand it to every member: engines times their tensor parallel size, plus the trainer",
-            "compare it with the number of processes that are really asked to join",
+            "compute size, address and port in one place and hand them to every member",
+            "compare the size with the number of processes that are really asked to join: engines times their tensor parallel size, plus the trainer",
         ],
         phase=_phase(found.odd[0].one),
     )
