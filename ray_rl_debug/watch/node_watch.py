@@ -15,6 +15,7 @@ from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, machine_of
 from ray_rl_debug.errors import RayRlDebugError
 from ray_rl_debug.watch.close import Counters, Mover
+from ray_rl_debug.watch.end_driver import end_driver
 from ray_rl_debug.watch.gpu_watch import GpuWatch
 from ray_rl_debug.watch.newcomers import Newcomers
 from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
@@ -206,8 +207,6 @@ def end_process(payload: bytes) -> bytes:
     """SIGTERM to a driver of this node, if it is still the process that was meant: ``1``, else ``0``."""
     order = msgspec.msgpack.decode(payload, type=EndOrder)
     import ray
-
-    from ray_rl_debug.watch.watcher import end_driver
 
     here = ray.get_runtime_context().get_node_id() == order.node_id
     return b"1" if here and end_driver(order.pid, order.start_ticks) else b"0"

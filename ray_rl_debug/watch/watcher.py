@@ -7,13 +7,11 @@ raylet is stopped or gone.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import secrets
 import shutil
-import signal
 import socket
 import sys
 import threading
@@ -23,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.watch import tls
+from ray_rl_debug.watch.end_driver import end_driver
 from ray_rl_debug.watch.link import Link
 from ray_rl_debug.watch.node_watch import NodeWatch
 from ray_rl_debug.watch.seal import ANSWER_BYTES, NONCE_BYTES, Invitation, Opener, Sealer, WireError, check_answer, derive, knock
@@ -213,29 +212,6 @@ class Watcher:
         if self._link.waiting_bytes:
             with contextlib.suppress(OSError):
                 self._wake.send(b".")
-
-
-def end_driver(pid: int, start_ticks: int) -> bool:
-    """SIGTERM to the process of this pid and start, if it has Ray's core worker loaded; was it sent?"""
-    from ray_rl_debug.collect.procfs import PROC, read_stat, read_text
-
-    try:
-        target = os.pidfd_open(pid)  # stays with this process whatever becomes of its number
-    except OSError as e:
-        if e.errno != errno.ENOSYS:  # Linux before 5.3
-            return False
-        target = None
-    try:
-        stat = read_stat(PROC / str(pid))
-        if stat is None or stat.start_ticks != start_ticks or "/_raylet" not in (read_text(PROC / str(pid) / "maps", 8 << 20) or ""):
-            return False
-        os.kill(pid, signal.SIGTERM) if target is None else signal.pidfd_send_signal(target, signal.SIGTERM)
-    except OSError:
-        return False
-    finally:
-        if target is not None:
-            os.close(target)
-    return True
 
 
 def main() -> None:

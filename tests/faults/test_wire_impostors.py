@@ -18,10 +18,11 @@ import msgspec
 import pytest
 from faults.wire_peers import HOST, Proxy, answer_to, is_alive, is_closed, is_served, order_for, server, wait_for, watcher
 
+from ray_rl_debug.watch.end_driver import end_driver
 from ray_rl_debug.watch.seal import ANSWER_BYTES, KNOCK_BYTES, NONCE_BYTES, Opener, Sealer, WireError, check_answer, derive, invite, knock
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.spawn import own_code, start
-from ray_rl_debug.watch.watcher import Watcher, WatcherOrder, end_driver
+from ray_rl_debug.watch.watcher import Watcher, WatcherOrder
 from ray_rl_debug.watch.wire import Hello, Installed, Ping, Pong, PySpy, encode
 
 
