@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from ray_rl_debug.commands.options import progress, rendering, save, show_report
+from ray_rl_debug.commands.options import progress, rendering, show_report
 from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK
+from ray_rl_debug.saving.files import save
 
 
 @click.command(epilog="\b\nExamples:\n  rayrl-debug demo\n  rayrl-debug demo -o demo        keep the snapshot and the report")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from ray_rl_debug.commands.options import exit_code, rendering, save, show_report
+from ray_rl_debug.commands.options import exit_code, rendering, show_report
 from ray_rl_debug.commands.paths import PatientPath
+from ray_rl_debug.saving.files import save
 
 EPILOG = """\b
 Examples:

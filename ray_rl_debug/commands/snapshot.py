@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ray_rl_debug.commands.options import Saving, exit_code, progress, rendering, save, save_snapshot, show_report
+from ray_rl_debug.commands.options import exit_code, progress, rendering, show_report
 from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, RayRlDebugError, UsageError
+from ray_rl_debug.saving.background import Saving
+from ray_rl_debug.saving.files import save, save_snapshot
 from ray_rl_debug.snapshot import Snapshot
 from ray_rl_debug.stopping import StopEvent
 

@@ -15,6 +15,7 @@ from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, RayRlDebugError
 from ray_rl_debug.foreign_text import as_text
 from ray_rl_debug.report import Certainty, Report, State
+from ray_rl_debug.saving.files import save, save_snapshot
 from ray_rl_debug.snapshot import Snapshot
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.within import within
@@ -86,8 +87,6 @@ def take_look(
 
 def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path | None, str | None]:
     """Write the snapshot: where it belongs, else after older looks have made room, else in the folder for temporary files."""
-    from ray_rl_debug.commands.options import save_snapshot
-
     first = None
     folder = history.new_folder(now_s)
     for attempt in ("there", "after pruning"):
@@ -110,7 +109,6 @@ def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path
 
 
 def _save_report(folder: Path, report: Report, snapshot: Snapshot, events: Sequence[Event]) -> str | None:
-    from ray_rl_debug.commands.options import save
     from ray_rl_debug.watch.page_strips import strips_of
 
     try:

@@ -77,7 +77,7 @@ def test_snapshot_of_a_job_on_a_hung_mount(job: int, mount: HungMount, tmp_path:
     """
     mark = uuid.uuid4().hex
     program = (
-        "import sys\nfrom ray_rl_debug.commands import cli, options, streams\noptions.SAVE_S = streams.LEAVE_S = 1.0\n"
+        "import sys\nfrom ray_rl_debug.commands import cli, streams\nfrom ray_rl_debug.saving import files\nfiles.SAVE_S = streams.LEAVE_S = 1.0\n"
         f"sys.argv[1:] = ['snapshot', '--pid', '{job}', '--samples', '2', '--interval', '0.2', '-o', '{mount.folder}/out', '--json']\n"
         "sys.exit(cli.main())\n"
     )

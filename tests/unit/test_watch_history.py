@@ -130,19 +130,18 @@ SNAPSHOT = Snapshot(taken_time_s=NOW_S)
 
 
 def test_full_output_folder_prunes_then_goes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ray_rl_debug.commands import options
     from ray_rl_debug.errors import OutputError
 
     history = History(tmp_path / "job")
     names = make_looks(history, 6)
-    real = options.save_snapshot
+    real = act.save_snapshot
 
     def full(folder: Path, snapshot: Snapshot) -> None:
         if folder.is_relative_to(tmp_path / "job"):
             raise OutputError(f"cannot write {folder}: No space left on device")
         real(folder, snapshot)
 
-    monkeypatch.setattr(options, "save_snapshot", full)
+    monkeypatch.setattr(act, "save_snapshot", full)
     monkeypatch.setattr(act.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "elsewhere"))
     folder, trouble = keep_facts(history, SNAPSHOT, NOW_S)
     assert folder == tmp_path / "elsewhere"
