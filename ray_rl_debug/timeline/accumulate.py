@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from ray_rl_debug.model.timeline_tables import IdleRow, PhaseRow, QueueRow, StalenessRow, Tables, TailRow
 from ray_rl_debug.timeline.model import Batch, Count, Span, Track
-from ray_rl_debug.timeline.tables import IdleRow, PhaseRow, QueueRow, StalenessRow, Tables, TailRow, percentile, union
+from ray_rl_debug.timeline.spans import percentile, union
 
 MAX_CELLS = 1_000_000
 """Of (step, phase, rank): 1,000 ranks with 10 phases for 100 steps."""

@@ -15,6 +15,7 @@ import msgspec
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, UsageError
+from ray_rl_debug.model.timeline_tables import Tables
 from ray_rl_debug.ray_state.task_events import TaskEvents
 from ray_rl_debug.report import Report
 from ray_rl_debug.snapshot import Gap, NodeClock, Snapshot
@@ -29,7 +30,6 @@ from ray_rl_debug.timeline.perfetto import PerfettoWriter
 from ray_rl_debug.timeline.sources.ray_owners import Owners, ToReference
 from ray_rl_debug.timeline.sources.ray_tasks import last_progress_ns, narrow, queue_times, ray_task_source
 from ray_rl_debug.timeline.sources.snapshots import snapshot_source
-from ray_rl_debug.timeline.tables import Tables
 
 FORMATS = ("perfetto", "chrome")
 _GZIP_LEVEL = 5

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from ray_rl_debug.model.timeline_tables import Tables
 from ray_rl_debug.render.terminal import neutralise
 from ray_rl_debug.timeline.build import dropped_text
 from ray_rl_debug.timeline.clocks import ONLY_NODE
 from ray_rl_debug.timeline.compose import Timeline
-from ray_rl_debug.timeline.tables import Tables
 
 SCHEMA = "rayrl-debug/timeline/1"
 SHOWN_STEPS = 3

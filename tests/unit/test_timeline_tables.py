@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ray_rl_debug.model.timeline_tables import IdleRow, PhaseRow, QueueRow, StalenessRow, TailRow
 from ray_rl_debug.timeline import accumulate
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.model import Batch, Count, Span, Track
-from ray_rl_debug.timeline.tables import IdleRow, PhaseRow, QueueRow, StalenessRow, TailRow, percentile, union
+from ray_rl_debug.timeline.spans import percentile, union
 
 S = 1_000_000_000
 

@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib.resources import files
 
+from ray_rl_debug.model.timeline_tables import Tables
 from ray_rl_debug.render.html import findings, icicle, matrix, missing, phases, raw, strips
 from ray_rl_debug.render.html.book import Book, open_book
 from ray_rl_debug.render.html.findings import MAX_HEAD
@@ -20,7 +21,6 @@ from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.render.html.text import count, esc
 from ray_rl_debug.report import Report, State
 from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.timeline.tables import Tables
 
 _MARKS = {
     State.HANG: ("HANG", "%23c8102e"),

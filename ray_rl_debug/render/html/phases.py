@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.model.timeline_tables import PhaseRow, Tables
 from ray_rl_debug.render.html.text import esc, seconds, table
-from ray_rl_debug.timeline.tables import PhaseRow, Tables
 
 SHOWN_STEPS = 3
 SHOWN_ROWS = 12
