@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,9 @@ from ray_rl_debug.timeline.model import Source
 from ray_rl_debug.timeline.ray_export import export
 from ray_rl_debug.timeline.show import document, lines
 from ray_rl_debug.timeline.sources.watch_history import WatchHistorySource
+
+if TYPE_CHECKING:
+    from ray_rl_debug.render.html.strips import Strip
 
 TASKS_FILE = "tasks.json.gz"
 TRACE_FILE = "run.pftrace"
@@ -91,6 +94,7 @@ def save_beside(
     earlier: Sequence[tuple[Snapshot, Report]] = (),
     others: Sequence[Callable[[Layout], Source]] = (),
     history: Path | None = None,
+    strips: Callable[[], Sequence[Strip]] = tuple,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Timeline | None:
     """Write ``run.pftrace``, its tables as ``timeline.json`` and ``tasks.json.gz`` into the folder of a snapshot that was just taken.
@@ -104,6 +108,7 @@ def save_beside(
         earlier: As in `live_inputs`.
         others: As in `live_inputs`.
         history: The folder of a companion's run: its events and its earlier looks are added.
+        strips: Gives what the companion saw before the capture, for the page.
         progress: Told what is done, and why there is no timeline.
     """
     try:
@@ -115,22 +120,20 @@ def save_beside(
             codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(made_safe(inputs.events)))
         made = make_timeline(inputs, folder / TRACE_FILE, progress=progress)
         codec.write_atomically(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
-        _into_report(folder, snapshot, report, made, history)
+        _into_report(folder, snapshot, report, made, strips)
         return made
     except Exception as e:  # noqa: BLE001 a timeline that fails must not cost the report
         progress(f"no timeline: {type(e).__name__}: {str(e)[:200]}")
         return None
 
 
-def _into_report(folder: Path, snapshot: Snapshot, report: Report, made: Timeline, history: Path | None) -> None:
+def _into_report(folder: Path, snapshot: Snapshot, report: Report, made: Timeline, strips: Callable[[], Sequence[Strip]]) -> None:
     """The tables into the report's files that are there already."""
     from ray_rl_debug.render import html
-    from ray_rl_debug.watch.page_strips import read_strips
 
     page, text = folder / PAGE_FILE, folder / TEXT_FILE
     if page.is_file():
-        strips = read_strips(history, until_s=snapshot.taken_time_s) if history is not None else ()
-        codec.write_atomically(page, html.render(report, snapshot, history=strips, tables=made.tables).encode("utf-8", "replace"))
+        codec.write_atomically(page, html.render(report, snapshot, history=strips(), tables=made.tables).encode("utf-8", "replace"))
     if text.is_file():
         before = text.read_text(encoding="utf-8", errors="replace")
         codec.write_atomically(text, "\n".join([before, *lines(made)]).encode("utf-8", "replace") + b"\n")

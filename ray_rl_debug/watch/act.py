@@ -14,10 +14,12 @@ from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.errors import OutputError, RayRlDebugError
 from ray_rl_debug.foreign_text import as_text
+from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.report import Certainty, Report, State
 from ray_rl_debug.saving.files import save, save_snapshot
 from ray_rl_debug.snapshot import Snapshot
 from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.page_strips import strips_of
 from ray_rl_debug.within import within
 
 KEPT_LOOKS = 20
@@ -109,8 +111,6 @@ def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path
 
 
 def _save_report(folder: Path, report: Report, snapshot: Snapshot, events: Sequence[Event]) -> str | None:
-    from ray_rl_debug.watch.page_strips import strips_of
-
     try:
         save(folder, report, snapshot, is_saved=True, history=strips_of(events, until_s=snapshot.taken_time_s))
     except OutputError as e:
@@ -126,9 +126,13 @@ def keep_trace(look: Look, history: History, progress: Callable[[str], None]) ->
         return
     from ray_rl_debug.timeline.live import save_beside
 
-    folder = look.folder
+    folder, snapshot = look.folder, look.snapshot
+
+    def strips() -> Sequence[Strip]:
+        return strips_of(history.events, until_s=snapshot.taken_time_s)
+
     try:
-        within(TRACE_S, lambda: save_beside(folder, look.snapshot, look.report, history=folder.parent, progress=progress))
+        within(TRACE_S, lambda: save_beside(folder, snapshot, look.report, history=folder.parent, strips=strips, progress=progress))
     except TimeoutError:
         pass  # its file system hangs; the watch goes on
 

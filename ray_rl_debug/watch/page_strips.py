@@ -5,23 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 
 from ray_rl_debug.render.html.strips import Band, Strip
-from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.history import Event
 
 MAX_BANDS = 240
 """Rectangles a strip has room for; neighbours are joined beyond."""
 STOOD = 4.0
 """Times the usual distance between two signs of progress that count as standing."""
-
-
-def read_strips(folder: Path, *, until_s: float) -> tuple[Strip, ...]:
-    """`strips_of` the history in a run's folder."""
-    history = History(folder)
-    history.load()
-    return strips_of(history.events, until_s=until_s)
 
 
 def strips_of(events: Sequence[Event], *, until_s: float) -> tuple[Strip, ...]:

@@ -11,8 +11,8 @@ from big_run import NOW_S, big_run
 from ray_rl_debug.codec import encode
 from ray_rl_debug.diagnose import diagnose
 from ray_rl_debug.render.html import render
-from ray_rl_debug.watch.history import Event
-from ray_rl_debug.watch.page_strips import MAX_BANDS, read_strips, strips_of
+from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.page_strips import MAX_BANDS, strips_of
 
 
 def beats(*ages: tuple[float, float, float]) -> list[Event]:
@@ -67,8 +67,10 @@ def test_a_long_night_fits() -> None:
 
 def test_from_the_file_onto_the_page(tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_bytes(b"".join(encode(e) + b"\n" for e in RUN) + b'{"cut off')
+    history = History(tmp_path)
+    history.load()
     snapshot = big_run(4)
-    html = render(diagnose(snapshot), snapshot, history=read_strips(tmp_path, until_s=NOW_S))
+    html = render(diagnose(snapshot), snapshot, history=strips_of(history.events, until_s=NOW_S))
     assert "last progress 60 s before the capture, at step 5" in html
     assert '<rect class="ph-stood" x="400.0"' in html
     assert "5 of 6 processes work" in html
