@@ -172,7 +172,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
         crew,
         roll,
         live,
-        telemetry=telemetry,
+        listener=telemetry,
         end_driver=crew.end_process,
         address=found,
         finished=lambda job: finished_calls(found, job),

@@ -5,18 +5,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ray_rl_debug import __version__
 from ray_rl_debug.otel.exporters import make_exporter, prometheus_reader
 from ray_rl_debug.otel.file_exporter import JsonLines
 from ray_rl_debug.otel.settings import Settings
-
-if TYPE_CHECKING:
-    from ray_rl_debug.watch.act import Look
-    from ray_rl_debug.watch.history import Event
-    from ray_rl_debug.watch.live import RoleLine
-    from ray_rl_debug.watch.signals import GpuSign
+from ray_rl_debug.watch.act import Look
+from ray_rl_debug.watch.history import Event
+from ray_rl_debug.watch.live import RoleLine
+from ray_rl_debug.watch.signals import GpuSign
 
 CLOSE_S = 6.0
 MAX_PROCESS_SPANS = 200

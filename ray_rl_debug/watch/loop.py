@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,12 +24,10 @@ from ray_rl_debug.watch.history import History
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
 from ray_rl_debug.watch.learn import Limits
+from ray_rl_debug.watch.listener import Listener
 from ray_rl_debug.watch.live import Live, role_lines, table
 from ray_rl_debug.watch.node_watch import WatchOrder
 from ray_rl_debug.watch.tell import Telling, message, slack_message
-
-if TYPE_CHECKING:
-    from ray_rl_debug.otel.telemetry import Telemetry
 
 ROLL_EVERY_S = 30.0
 """Nodes and jobs are asked for this often: a run that ended, a node that joined."""
@@ -69,7 +66,7 @@ class Companion:
         roll: Callable[[bool], RollCall],
         live: Live,
         *,
-        telemetry: Telemetry | None = None,
+        listener: Listener | None = None,
         end_driver: Callable[[str, int, int], str | None] | None = None,
         address: str = "",
         finished: Callable[[RayJob], tuple[TaskHistory, ...]] | None = None,
@@ -80,7 +77,7 @@ class Companion:
         self._crew = crew
         self._roll = roll
         self._live = live
-        self._telemetry = telemetry
+        self._listener = listener
         self._end_driver = end_driver
         self._address = address
         self._finished = finished
@@ -147,8 +144,8 @@ class Companion:
                     self.hung = any(w.alarmed for w in self._jobs.values())
                     if last is not None:
                         self._post(job, last, "recovered", 0.0)
-                if self._telemetry is not None:
-                    self._telemetry.event(job, event)
+                if self._listener is not None:
+                    self._listener.event(job, event)
             if watch.wants_look(now) and not stop.is_set():
                 self._look(watch)
         self._show(now, len(readings))
@@ -174,8 +171,8 @@ class Companion:
         self._say(f"job {job}: {event.text}" + (f"  [{look.folder}]" if look.folder else ""))
         if look.trouble:
             self._say(f"job {job}: {watch.note(self._wall(), 'trouble', look.trouble).text}")
-        if self._telemetry is not None:
-            self._telemetry.look(job, look, event, began_s=began)
+        if self._listener is not None:
+            self._listener.look(job, look, event, began_s=began)
         if tell:
             self.hung = True
             self._tell(watch, event.age_s or 0.0)
@@ -279,15 +276,15 @@ class Companion:
             return
         event = watch.verdict(look, now_s)
         self._say(f"job {watch.job.job_id}: {event.text}")
-        if self._telemetry is not None:
-            self._telemetry.look(watch.job.job_id, look, event, began_s=now_s)
+        if self._listener is not None:
+            self._listener.look(watch.job.job_id, look, event, began_s=now_s)
         self._tell(watch, 0.0)
 
     def _end_job(self, job: str, text: str) -> None:
         watch = self._jobs.pop(job)
         self._ended.add(job)
-        if self._telemetry is not None:
-            self._telemetry.forget(job)
+        if self._listener is not None:
+            self._listener.forget(job)
         self._say(f"job {job}: {watch.end(self._wall(), text).text}")
 
     def _needs_roll(self) -> bool:
@@ -319,8 +316,8 @@ class Companion:
         for job in list(self._jobs):
             self._end_job(job, "the companion leaves" if stop.is_set() else "the companion has done its work")
         self._telling.finish(LEAVE_S)
-        if self._telemetry is not None:
-            self._telemetry.close()
+        if self._listener is not None:
+            self._listener.close()
         self._crew.stop()
 
     def _show(self, now: float, nodes: int) -> None:
@@ -328,10 +325,10 @@ class Companion:
         busy = [g.utilization for g in self._census.gpus.values() if g.utilization is not None]
         gpus = f"{100 * sum(busy) / len(busy):.0f} % of {len(busy)}" if busy else None
         self._live.show(table(jobs, nodes, len(self._silent), gpus), now, self._wall())
-        if self._telemetry is not None:
+        if self._listener is not None:
             for job, watch in self._jobs.items():
-                self._telemetry.progress(job, jobs[job][1], watch.progress.age_s(now), watch.progress.learned.step)
-            self._telemetry.gpus(self._census.gpus)
+                self._listener.progress(job, jobs[job][1], watch.progress.age_s(now), watch.progress.learned.step)
+            self._listener.gpus(self._census.gpus)
 
     def _trouble(self, text: str) -> None:
         if text != self._told_trouble:
