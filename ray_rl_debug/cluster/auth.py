@@ -5,22 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, MutableMapping
-from pathlib import Path
 from typing import Any, TypeVar
 
+from ray_rl_debug.collect.ray_token import find_token
 from ray_rl_debug.errors import AuthenticationRefusedError
 
 T = TypeVar("T")
-
-
-def find_token(env: MutableMapping[str, str], home: Path | None = None) -> str | None:
-    """Where the user's token lies, in Ray's own order; None when there is none. The token itself is not read."""
-    if env.get("RAY_AUTH_TOKEN"):
-        return "RAY_AUTH_TOKEN"
-    if env.get("RAY_AUTH_TOKEN_PATH"):
-        return env["RAY_AUTH_TOKEN_PATH"]
-    default = (home or Path(os.path.expanduser("~"))) / ".ray" / "auth_token"  # Path.home() raises where there is none
-    return "~/.ray/auth_token" if default.is_file() else None
 
 
 def with_token(read: Callable[[], T], told: Callable[[str], object], env: MutableMapping[str, str] = os.environ) -> T:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ray_rl_debug.cluster.auth import find_token
 from ray_rl_debug.collect.health.software import read_auth
+from ray_rl_debug.collect.ray_token import find_token
 
 NOBODY = ("unshare", "--user", "--map-user=54321")
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ray_rl_debug.cluster.auth import find_token
 from ray_rl_debug.collect.bounded import Finished, run_bounded
 from ray_rl_debug.collect.procfs import PROC
+from ray_rl_debug.collect.ray_token import find_token
 from ray_rl_debug.health import Auth, Start
 
 IMPORT_DEADLINE_S = 45.0
