@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ray_rl_debug.collect.opening import open_own
 from ray_rl_debug.collect.procfs import PROC, read_stat, read_status, read_text
+from ray_rl_debug.formats import faulthandler
 from ray_rl_debug.prepare import FOLDER, SIGNAL, stack_file
 
 MAX_BYTES = 4 << 20
@@ -39,8 +40,6 @@ def read_stacks(pid: int, *, timeout_s: float = 1.0, proc: Path = PROC, folder: 
         return None
     finally:
         os.close(file)
-    from ray_rl_debug.imports import faulthandler
-
     dumps = faulthandler.read(text.splitlines())
     if not dumps:
         return None

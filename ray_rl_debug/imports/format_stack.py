@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ray_rl_debug.imports.dump import Dump, DumpThread, Place
+from ray_rl_debug.formats.dump import Dump, DumpThread, Place
 
 _HEAD = re.compile(r"^# Thread (?P<id>\d+)\s*$")
 _FRAME = re.compile(r'^  File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>.+?)\s*$')

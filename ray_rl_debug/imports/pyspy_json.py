@@ -8,7 +8,7 @@ from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import RawFrame, RawThread
 from ray_rl_debug.collect.stacks import short_file
 from ray_rl_debug.errors import UnreadableFileError
-from ray_rl_debug.imports.dump import Dump, DumpThread
+from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.snapshot import Local
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.imports.dump import Dump, DumpThread, Place, safe_title
+from ray_rl_debug.formats.dump import Dump, DumpThread, Place
+from ray_rl_debug.imports.titles import safe_title
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PROCESS = re.compile(r"^(?P<prefix>.{0,120}?)\bProcess (?P<pid>\d+)(?:: (?P<title>.*))?$")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ray_rl_debug.collect import pystack
-from ray_rl_debug.imports.dump import Dump, DumpThread
+from ray_rl_debug.formats.dump import Dump, DumpThread
 
 _HEAD = re.compile(r"(?:Traceback for|The frame stack for) thread \d+ \(")
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import gaps
-from ray_rl_debug.imports import faulthandler, format_stack, pyspy_json, pyspy_text, pystack_text
+from ray_rl_debug.formats import faulthandler
+from ray_rl_debug.formats.dump import Dump
+from ray_rl_debug.imports import format_stack, pyspy_json, pyspy_text, pystack_text
 from ray_rl_debug.imports.build import FileDumps
-from ray_rl_debug.imports.dump import Dump
 from ray_rl_debug.imports.sections import split_ranks, without_stamp
 from ray_rl_debug.snapshot import Gap
 

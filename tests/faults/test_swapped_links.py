@@ -122,7 +122,7 @@ def test_a_prepared_process_of_another_user_is_read(tmp_path: Path) -> None:
         "import os, time\n"
         "import ray_rl_debug.prepare as p\n"
         "from pathlib import Path\n"
-        "import sys, ray_rl_debug.imports.faulthandler\n"
+        "import sys, ray_rl_debug.formats.faulthandler\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
         "p.stack_file.__defaults__ = (Path(sys.argv[1]),)\n"
         "p.open_doors()\n"

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from ray_rl_debug.codec import encode, encode_compressed
 from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.imports import pyspy_text
-from ray_rl_debug.imports.dump import safe_title
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.imports.pyspy_text import parse_frame
+from ray_rl_debug.imports.titles import safe_title
 from ray_rl_debug.merge import merge_snapshots
 from ray_rl_debug.snapshot import Gap, Node, Process, RayState, Snapshot
 

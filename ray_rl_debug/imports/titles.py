@@ -1,47 +1,14 @@
-"""One process at one moment as another tool wrote it: what every reader of foreign stacks gives back."""
+"""Command lines in foreign stacks, cut down to what identifies a process."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-
-import msgspec
 
 from ray_rl_debug.collect.masking import mask
-from ray_rl_debug.snapshot import Local
-
-Place = tuple[str, str, int]
-"""Function, file and line; the line is 0 and the file empty where the text has none."""
 
 _SHOWN_ARGUMENTS = frozenset({"--role", "--rank", "--worker-index", "--local-rank", "--local_rank", "--node-rank", "--node_rank"})
 _MAX_TITLE = 200
-
-
-class DumpThread(msgspec.Struct, kw_only=True):
-    """One thread; `frames` innermost first."""
-
-    frames: Sequence[Place]
-    tid: int | None = None
-    name: str | None = None
-    active: bool | None = None
-    owns_gil: bool | None = None
-    locals: tuple[Local, ...] = ()
-
-
-class Dump(msgspec.Struct, kw_only=True):
-    """One process; `pid` is None when the text does not say."""
-
-    threads: list[DumpThread]
-    source: str
-    pid: int | None = None
-    title: str | None = None
-    python: str | None = None
-    label: str | None = None
-    """What the text calls it when it has no pid: ``DP3``."""
-    native: bool = False
-
-
 _ASSIGNED = re.compile(r"^([A-Za-z_]\w{0,60})=")
 
 
