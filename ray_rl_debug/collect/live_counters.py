@@ -21,11 +21,11 @@ import msgspec
 
 from ray_rl_debug.collect.environ import read_environment_now
 from ray_rl_debug.collect.flight_recorder import read_flight_files, read_worker_server
-from ray_rl_debug.collect.flight_trim import trim
 from ray_rl_debug.collect.nccl_ras import PORT as RAS_PORT
 from ray_rl_debug.collect.nccl_ras import query_ras
 from ray_rl_debug.collect.procfs import PROC, read_environment, read_stat, read_text
 from ray_rl_debug.collect.sockets import SocketReader
+from ray_rl_debug.formats.flight_trim import trim
 from ray_rl_debug.gaps import FILE_UNREAD
 from ray_rl_debug.snapshot import FlightRecord, Gap, RasCommunicator
 from ray_rl_debug.system_calls import call_name

@@ -10,8 +10,8 @@ import socket
 import time
 
 from ray_rl_debug import gaps
-from ray_rl_debug.collect.ras_format import parse_ras
 from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.formats.nccl_ras import parse_ras
 from ray_rl_debug.snapshot import Gap, RasCommunicator
 
 PORT = 28028

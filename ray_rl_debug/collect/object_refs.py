@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from ray_rl_debug.collect.pyspy import RawFrame, RawLocal, RawThread
+from ray_rl_debug.formats.pyspy_json import RawFrame, RawLocal, RawThread
 from ray_rl_debug.snapshot import ObjectRefWait
 
 ID_BYTES = 28

@@ -20,32 +20,10 @@ import msgspec
 from ray_rl_debug.collect.bounded import MAX_OUTPUT_BYTES, Finished, Traced, run_bounded
 from ray_rl_debug.collect.procfs import read_bytes
 from ray_rl_debug.collect.supervisor import start_ticks
+from ray_rl_debug.formats.pyspy_json import RawThread
 
 Run = Callable[..., Finished]
 """As `run_bounded`."""
-
-
-class RawLocal(msgspec.Struct):
-    """One local variable as py-spy prints it; ``addr`` is the address of the Python object."""
-
-    name: str
-    addr: int = 0
-    repr: str | None = None
-
-
-class RawFrame(msgspec.Struct):
-    name: str
-    filename: str
-    line: int = 0
-    locals: list[RawLocal] | None = None
-
-
-class RawThread(msgspec.Struct):
-    frames: list[RawFrame]
-    thread_name: str | None = None
-    os_thread_id: int | None = None
-    active: bool | None = None
-    owns_gil: bool | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from ray_rl_debug.collect.bounded import Finished, run_bounded
-
-_THREAD = re.compile(r"(?:Traceback for|The frame stack for) thread (?P<tid>\d+) \((?P<name>.*?)\) \[(?P<status>[^\]]*)\]")
-_FRAME = re.compile(r'\s*\((?P<kind>Python|C)\) File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>.+?)\s*')
-
-
-class PystackThread(msgspec.Struct, frozen=True, kw_only=True):
-    """One thread of pystack's answer."""
-
-    tid: int
-    name: str | None
-    owns_gil: bool
-    waits_for_gil: bool
-    frames: tuple[tuple[str, str, int], ...]
-    """(function, file, line), innermost first."""
+from ray_rl_debug.formats.pystack import PystackThread, parse
 
 
 def find_pystack() -> str | None:
@@ -46,23 +30,3 @@ def dump(binary: str, pid: int, *, timeout_s: float = 4.0, run: Callable[..., Fi
     if done.code != 0 or not threads:
         return f"pystack ended with {done.code} and no stacks"
     return threads
-
-
-def parse(lines: Iterable[str]) -> tuple[PystackThread, ...]:
-    """Threads of pystack's text; lines of source code between the frames are passed over."""
-    threads: list[tuple[re.Match[str], list[tuple[str, str, int]]]] = []
-    for line in lines:
-        if head := _THREAD.match(line):
-            threads.append((head, []))
-        elif threads and (frame := _FRAME.fullmatch(line)):
-            threads[-1][1].append((frame["function"], frame["file"], int(frame["line"])))
-    return tuple(
-        PystackThread(
-            tid=int(head["tid"]),
-            name=head["name"] or None,
-            owns_gil="Has the GIL" in head["status"],
-            waits_for_gil="Waiting for the GIL" in head["status"],
-            frames=tuple(reversed(frames)),
-        )
-        for head, frames in threads
-    )

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,8 +20,11 @@ from ray_rl_debug import gaps
 from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack, source_lines
 from ray_rl_debug.collect.bounded import Supervisors, Traced
 from ray_rl_debug.collect.kept_locals import keep_value, may_keep
-from ray_rl_debug.collect.pyspy import Outcome, RawFrame, RawThread
+from ray_rl_debug.collect.pyspy import Outcome
 from ray_rl_debug.collect.supervisor import release
+from ray_rl_debug.formats.pyspy_json import RawFrame, RawThread
+from ray_rl_debug.formats.pystack import PystackThread
+from ray_rl_debug.formats.stack_table import StackTable, short_file
 from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
 from ray_rl_debug.within import within
 
@@ -42,8 +44,6 @@ REFS_S = 2.0
 SAME_FAILURE_ENOUGH = 8
 """More processes than this with the same failure make one gap of the node."""
 
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
-_STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
 _VERSION = re.compile(r"(?:^|/|lib)python(3\.\d+)")
 
 
@@ -68,44 +68,6 @@ class Stacks(msgspec.Struct, frozen=True, kw_only=True):
     python: dict[int, str]
     """Version such as ``3.11``, of processes known to be Python."""
     gaps: tuple[Gap, ...]
-
-
-class StackTable:
-    """Frames and stacks of one node, each kept once."""
-
-    def __init__(self) -> None:
-        self._frames: dict[tuple[str, str, int], int] = {}
-        self._stacks: dict[tuple[int, ...], int] = {}
-
-    def add(self, places: Iterable[tuple[str, str, int]]) -> int:
-        """Index of the stack of these (function, file name, line), innermost first."""
-        stack = tuple([self._frames.setdefault(place, len(self._frames)) for place in places])
-        return self._stacks.setdefault(stack, len(self._stacks))
-
-    def frames(self, calls: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> tuple[Frame, ...]:
-        """All frames, with what the lines of some of them call."""
-        return tuple(
-            Frame(function=function, file=short_file(file)[0], line=line or None, calls=calls.get(number))
-            for number, (function, file, line) in enumerate(self._frames)
-        )
-
-    def innermost(self) -> dict[int, tuple[str, int]]:
-        """File and line of the frames where stacks end, the standard library's left out."""
-        places = list(self._frames)
-        ends = {stack[0] for stack in self._stacks if stack}
-        return {number: places[number][1:] for number in sorted(ends) if not short_file(places[number][1])[1]}
-
-    def stacks(self) -> tuple[tuple[int, ...], ...]:
-        return tuple(self._stacks)
-
-
-def short_file(path: str) -> tuple[str, bool]:
-    """The path below site-packages or the standard library, else as it is; and whether it is the standard library's."""
-    if found := _PACKAGES.fullmatch(path):
-        return found[1], False
-    if found := _STANDARD_LIBRARY.fullmatch(path):
-        return found[1], True
-    return path, False
 
 
 def _are_others(earlier: Sequence[ObjectRefWait], now: Sequence[ObjectRefWait]) -> bool:
@@ -259,7 +221,7 @@ class StackSampler:
             threads = tuple([self._pystack_thread(pid, thread) for thread in answer])
             self._samples.setdefault(pid, []).append(Sample(at_s=round(at_s, 3), threads=threads, source="pystack"))
 
-    def _pystack_thread(self, pid: int, raw: pystack.PystackThread) -> ThreadSample:
+    def _pystack_thread(self, pid: int, raw: PystackThread) -> ThreadSample:
         stack = self._table.add(raw.frames)
         name = "MainThread" if raw.tid == pid else raw.name
         return ThreadSample(stack=stack, tid=raw.tid, name=name, owns_gil=raw.owns_gil, waits_for_gil=raw.waits_for_gil)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug import __version__, gaps
-from ray_rl_debug.collect.stacks import StackTable, short_file
 from ray_rl_debug.formats.dump import Dump, DumpThread
+from ray_rl_debug.formats.stack_table import StackTable, short_file
 from ray_rl_debug.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
 
 _RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import codec, gaps, report, snapshot
-from ray_rl_debug.collect.ras_format import is_ras
 from ray_rl_debug.collect.redact import made_safe, redact
 from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.formats.nccl_ras import is_ras
 from ray_rl_debug.imports.build import FileDumps, build
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ray_rl_debug.collect import pystack
+from ray_rl_debug.formats import pystack
 from ray_rl_debug.formats.dump import Dump, DumpThread
 
 _HEAD = re.compile(r"(?:Traceback for|The frame stack for) thread \d+ \(")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ray_rl_debug import codec
-from ray_rl_debug.collect import pyspy, pystack, supervisor
+from ray_rl_debug.collect import pyspy, supervisor
 from ray_rl_debug.collect.async_tasks.memory import _mapping
 from ray_rl_debug.collect.bounded import Finished
 from ray_rl_debug.collect.discover import _Table
@@ -23,6 +23,7 @@ from ray_rl_debug.collect.process_facts import _io, _switches
 from ray_rl_debug.collect.procfs import finish_threads, read_arguments, read_environment, read_stat, read_status, read_threads
 from ray_rl_debug.collect.source_lines import _answers
 from ray_rl_debug.collect.stacks import StackSampler
+from ray_rl_debug.formats import pystack
 
 QUICK = settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.too_slow])
 GOOD_STAT = b"7 (a) b) R 1 7 7 0 -1 4194304 1 0 0 0 12 3 0 0 20 0 2 0 900 1000 30 18446744073709551615 1 1" + b" 0" * 10 + b" 17 1" + b" 0" * 13

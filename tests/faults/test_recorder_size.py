@@ -9,9 +9,10 @@ import time
 
 import pytest
 
-from ray_rl_debug.collect import live_counters, restricted_pickle
-from ray_rl_debug.collect.flight_recorder import parse
+from ray_rl_debug.collect import live_counters
 from ray_rl_debug.doctor.dbg_env import WANTED
+from ray_rl_debug.formats import restricted_pickle
+from ray_rl_debug.formats.flight_recorder import parse
 from ray_rl_debug.slurm.job import Job
 from ray_rl_debug.slurm.render import render
 
@@ -78,6 +79,7 @@ def test_the_doctor_asks_for_what_the_templates_set() -> None:
 def test_a_recorder_of_older_templates_is_within_the_limits_of_report(entries: int) -> None:
     """Jobs that run already have recorders ten times as large.
     Their dumps are still within the limits for saved files."""
-    from ray_rl_debug.collect.flight_recorder import MAX_BYTES, MAX_ENTRIES
+    from ray_rl_debug.collect.flight_recorder import MAX_BYTES
+    from ray_rl_debug.formats.flight_recorder import MAX_ENTRIES
 
     assert entries <= MAX_ENTRIES and entries * JSON_BYTES < MAX_BYTES and entries * OPCODES < restricted_pickle.MAX_OPCODES

@@ -11,8 +11,9 @@ from flights import as_json, dump, entry
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_rl_debug.collect.flight_recorder import parse, rank_of_name, read_flight_files
+from ray_rl_debug.collect.flight_recorder import read_flight_files
 from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.formats.flight_recorder import parse, rank_of_name
 
 PLAIN = dump([entry(1), entry(2, done=False)], groups={"0": (0, 1)}, first_record=5)
 

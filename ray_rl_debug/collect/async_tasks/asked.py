@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.async_tasks.runtime import native_threads
-from ray_rl_debug.collect.stacks import short_file
+from ray_rl_debug.formats.stack_table import short_file
 from ray_rl_debug.snapshot import AsyncTask
 from ray_rl_debug.task_helper import address_of
 

@@ -10,7 +10,7 @@ from ray_rl_debug.collect.async_tasks.lines import find_line
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory
 from ray_rl_debug.collect.async_tasks.objects import PyType
 from ray_rl_debug.collect.async_tasks.runtime import Runtime
-from ray_rl_debug.collect.stacks import short_file
+from ray_rl_debug.formats.stack_table import short_file
 from ray_rl_debug.snapshot import AwaitFrame
 
 MAX_DEPTH = 2000

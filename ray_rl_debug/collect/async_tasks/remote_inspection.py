@@ -15,7 +15,7 @@ import msgspec
 
 from ray_rl_debug.collect.async_tasks.chains import shortened
 from ray_rl_debug.collect.bounded import Finished, run_bounded
-from ray_rl_debug.collect.stacks import short_file
+from ray_rl_debug.formats.stack_table import short_file
 from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
 
 MAX_TEXT, MAX_DEPTH = 500, 2000

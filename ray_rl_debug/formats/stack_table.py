@@ -1,0 +1,50 @@
+"""Stacks of one node, each frame and each stack kept once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+from ray_rl_debug.snapshot import Frame
+
+_PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
+_STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
+
+
+class StackTable:
+    """Frames and stacks of one node, each kept once."""
+
+    def __init__(self) -> None:
+        self._frames: dict[tuple[str, str, int], int] = {}
+        self._stacks: dict[tuple[int, ...], int] = {}
+
+    def add(self, places: Iterable[tuple[str, str, int]]) -> int:
+        """Index of the stack of these (function, file name, line), innermost first."""
+        stack = tuple([self._frames.setdefault(place, len(self._frames)) for place in places])
+        return self._stacks.setdefault(stack, len(self._stacks))
+
+    def frames(self, calls: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> tuple[Frame, ...]:
+        """All frames, with what the lines of some of them call."""
+        return tuple(
+            Frame(function=function, file=short_file(file)[0], line=line or None, calls=calls.get(number))
+            for number, (function, file, line) in enumerate(self._frames)
+        )
+
+    def innermost(self) -> dict[int, tuple[str, int]]:
+        """File and line of the frames where stacks end, the standard library's left out."""
+        places = list(self._frames)
+        ends = {stack[0] for stack in self._stacks if stack}
+        return {number: places[number][1:] for number in sorted(ends) if not short_file(places[number][1])[1]}
+
+    def stacks(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(self._stacks)
+
+
+def short_file(path: str) -> tuple[str, bool]:
+    """The path below site-packages or the standard library, else as it is; and whether it is the standard library's."""
+    if found := _PACKAGES.fullmatch(path):
+        return found[1], False
+    if found := _STANDARD_LIBRARY.fullmatch(path):
+        return found[1], True
+    return path, False
