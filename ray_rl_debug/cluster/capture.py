@@ -12,7 +12,7 @@ import msgspec
 
 from ray_rl_debug import __version__, codec, gaps
 from ray_rl_debug.cluster.address import find_address
-from ray_rl_debug.cluster.ask_actors import DEADLINE_S, choose_actors, with_answers
+from ray_rl_debug.cluster.ask_actors import DEADLINE_S
 from ray_rl_debug.cluster.auth import with_token
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import AskActors, Called, Clock, Ended, Facts, Gather, Lost, Message, Said, Seat, Timed, Told
@@ -20,6 +20,7 @@ from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with
 from ray_rl_debug.cluster.joining import once_each
 from ray_rl_debug.cluster.local_looks import LocalLooks
 from ray_rl_debug.cluster.other_ways import OtherWays, remedy
+from ray_rl_debug.cluster.quiet_actors import choose_actors, with_answers
 from ray_rl_debug.cluster.seats import choose_seats, this_machine, unique_names, with_own
 from ray_rl_debug.cluster.slurm_looks import SlurmLooks, own_job
 from ray_rl_debug.collect.discover import find_raylets, find_raylets_by_node
