@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from integration.clusters import command, program
 
-from ray_rl_debug.codec import read_snapshot
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.codec import read_snapshot
 
 AIM_S = 1.5
 

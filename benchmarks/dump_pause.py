@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from ray_rl_debug.collect.bounded import Supervisors
+from ray_rl_debug.bounded.programs import Supervisors
 from ray_rl_debug.collect.pyspy import dump, find_pyspy, read_status
 
 SPELL_DUMPS = 25

@@ -25,8 +25,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ray_rl_debug.cluster.capture import ClusterOptions
-from ray_rl_debug.cluster.warm_agents import Agents
+from ray_rl_debug.capture.cluster import ClusterOptions
+from ray_rl_debug.capture.warm_agents import Agents
 from ray_rl_debug.collect.options import CollectOptions
 
 AIMS_S = {"cold": 5.0, "warm": 1.0, "resident": 1.0}

@@ -6,10 +6,10 @@ import inspect
 import re
 from pathlib import Path
 
+from ray_rl_debug.commands.catalogue import explain, list_ids
 from ray_rl_debug.commands.cli import VERBS
-from ray_rl_debug.detectors import DETECTORS
-from ray_rl_debug.report import Cause
-from ray_rl_debug.rules import explain, list_ids
+from ray_rl_debug.model.report import Cause
+from ray_rl_debug.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def test_every_verb_is_in_the_readme() -> None:
 
 def test_every_rule_is_in_the_readmes_table() -> None:
     told = {row[0]: row[1] for row in re.findall(r"^\| (RRD[1-6]\d\d) \| ([^|]+) \|", README, re.MULTILINE)}
-    assert told == {rule.ID: rule.NAME for rule in DETECTORS}
+    assert told == {rule.ID: rule.NAME for rule in RULES}
 
 
 def test_every_id_is_explained() -> None:
@@ -47,7 +47,7 @@ def test_every_id_is_explained() -> None:
 
 
 def test_every_rule_has_its_four_heads_and_a_known_cause() -> None:
-    for rule in DETECTORS:
+    for rule in RULES:
         text = inspect.getdoc(rule) or ""
         assert text.startswith(f"{rule.ID} {rule.NAME}\n"), rule.__name__
         for head in ("Story", "Evidence", "Remedy", "Not this when"):
@@ -56,5 +56,5 @@ def test_every_rule_has_its_four_heads_and_a_known_cause() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = [rule.ID for rule in DETECTORS]
+    ids = [rule.ID for rule in RULES]
     assert len(ids) == len(set(ids))

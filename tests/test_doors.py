@@ -18,16 +18,16 @@ DOORS = {
     "ray": (
         "ray_state/",
         "cluster/driver.py",
-        "cluster/roster.py",
+        "cluster/agent_pool.py",
         "cluster/node_agent.py",
-        "demo_job.py",
+        "demo/demo_job.py",
         "watch/node_watch.py",
         "watch/spawn.py",
         "timeline/ray_export.py",
         "collect/health/",
     ),
     "grpc": ("ray_state/",),
-    "torch": ("demo_job.py",),
+    "torch": ("demo/demo_job.py",),
     "pynvml": ("collect/gpus.py", "watch/gpu_watch.py"),
     "click": ("commands/",),
     "opentelemetry": ("otel/",),
@@ -39,19 +39,19 @@ DOORS = {
 
 PURE = (
     "analyze/",
-    "detectors/",
+    "rules/",
     "doctor/",
     "render/",
     "signatures/",
-    "diagnose.py",
-    "verdict.py",
-    "summaries.py",
-    "merge.py",
-    "cluster/jobs.py",
-    "rules.py",
+    "diagnosis/diagnose.py",
+    "diagnosis/verdict.py",
+    "diagnosis/summaries.py",
+    "model/merge.py",
+    "capture/jobs.py",
+    "commands/catalogue.py",
 )
 OUTSIDE = {"ray", "torch", "pynvml", "click", "opentelemetry", "psutil", "grpc", "socket", "subprocess", "time", "random", "threading", "ctypes"}
-MODELS = ("snapshot/", "report.py", "errors.py", "gaps.py")
+MODELS = ("model/snapshot/", "model/report.py", "model/errors.py", "model/gaps.py")
 
 
 def imports(module: Path) -> Iterator[str]:
@@ -101,7 +101,7 @@ def test_the_data_models_need_msgspec_alone() -> None:
     [
         ("import ray_rl_debug", "ray torch numpy grpc click msgspec yaml rich psutil pynvml opentelemetry"),
         ("import ray_rl_debug.prepare", "ray torch numpy grpc click msgspec yaml rich psutil pynvml opentelemetry"),
-        ("import ray_rl_debug.diagnose", "ray torch numpy grpc click rich psutil pynvml opentelemetry"),
+        ("import ray_rl_debug.diagnosis.diagnose", "ray torch numpy grpc click rich psutil pynvml opentelemetry"),
         ("from ray_rl_debug.commands.cli import main; main(['explain', 'RRD101'])", "ray torch numpy grpc rich psutil pynvml opentelemetry"),
         ("from ray_rl_debug.commands.cli import main; main(['snapshot', '--help'])", "ray torch numpy grpc yaml rich psutil pynvml opentelemetry"),
         ("from ray_rl_debug.commands.cli import main; main(['--help'])", "ray torch numpy grpc yaml rich psutil pynvml opentelemetry"),

@@ -6,7 +6,7 @@ import msgspec
 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.model.snapshot import TaskHistory
 
 
 class CallAge(msgspec.Struct, frozen=True, kw_only=True):

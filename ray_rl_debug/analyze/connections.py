@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.snapshot import Process, Socket
+from ray_rl_debug.model.snapshot import Process, Socket
 
 Endpoint = tuple[str, str]
 Owners = dict[tuple[Endpoint, Endpoint | None], list[tuple[str, Process]]]

@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why, solve
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})
 HANDED = frozenset({"future", "event", "condition", "queue", "executor", "objectref", "socket", "subprocess"})

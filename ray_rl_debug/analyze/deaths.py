@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.snapshot import RayActor
+from ray_rl_debug.model.snapshot import RayActor
 
 _DETAIL = re.compile(r"Worker exit detail: (?P<detail>.*?)(?= Some common causes include|$)", re.DOTALL)
 _MOST = 160

@@ -12,7 +12,7 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import ENGINES
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Part
-from ray_rl_debug.snapshot import Node, Process, RayActor
+from ray_rl_debug.model.snapshot import Node, Process, RayActor
 
 _RANK = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
 _GONE = frozenset({"Z", "X"})

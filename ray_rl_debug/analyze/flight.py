@@ -13,7 +13,7 @@ import msgspec
 
 from ray_rl_debug.analyze.flight_entries import GroupKey, Ranks, dtypes_of, group_entries, is_finished_together, is_pending, sizes_of, totals_differ
 from ray_rl_debug.analyze.flight_p2p import match_p2p
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord
 
 
 class GroupResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Hashable, Mapping
 
 import msgspec
 
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord
 
 _SAME_OUTPUT = ("reduce_scatter", "scatter")
 _SAME_INPUT = ("all_gather", "allgather", "gather", "all_reduce", "allreduce", "reduce", "broadcast")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ray_rl_debug.analyze.places import Kind, Place
-from ray_rl_debug.snapshot import Gpu, Node, Process
+from ray_rl_debug.model.snapshot import Gpu, Node, Process
 
 GPU_COLLECTIVE = "a collective on the GPU"
 """Operation of a place that waits so; the line says where the result is needed, not which collective it is."""

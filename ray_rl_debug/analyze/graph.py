@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 _SURE = {Certainty.PROVEN: 0, Certainty.LIKELY: 1, Certainty.POSSIBLE: 2}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind, Place
-from ray_rl_debug.snapshot import Process, ThreadSample
+from ray_rl_debug.model.snapshot import Process, ThreadSample
 
 _ADDRESS = re.compile(r"<[\w.]*ProcessGroup(?: object)? at 0x([0-9a-f]+)>")
 _RANKS = re.compile(r"\[\d+(?:, \d+)*\]")

@@ -13,7 +13,7 @@ import msgspec
 
 from ray_rl_debug.analyze.engine_parts import EnginePart, owner_name, part_of
 from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
-from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayState
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayState
 
 _ROLES = ("actor_rollout_ref", "actor_rollout", "actor", "critic", "ref", "rm", "rollout", "reward")
 _TITLE = re.compile(r"^ray::(?P<class>[^.\s(]+)?(?:\.(?P<method>[^\s(]+))?")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.snapshot import Thread
-from ray_rl_debug.system_calls import call_name
+from ray_rl_debug.model.snapshot import Thread
+from ray_rl_debug.model.system_calls import call_name
 
 _FAMILIES = {
     "read": "read", "write": "write", "readv": "read", "writev": "write", "pread64": "pread", "preadv": "pread", "pwrite64": "pwrite",

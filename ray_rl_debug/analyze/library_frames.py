@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.frameworks import is_transport
-from ray_rl_debug.snapshot import Frame
+from ray_rl_debug.model.snapshot import Frame
 
 
 def short_name(function: str) -> str:

@@ -12,16 +12,16 @@ from typing import NamedTuple
 from ray_rl_debug.analyze.call_ages import CallAge, call_age
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Activity, Outlook
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.analyze.waits_system import waiting_thread
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 USUAL_FACTOR = 3.0
 """A call is overdue when it takes this many times the longest of its name so far,"""

@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import is_library, short_name
-from ray_rl_debug.snapshot import Frame, Thread, ThreadSample
+from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 
 class Kind(str, enum.Enum):

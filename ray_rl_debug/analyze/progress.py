@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind, Place
-from ray_rl_debug.snapshot import CoreWorker, Process, Thread
+from ray_rl_debug.model.snapshot import CoreWorker, Process, Thread
 
 BUSY_FRACTION = 0.15
 """Share of one core above which a thread counts as running. On a loaded machine an endless loop was seen with 24 to 92 % of a core."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.snapshot import RasCommunicator, RasRank
+from ray_rl_debug.model.snapshot import RasCommunicator, RasRank
 
 
 class RasResult(msgspec.Struct, frozen=True, kw_only=True):

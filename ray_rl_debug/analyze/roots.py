@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.solve import DOUBT, Outlook, Solution, Wait
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):

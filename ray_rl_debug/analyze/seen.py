@@ -6,11 +6,11 @@ import msgspec
 
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.telling import SeenThread
-from ray_rl_debug.report import Who
-from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor
+from ray_rl_debug.model.report import Who
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 
 class Outlook(enum.IntEnum):

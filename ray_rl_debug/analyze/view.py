@@ -14,13 +14,13 @@ from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
+from ray_rl_debug.analyze.main_activity import SeenThread, follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.telling import SeenThread, follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
-from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Snapshot
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Snapshot
 
 JUDGED_KINDS = frozenset({"ray-worker", "driver", "child", "named", "other"})
 

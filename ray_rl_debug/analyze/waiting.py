@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug import gaps
 from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.joined import Joined
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.outlook import activities_of
 from ray_rl_debug.analyze.pauses import ANSWER_S
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.roots import Root, roots
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import Certainty
 
 ANY = frozenset({Why.POLL, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE})
 """Waits that any one of several may end; in the others each target is waited for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ray_rl_debug.analyze.graph import Edge
-from ray_rl_debug.analyze.joined import Joined, find_joined, joined_edges
+from ray_rl_debug.analyze.rank_counters import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges

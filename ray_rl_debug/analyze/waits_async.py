@@ -19,8 +19,8 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import descriptor_edges
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import RayActor
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import RayActor
 
 HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 """What other parties complete; a semaphore or lock is released by a coroutine of the process itself."""

@@ -17,8 +17,8 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import Socket
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Socket
 
 
 def engine_edges(view: View) -> Iterator[Edge]:

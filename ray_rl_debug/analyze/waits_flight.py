@@ -19,8 +19,8 @@ from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import FlightRecord, Node
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import FlightRecord, Node
 
 USUAL_FACTOR = 3.0
 """A collective is overdue when it takes this many times the longest pause between two of them so far,"""

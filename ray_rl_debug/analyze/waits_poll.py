@@ -17,8 +17,8 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import RayActor
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import RayActor
 
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug import gaps
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.graph import Edge, Why
@@ -20,7 +19,8 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import Certainty
 
 Site = tuple[str, tuple[tuple[str, str, int | None], ...]]
 """A collective and the own path that leads to it: ranks at equal sites are in the same call."""

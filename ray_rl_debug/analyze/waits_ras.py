@@ -11,8 +11,8 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.ras import RasResult, judge_communicators
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import RasCommunicator, RasRank
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import RasCommunicator, RasRank
 
 LONG_S = 20.0
 """Counts that stand for this long belong to a hang or to a very slow rank; over a shorter time to any rank at work."""

@@ -19,8 +19,8 @@ from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import RayActor, RayPlacementGroup, RayTask
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup, RayTask
 
 _TASK_HEX = 48
 _ACTOR_PENDING = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTARTING"})

@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.places import BUILD_LOCK, IDLE_KINDS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.telling import SeenThread
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Certainty
-from ray_rl_debug.snapshot import Socket
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Socket
 
 
 def system_edges(view: View) -> Iterator[Edge]:

@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import dead_twins
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 BUSY_SHARE = 0.5
 """Of one core: above it a process runs all the time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.snapshot import Frame, Node, Process, ThreadSample
+from ray_rl_debug.model.snapshot import Frame, Node, Process, ThreadSample
 
 _ITEMS: dict[tuple[str, str], frozenset[str]] = {
     ("concurrent/futures/thread.py", "run"): frozenset({"self"}),

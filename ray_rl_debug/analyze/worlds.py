@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import connected_peers
+from ray_rl_debug.analyze.main_activity import is_in_group
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.telling import is_in_group
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.snapshot import RayActor
+from ray_rl_debug.model.snapshot import RayActor
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.discover import find_raylets
 from ray_rl_debug.collect.procfs import PROC
-from ray_rl_debug.errors import NoClusterError, SeveralClustersError, UsageError
+from ray_rl_debug.model.errors import NoClusterError, SeveralClustersError, UsageError
 
 _ADDRESS = re.compile(r"^(\[[0-9a-fA-F:]+\]|[\w.-]+):(\d{1,5})$")
 

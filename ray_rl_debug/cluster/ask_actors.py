@@ -1,6 +1,6 @@
 """Where the memory of an async actor may not be read: its coroutines, asked of itself by a call of Ray.
 
-The call runs our code in the actor, on a thread beside its loop. `quiet_actors` says who may be asked.
+The call runs our code in the actor, on a thread beside its loop. `capture.quiet_actors` says who may be asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DEADLINE_S = 3.0
 
 def ask_actors(ray: Any, order: AskActors, send: Callable[[Told], None]) -> None:
     """In our Ray driver: call each actor once; each is answered for, with its tasks or without."""
-    from ray_rl_debug import task_helper
+    from ray_rl_debug.in_job import task_helper
 
     ray.cloudpickle.register_pickle_by_value(task_helper)  # the actor's node need not have this package
     refs: dict[Any, Called] = {}

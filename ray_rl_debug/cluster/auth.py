@@ -8,7 +8,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
 
 from ray_rl_debug.collect.ray_token import find_token
-from ray_rl_debug.errors import AuthenticationRefusedError
+from ray_rl_debug.model.errors import AuthenticationRefusedError
 
 T = TypeVar("T")
 

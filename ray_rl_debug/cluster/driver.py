@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 import ray_rl_debug
+from ray_rl_debug.cluster.agent_pool import AgentPool, describe
 from ray_rl_debug.cluster.ask_actors import ask_actors
 from ray_rl_debug.cluster.driver_messages import (
     Ask,
@@ -37,7 +38,6 @@ from ray_rl_debug.cluster.driver_messages import (
     read_message,
 )
 from ray_rl_debug.cluster.gathering import Gathering
-from ray_rl_debug.cluster.roster import Roster, describe
 
 LEAVE_S = 5.0
 """For removing our agents and disconnecting."""
@@ -89,9 +89,9 @@ def main() -> None:
     first = orders.take()
     if isinstance(first, Connect):
         try:
-            roster = _connect(ray, first, send)
-            leaving.append(roster.leave)
-            _serve(roster, orders, send)
+            pool = _connect(ray, first, send)
+            leaving.append(pool.leave)
+            _serve(pool, orders, send)
         except Exception as e:  # noqa: BLE001 told to the command, which has other ways
             with contextlib.suppress(OSError):
                 send(Ended(describe(e), is_gone=True))
@@ -103,24 +103,24 @@ def main() -> None:
     os._exit(0)  # Ray's own exit would wait again
 
 
-def _serve(roster: Roster, orders: _Orders, send: Callable[[Message], None]) -> None:
+def _serve(pool: AgentPool, orders: _Orders, send: Callable[[Message], None]) -> None:
     while True:
         order = orders.take()
         if isinstance(order, Gather):
-            Gathering(roster, order, send, orders.stop).run()
+            Gathering(pool, order, send, orders.stop).run()
         elif isinstance(order, Ask):
-            roster.ask(order, send)
+            pool.ask(order, send)
         elif isinstance(order, AskActors):
-            ask_actors(roster.ray, order, send)
+            ask_actors(pool.ray, order, send)
         elif isinstance(order, Release):
-            roster.release(order)
+            pool.release(order)
         else:
             return
         orders.stop.clear()
         send(Ended())
 
 
-def _connect(ray: Any, order: Connect, send: Callable[[Message], None]) -> Roster:
+def _connect(ray: Any, order: Connect, send: Callable[[Message], None]) -> AgentPool:
     if order.use_token:
         from ray_rl_debug.cluster.auth import switch_to_token
 
@@ -136,7 +136,7 @@ def _connect(ray: Any, order: Connect, send: Callable[[Message], None]) -> Roste
         ray.shutdown()
         ray.init(**settings)
     send(Timed("connect_s", time.monotonic() - began))
-    return Roster(ray, order.namespace)
+    return AgentPool(ray, order.namespace)
 
 
 def _is_disk(error: BaseException | None) -> bool:

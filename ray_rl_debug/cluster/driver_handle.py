@@ -87,7 +87,7 @@ class Driver:
         return self._is_connected
 
     @property
-    def seated(self) -> frozenset[str]:
+    def with_agent(self) -> frozenset[str]:
         """Ids of nodes where somebody of ours is already, who needs nothing of the node's raylet."""
         return frozenset()
 

@@ -13,7 +13,7 @@ from ray_rl_debug.collect.options import CollectOptions
 MAX_MESSAGE_BYTES = 1 << 30
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class AgentNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that gets an agent."""
 
     node_id: str
@@ -50,7 +50,7 @@ class Connect(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Gather(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Place agents where they are missing and, with `collect`, bring the facts of all nodes. Seconds count from its arrival."""
 
-    seats: tuple[Seat, ...]
+    agent_nodes: tuple[AgentNode, ...]
     collect: CollectOptions | None = None
     """None only places agents; each that answers is told by `Ready`."""
     drivers: tuple[tuple[str, int], ...] = ()
@@ -92,7 +92,7 @@ class AskActors(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Release(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The keeper needs the agents no more; those that nobody keeps are removed."""
 
-    seats: tuple[Seat, ...]
+    agent_nodes: tuple[AgentNode, ...]
     keeper: str
 
 

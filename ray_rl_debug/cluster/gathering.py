@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.cluster.driver_messages import Clock, Facts, Gather, Lost, Message, Ready, Said, Seat, Timed
+from ray_rl_debug.cluster.agent_pool import AgentPool, describe, is_dead
+from ray_rl_debug.cluster.driver_messages import AgentNode, Clock, Facts, Gather, Lost, Message, Ready, Said, Timed
 from ray_rl_debug.cluster.node_agent import PAGE_BYTES
-from ray_rl_debug.cluster.roster import Roster, describe, is_dead
 
 GRACE_S = 5.0
 """After the first agent is there the others get this much longer, or thrice its time, before the window begins without them."""
@@ -32,9 +32,9 @@ LAST_PING_S = 0.3
 class Gathering:
     """The agents of all nodes, each at its own stage: ready, ship, wait, collect, page, and then gone from here."""
 
-    def __init__(self, roster: Roster, order: Gather, send: Callable[[Message], None], stop: threading.Event) -> None:
-        self._roster = roster
-        self._ray = roster.ray
+    def __init__(self, pool: AgentPool, order: Gather, send: Callable[[Message], None], stop: threading.Event) -> None:
+        self._pool = pool
+        self._ray = pool.ray
         self._order = order
         self._send = send
         self._to_ship: deque[str] = deque()
@@ -44,7 +44,7 @@ class Gathering:
         self._deadline = self._began + order.gather_s
         self._window_from = self._began + order.start_s
         self._ticket = uuid.uuid4().hex
-        self._seats = {seat.node_id: seat for seat in order.seats}
+        self._agent_nodes = {agent_node.node_id: agent_node for agent_node in order.agent_nodes}
         self._agents: dict[str, Any] = {}
         self._refs: dict[Any, tuple[str, str, int]] = {}
         """What is awaited: node id, stage, number of the page."""
@@ -60,8 +60,8 @@ class Gathering:
 
     def run(self) -> None:
         """Until every node has given its facts or is lost, or the time is up."""
-        for seat in self._order.seats:
-            self._place(seat)
+        for agent_node in self._order.agent_nodes:
+            self._place(agent_node)
         stopped = False
         while self._is_busy() and time.monotonic() < self._deadline:
             self._hear(0.2)
@@ -76,7 +76,7 @@ class Gathering:
             self._hear(LAST_PING_S)
         for node_id in {n for n, s, _ in self._refs.values() if s != "ping"} | self._waiting | set(self._to_ship):
             stage = next((s for n, s, _ in self._refs.values() if n == node_id), "ship" if node_id in self._to_ship else "wait")
-            self._roster.forget(node_id)
+            self._pool.forget(node_id)
             self._send(Lost(node_id, f"{_STAGES[stage]} in {time.monotonic() - self._began:.0f} s"))
 
     def _is_busy(self) -> bool:
@@ -89,14 +89,14 @@ class Gathering:
                 self._take(ref)
             self._ship_next()
 
-    def _place(self, seat: Seat) -> None:
+    def _place(self, agent_node: AgentNode) -> None:
         try:
-            agent = self._roster.place(seat, is_kept=self._order.keeper is not None)
+            agent = self._pool.place(agent_node, is_kept=self._order.keeper is not None)
         except Exception as e:  # noqa: BLE001 one node that cannot have an agent costs no other its own
-            self._send(Lost(seat.node_id, f"{_STAGES['ready']}: {describe(e)}"))
+            self._send(Lost(agent_node.node_id, f"{_STAGES['ready']}: {describe(e)}"))
             return
-        self._agents[seat.node_id] = agent
-        self._await(seat.node_id, "ready", agent.ready.remote(self._order.keeper))
+        self._agents[agent_node.node_id] = agent
+        self._await(agent_node.node_id, "ready", agent.ready.remote(self._order.keeper))
 
     def _await(self, node_id: str, stage: str, ref: Any, page: int = 0) -> None:
         self._refs[ref] = (node_id, stage, page)
@@ -115,8 +115,8 @@ class Gathering:
                 return
             if stage == "ready" and is_dead(e) and node_id not in self._again:
                 self._again.add(node_id)
-                self._roster.forget(node_id)
-                self._place(self._seats[node_id])
+                self._pool.forget(node_id)
+                self._place(self._agent_nodes[node_id])
             else:
                 self._drop(node_id, f"{_STAGES[stage]}: {describe(e)}", is_dead(e))
             return
@@ -134,7 +134,7 @@ class Gathering:
         elif stage == "ship":
             # The parts of a message may arrive in any order; whichever completes it answers with the path.
             if value:
-                self._seats[node_id] = msgspec.structs.replace(self._seats[node_id], pyspy=value)
+                self._agent_nodes[node_id] = msgspec.structs.replace(self._agent_nodes[node_id], pyspy=value)
             if not any(n == node_id and s == "ship" for n, s, _ in self._refs.values()):
                 self._ready(node_id, has_pyspy=True)
         elif stage == "ping":
@@ -153,12 +153,12 @@ class Gathering:
             parts[page] = value
             if not any(n == node_id and s == "page" for n, s, _ in self._refs.values()):
                 self._send(Facts(node_id, b"".join(parts[i] for i in sorted(parts))))
-                self._send(Said(f"{self._seats[node_id].name} answered"))
+                self._send(Said(f"{self._agent_nodes[node_id].name} answered"))
 
     def _drop(self, node_id: str, reason: str, is_dead: bool) -> None:
         self._send(Lost(node_id, reason))
         if is_dead:
-            self._roster.forget(node_id)
+            self._pool.forget(node_id)
         self._agents.pop(node_id, None)
         self._waiting.discard(node_id)
         if node_id in self._to_ship:
@@ -195,18 +195,18 @@ class Gathering:
         self._is_open = True
         self._send(Timed("agents_s", time.monotonic() - self._began))
         if self._order.collect is not None:
-            self._send(Said(f"collecting on {len(self._waiting)} of {len(self._order.seats)} nodes"))
+            self._send(Said(f"collecting on {len(self._waiting)} of {len(self._order.agent_nodes)} nodes"))
         for node_id in sorted(self._waiting):
             self._collect(node_id)
 
     def _collect(self, node_id: str) -> None:
         self._waiting.discard(node_id)
-        seat, asked = self._seats[node_id], self._order.collect
+        agent_node, asked = self._agent_nodes[node_id], self._order.collect
         assert asked is not None
         # Of several raylets on one host (a test cluster) the first one looks at the drivers.
-        drivers = tuple(d for d in self._order.drivers if d[0] == seat.ip and d not in self._has_driver)
+        drivers = tuple(d for d in self._order.drivers if d[0] == agent_node.ip and d not in self._has_driver)
         self._has_driver.update(drivers)
-        asked = seat.options(asked, drivers)
+        asked = agent_node.options(asked, drivers)
         self._await(node_id, "collect", self._agents[node_id].collect.remote(self._ticket, msgspec.json.encode(asked)))
 
     def _ping(self, node_id: str) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.cluster.driver_messages import Seat
+from ray_rl_debug.cluster.driver_messages import AgentNode
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.errors import RayRlDebugError
-from ray_rl_debug.snapshot import Node, RayNode
+from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.model.snapshot import Node, RayNode
 
 FREE_DESCRIPTORS = 64
 """A raylet that cannot open the pipes of a new worker aborts, and with it the node; 64 is far from that."""
@@ -41,17 +41,17 @@ class LocalLooks:
         self._threads: dict[str, threading.Thread] = {}
         self._found: dict[str, Node] = {}
 
-    def start(self, nodes: Sequence[RayNode], *, seated_ips: set[str], room_s: float | None = None) -> None:
+    def start(self, nodes: Sequence[RayNode], *, agent_ips: set[str], room_s: float | None = None) -> None:
         """Begin to look at `nodes`. Drivers belong to the first of them, unless an agent at the same address looks at them.
 
         With `room_s` the window is cut to what fits into that many seconds.
         """
-        taken: set[str] = set(seated_ips)
+        taken: set[str] = set(agent_ips)
         for node in [n for n in nodes if n.node_id not in self._threads]:
             drivers = () if node.ip in taken else self._drivers
             taken.add(node.ip)
-            seat = Seat(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=self._skip.get(node.node_id, ()))
-            asked = msgspec.structs.replace(seat.options(self._collect, drivers), raylet_pid=self._raylets.get(node.node_id))
+            agent_node = AgentNode(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=self._skip.get(node.node_id, ()))
+            asked = msgspec.structs.replace(agent_node.options(self._collect, drivers), raylet_pid=self._raylets.get(node.node_id))
             if room_s is not None:
                 samples = min(asked.samples, 1 + int(room_s / 2 / asked.interval_s))
                 asked = msgspec.structs.replace(asked, samples=samples, timeout_s=max(1.0, room_s / 2))

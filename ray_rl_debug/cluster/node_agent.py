@@ -54,9 +54,9 @@ class RayRlDebugAgent:
         """Collect as `options` (JSON of CollectOptions) ask; the number of pages to fetch with the same ticket."""
         import msgspec
 
-        from ray_rl_debug import codec
         from ray_rl_debug.collect.node import collect_node
         from ray_rl_debug.collect.options import CollectOptions
+        from ray_rl_debug.model import codec
 
         asked = msgspec.json.decode(options, type=CollectOptions)
         raylet = int(os.environ.get("RAY_RAYLET_PID") or os.getppid())

@@ -13,7 +13,7 @@ from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, Stat, list_pids, read_arguments, read_environment, read_stat, read_text
 from ray_rl_debug.collect.starting import find_starters, newest_session
-from ray_rl_debug.errors import NoClusterError, SeveralClustersError
+from ray_rl_debug.model.errors import NoClusterError, SeveralClustersError
 
 AGENT_CLASS = "RayRlDebugAgent"
 _SYSTEM = re.compile(r"^ray::(DashboardAgent|RuntimeEnvAgent)|ray/(dashboard|autoscaler/_private/monitor|_private/(log_monitor|runtime_env/agent))")
@@ -22,7 +22,7 @@ _TOOLS = frozenset({"py-spy", "pystack"})
 _GCS = re.compile(r"--gcs-address=(\S+)")
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundProcess(msgspec.Struct, frozen=True, kw_only=True):
     """One process and what kind it is."""
 
     pid: int
@@ -34,7 +34,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     """The processes of one node."""
 
-    found: tuple[Found, ...]
+    found: tuple[FoundProcess, ...]
     raylet_pid: int | None
     session_dir: str | None
     node_id: str | None = None
@@ -194,7 +194,7 @@ def _ours(table: _Table) -> set[int]:
 
 def _is_our_tool(arguments: tuple[str, ...]) -> bool:
     program = os.path.basename(arguments[0] if arguments else "")
-    return program in _TOOLS or any(a.startswith("ray_rl_debug.") or a.endswith("ray_rl_debug/collect/supervisor.py") for a in arguments[1:4])
+    return program in _TOOLS or any(a.startswith("ray_rl_debug.") or a.endswith("ray_rl_debug/bounded/supervisor.py") for a in arguments[1:4])
 
 
 def find_raylets(proc: Path = PROC) -> dict[int, str | None]:
@@ -335,7 +335,9 @@ def _holds_session(pid: int, sessions: set[str | None], proc: Path, maps: str) -
     return any(s and link.startswith(s) for s in sessions for link in links)
 
 
-def _rows(table: _Table, found: dict[int, str]) -> tuple[Found, ...]:
+def _rows(table: _Table, found: dict[int, str]) -> tuple[FoundProcess, ...]:
     return tuple(
-        Found(pid=pid, kind=kind, stat=table.stats[pid], arguments=table.arguments(pid)) for pid, kind in sorted(found.items()) if pid in table.stats
+        FoundProcess(pid=pid, kind=kind, stat=table.stats[pid], arguments=table.arguments(pid))
+        for pid, kind in sorted(found.items())
+        if pid in table.stats
     )

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.discover import Found
+from ray_rl_debug.collect.discover import FoundProcess
 from ray_rl_debug.collect.engine_metrics import read_metrics
 from ray_rl_debug.collect.plain_http import Answer, Get, get_all
 from ray_rl_debug.collect.procfs import PROC, read_stat
 from ray_rl_debug.collect.sockets import SocketReader
-from ray_rl_debug.snapshot import AsyncTask, EngineState, Process, Socket
+from ray_rl_debug.model.snapshot import AsyncTask, EngineState, Process, Socket
 
 FIRST_LOOK_S = 1.0
 LAST_LOOK_S = 1.0
@@ -71,9 +71,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not asked."""
 
 
-def find_servers(found: Sequence[Found], proc: Path = PROC) -> tuple[Server, ...]:
+def find_servers(found: Sequence[FoundProcess], proc: Path = PROC) -> tuple[Server, ...]:
     """The servers of engines among these processes, in order of pid."""
-    children: dict[int, list[Found]] = {}
+    children: dict[int, list[FoundProcess]] = {}
     for one in found:
         children.setdefault(one.stat.ppid, []).append(one)
     kinds = {one.pid: kind for one in found if one.kind != "agent" and (kind := _kind(one, children.get(one.pid, ())))}
@@ -89,7 +89,7 @@ def find_servers(found: Sequence[Found], proc: Path = PROC) -> tuple[Server, ...
     return tuple(sorted(servers, key=lambda s: s.pid))
 
 
-def _kind(one: Found, children: Iterable[Found]) -> str | None:
+def _kind(one: FoundProcess, children: Iterable[FoundProcess]) -> str | None:
     words = " ".join(one.arguments[:6])
     for engine in ENGINES:
         if (
@@ -101,11 +101,11 @@ def _kind(one: Found, children: Iterable[Found]) -> str | None:
     return None
 
 
-def _titled(one: Found) -> bool:
+def _titled(one: FoundProcess) -> bool:
     return any(engine.title.match(" ".join(one.arguments[:1])) for engine in ENGINES)
 
 
-def _server(one: Found, kind: str, listening: Sequence[Socket], proc: Path) -> Server:
+def _server(one: FoundProcess, kind: str, listening: Sequence[Socket], proc: Path) -> Server:
     try:
         is_ours = os.readlink(proc / "self/ns/net") == os.readlink(proc / str(one.pid) / "ns/net")
     except OSError:
@@ -137,7 +137,7 @@ def _port(arguments: Sequence[str]) -> int | None:
 class EngineLooks:
     """The two looks at the engines of one node."""
 
-    def __init__(self, found: Sequence[Found], proc: Path = PROC) -> None:
+    def __init__(self, found: Sequence[FoundProcess], proc: Path = PROC) -> None:
         self._proc = proc
         self._parents = {f.pid: f.stat.ppid for f in found}
         self._servers: tuple[Server, ...] = ()

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ray_rl_debug.collect.opening import open_regular
+from ray_rl_debug.bounded.opening import open_regular
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.foreign_text import as_text
+from ray_rl_debug.model.foreign_text import as_text
 
 MAX_VARIABLES = 4096
 MAX_VALUE_BYTES = 1 << 15

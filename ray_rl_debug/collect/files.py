@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ray_rl_debug.collect.mounts import Mounts, read_mounts
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.foreign_text import as_text
-from ray_rl_debug.snapshot import FileLock, OpenFile
+from ray_rl_debug.model.foreign_text import as_text
+from ray_rl_debug.model.snapshot import FileLock, OpenFile
 
 MAX_FILES = 200
 """Kept per process, files and devices,"""

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from ray_rl_debug import gaps
-from ray_rl_debug.collect.opening import open_regular
-from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.bounded.opening import open_regular
 from ray_rl_debug.formats.flight_recorder import parse, rank_of_name
-from ray_rl_debug.snapshot import FlightRecord, Gap
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.snapshot import FlightRecord, Gap
 
 MAX_BYTES = 256 << 20
 HANDLERS = ("fr_trace_json", "dump_nccl_trace_json")

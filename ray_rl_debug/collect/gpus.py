@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug import gaps
-from ray_rl_debug.collect.bounded import run_bounded
-from ray_rl_debug.snapshot import Gap, Gpu
+from ray_rl_debug.bounded.programs import run_bounded
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap, Gpu
 
 TIMEOUT_S = 5.0
 _PROGRAM = "from ray_rl_debug.collect.gpus import main; main()"

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ray_rl_debug import gaps
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
 
 T = TypeVar("T")
 

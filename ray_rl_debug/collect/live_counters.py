@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.collect.environ import read_environment_now
 from ray_rl_debug.collect.flight_recorder import read_flight_files, read_worker_server
 from ray_rl_debug.collect.nccl_ras import PORT as RAS_PORT
@@ -26,10 +27,9 @@ from ray_rl_debug.collect.nccl_ras import query_ras
 from ray_rl_debug.collect.procfs import PROC, read_environment, read_stat, read_text
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.formats.flight_trim import trim
-from ray_rl_debug.gaps import FILE_UNREAD
-from ray_rl_debug.snapshot import FlightRecord, Gap, RasCommunicator
-from ray_rl_debug.system_calls import call_name
-from ray_rl_debug.within import within
+from ray_rl_debug.model.gaps import FILE_UNREAD
+from ray_rl_debug.model.snapshot import FlightRecord, Gap, RasCommunicator
+from ray_rl_debug.model.system_calls import call_name
 
 SERVER_THREAD = "pt_workerserver"
 """Name that torch gives the threads of its worker server."""

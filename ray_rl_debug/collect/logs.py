@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from ray_rl_debug import gaps
-from ray_rl_debug.collect.opening import open_regular
+from ray_rl_debug.bounded.calls import within
+from ray_rl_debug.bounded.opening import open_regular
 from ray_rl_debug.collect.procfs import PROC
-from ray_rl_debug.collect.redact import MAX_CHARS, redact
-from ray_rl_debug.foreign_text import as_text
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.foreign_text import as_text
+from ray_rl_debug.model.snapshot import Gap, LogLine, Process
+from ray_rl_debug.privacy.redact import MAX_CHARS, redact
 from ray_rl_debug.signatures.match import Hit, Matcher
-from ray_rl_debug.snapshot import Gap, LogLine, Process
-from ray_rl_debug.within import within
 
 TAIL_BYTES = 256 << 10
 MAX_FILES = 200

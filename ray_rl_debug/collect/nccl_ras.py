@@ -9,10 +9,10 @@ from __future__ import annotations
 import socket
 import time
 
-from ray_rl_debug import gaps
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.formats.nccl_ras import parse_ras
-from ray_rl_debug.snapshot import Gap, RasCommunicator
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.snapshot import Gap, RasCommunicator
 
 PORT = 28028
 PROTOCOL = 2

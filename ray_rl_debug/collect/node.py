@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from ray_rl_debug import __version__, gaps
+from ray_rl_debug import __version__
 from ray_rl_debug.collect.async_tasks import AsyncRead, attach_async_tasks, read_all_async_tasks
 from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
 from ray_rl_debug.collect.discover import Discovery, discover
@@ -34,11 +34,12 @@ from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
-from ray_rl_debug.collect.redact import made_safe
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
 from ray_rl_debug.collect.torch_groups import read_all_torch_groups
-from ray_rl_debug.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, TorchGroups
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, TorchGroups
+from ray_rl_debug.privacy.redact import made_safe
 
 DUMP_DEADLINE_S = 4.0
 """For one dump of one process: a busy one took 1.6 s at worst on a loaded machine."""

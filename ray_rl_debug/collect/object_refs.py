@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ray_rl_debug.formats.pyspy_json import RawFrame, RawLocal, RawThread
-from ray_rl_debug.snapshot import ObjectRefWait
+from ray_rl_debug.model.snapshot import ObjectRefWait
 
 ID_BYTES = 28
 FALLBACK_OFFSET = 32

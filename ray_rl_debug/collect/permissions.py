@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.snapshot import Doors
+from ray_rl_debug.model.snapshot import Doors
 
 CAP_SYS_PTRACE = 1 << 19
 

@@ -1,4 +1,4 @@
-"""Stacks of a process that `ray_rl_debug.prepare` has opened: it writes them itself when it gets a signal. For where ptrace is forbidden."""
+"""Stacks of a process that `ray_rl_debug.in_job.prepare` has opened: it writes them itself when it gets a signal. For where ptrace is forbidden."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import time
 from pathlib import Path
 
-from ray_rl_debug.collect.opening import open_own
+from ray_rl_debug.bounded.opening import open_own
 from ray_rl_debug.collect.procfs import PROC, read_stat, read_status, read_text
 from ray_rl_debug.formats import faulthandler
-from ray_rl_debug.prepare import FOLDER, SIGNAL, stack_file
+from ray_rl_debug.in_job.prepare import FOLDER, SIGNAL, stack_file
 
 MAX_BYTES = 4 << 20
 QUIET_S = 0.03

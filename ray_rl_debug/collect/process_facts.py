@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_environment
+from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.collect.cgroups import read_cgroup
-from ray_rl_debug.collect.discover import Found
+from ray_rl_debug.collect.discover import FoundProcess
 from ray_rl_debug.collect.environ import read_environment_now
 from ray_rl_debug.collect.files import FileReader
 from ray_rl_debug.collect.guard import Guard
@@ -31,9 +31,9 @@ from ray_rl_debug.collect.procfs import (
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
 from ray_rl_debug.collect.waited_fds import read_waited_fds
-from ray_rl_debug.foreign_text import as_text
-from ray_rl_debug.snapshot import Doors, EndedProcess, LogLine, Process, Thread
-from ray_rl_debug.within import within
+from ray_rl_debug.model.foreign_text import as_text
+from ray_rl_debug.model.snapshot import Doors, EndedProcess, LogLine, Process, Thread
+from ray_rl_debug.privacy.allowlist import allowed_arguments, allowed_environment
 
 SAMPLED = frozenset({"ray-worker", "driver", "child", "named"})
 DEEP = SAMPLED | {"other"}
@@ -48,7 +48,7 @@ TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 class Before(msgspec.Struct, frozen=True, kw_only=True):
     """A process at the start of the window."""
 
-    found: Found
+    found: FoundProcess
     threads: Mapping[int, ThreadClock]
     ticks: int
     io: dict[str, int]
@@ -59,7 +59,7 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None
 
 
-def look(found: Found, proc: Path = PROC) -> Before:
+def look(found: FoundProcess, proc: Path = PROC) -> Before:
     """The first look at a process."""
     at = time.monotonic()
     stat = read_stat(proc / str(found.pid)) or found.stat

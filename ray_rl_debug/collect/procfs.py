@@ -13,10 +13,10 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.foreign_text import as_text
-from ray_rl_debug.snapshot import Thread
-from ray_rl_debug.system_calls import call_name
-from ray_rl_debug.within import within
+from ray_rl_debug.bounded.calls import within
+from ray_rl_debug.model.foreign_text import as_text
+from ray_rl_debug.model.snapshot import Thread
+from ray_rl_debug.model.system_calls import call_name
 
 PROC = Path("/proc")
 MEMORY_S = 0.5

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.bounded import MAX_OUTPUT_BYTES, Finished, Traced, run_bounded
+from ray_rl_debug.bounded.programs import MAX_OUTPUT_BYTES, Finished, Traced, run_bounded
+from ray_rl_debug.bounded.supervisor import start_ticks
 from ray_rl_debug.collect.procfs import read_bytes
-from ray_rl_debug.collect.supervisor import start_ticks
 from ray_rl_debug.formats.pyspy_json import RawThread
 
 Run = Callable[..., Finished]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ray_rl_debug.collect.bounded import Finished, run_bounded
+from ray_rl_debug.bounded.programs import Finished, run_bounded
 from ray_rl_debug.formats.pystack import PystackThread, parse
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.collect.sock_diag import tcp_infos, unix_peers
-from ray_rl_debug.snapshot import Socket
+from ray_rl_debug.model.snapshot import Socket
 
 _STATES = {
     1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT", 7: "CLOSE", 8: "CLOSE_WAIT",

@@ -47,9 +47,9 @@ def read_calls(
         lines: Per key a process id, the file as that process names it, the line number.
         proc: Where the process file system is; files are read below the root of their process.
         total_s: For all of them together, once the child runs.
-        run: As `bounded.run_bounded`, which returns a `bounded.Finished`.
+        run: As `run_bounded`, which returns a `programs.Finished`.
     """
-    from ray_rl_debug.collect.bounded import run_bounded
+    from ray_rl_debug.bounded.programs import run_bounded
     from ray_rl_debug.collect.mounts import read_mounts
 
     named = ((key, pid, file, line) for key, (pid, file, line) in lines.items())

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ray_rl_debug import gaps
+from ray_rl_debug.bounded.calls import within
+from ray_rl_debug.bounded.programs import Supervisors, Traced
+from ray_rl_debug.bounded.supervisor import release
 from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack, source_lines
-from ray_rl_debug.collect.bounded import Supervisors, Traced
-from ray_rl_debug.collect.kept_locals import keep_value, may_keep
 from ray_rl_debug.collect.pyspy import Outcome
-from ray_rl_debug.collect.supervisor import release
 from ray_rl_debug.formats.pyspy_json import RawFrame, RawThread
 from ray_rl_debug.formats.pystack import PystackThread
 from ray_rl_debug.formats.stack_table import StackTable, short_file
-from ray_rl_debug.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
-from ray_rl_debug.within import within
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
+from ray_rl_debug.privacy.kept_locals import keep_value, may_keep
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.collect.logs import FILE_S, read_tail
 from ray_rl_debug.collect.procfs import PROC, Stat, read_environment, read_stat, read_text
-from ray_rl_debug.snapshot import Frame, LogLine, Process
-from ray_rl_debug.within import within
+from ray_rl_debug.model.snapshot import Frame, LogLine, Process
 
 _COMMS = ("python", "pt_main", "ray")
 _DEFAULT = "/tmp/ray"

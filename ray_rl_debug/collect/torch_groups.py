@@ -14,7 +14,7 @@ from pathlib import Path
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory, ProcessSource, Source, Spent
 from ray_rl_debug.collect.async_tasks.objects import Objects
 from ray_rl_debug.collect.async_tasks.runtime import Unsupported, attach
-from ray_rl_debug.snapshot import TorchGroup, TorchGroups
+from ray_rl_debug.model.snapshot import TorchGroup, TorchGroups
 
 TOTAL_S = 3.0
 """For all processes of a node; one takes about 0.03 s."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.system_calls import call_name
+from ray_rl_debug.model.system_calls import call_name
 
 MAX_FDS = 256
 """A call that waits for more is left out: the first few of them would mislead."""

@@ -19,7 +19,7 @@ from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
 from ray_rl_debug.commands.timeline import timeline
 from ray_rl_debug.commands.watch import watch
-from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, OutputError, RayRlDebugError, StalledOutputError
+from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, OutputError, RayRlDebugError, StalledOutputError
 
 ERROR_SCHEMA = "rayrl-debug/error/1"
 
@@ -82,7 +82,7 @@ def _guarded(given: list[str]) -> int:
 
 
 def _backtrace() -> None:
-    from ray_rl_debug.collect.masking import mask
+    from ray_rl_debug.privacy.masking import mask
 
     click.echo(mask(traceback.format_exc()), err=True)
 
@@ -116,7 +116,7 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
 
 
 def _fail(given: list[str], message: str, hint: str, id_: str, code: int) -> int:
-    from ray_rl_debug.collect.masking import mask
+    from ray_rl_debug.privacy.masking import mask
 
     message, hint = mask(message), mask(hint)
     if _wants_json(given):

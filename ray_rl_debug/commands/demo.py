@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ray_rl_debug.commands.options import progress, rendering, show_report
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK
+from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_OK
 from ray_rl_debug.saving.files import save
 
 
@@ -18,7 +18,7 @@ def demo(format_: str, as_json: bool, output: Path | None, verbose: bool, quiet:
 
     Exit code 0 when the report names the true culprit, 1 when it does not.
     """
-    from ray_rl_debug.demo import run_demo
+    from ray_rl_debug.demo.run import run_demo
 
     show = progress(quiet)
     report, snapshot, right = run_demo(progress=show)

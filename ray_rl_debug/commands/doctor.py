@@ -12,10 +12,10 @@ import click
 
 from ray_rl_debug.commands.options import is_colour_wanted, progress
 from ray_rl_debug.commands.paths import PatientPath
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK, NoClusterError, UsageError
+from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK, NoClusterError, UsageError
 
 if TYPE_CHECKING:
-    from ray_rl_debug.health import Examination, Health, Plan
+    from ray_rl_debug.model.health import Examination, Health, Plan
 
 EPILOG = """\b
 Examples:
@@ -84,20 +84,20 @@ def doctor(
         raise UsageError(f"--jobid {job_id!r}: write the job's number, such as 4711")
     if facts is not None:
         return _tell_facts(facts)
-    from ray_rl_debug import checkup
+    from ray_rl_debug.capture import doctor_facts
 
     show = progress(quiet)
     if logs:
-        health = checkup.check_logs(logs)
+        health = doctor_facts.check_logs(logs)
     elif files:
-        health = checkup.read_files(files, [n for n in expect.split(",") if n])
+        health = doctor_facts.read_files(files, [n for n in expect.split(",") if n])
     elif job_id is not None:
-        health = checkup.check_job(job_id, _plan(plan, output), timeout_s=timeout_s, progress=show)
+        health = doctor_facts.check_job(job_id, _plan(plan, output), timeout_s=timeout_s, progress=show)
     else:
         health = _look(address, here, preflight, timeout_s, _plan(plan, output), show)
     found = examine(health, LOG_CHECKS if logs else CHECKS)
     if output is not None:
-        checkup.save(output, health.nodes)
+        doctor_facts.save(output, health.nodes)
     _print(found, as_json, no_color, verbose)
     return _exit_code(found, strict)
 
@@ -105,9 +105,9 @@ def doctor(
 def _tell_facts(plan: str) -> int:
     import msgspec
 
-    from ray_rl_debug.checkup import check_here
-    from ray_rl_debug.codec import encode
-    from ray_rl_debug.health import Plan
+    from ray_rl_debug.capture.doctor_facts import check_here
+    from ray_rl_debug.model.codec import encode
+    from ray_rl_debug.model.health import Plan
     from ray_rl_debug.slurm.node_lines import write_lines
 
     for node in check_here(msgspec.json.decode(plan, type=Plan)).nodes:
@@ -118,7 +118,7 @@ def _tell_facts(plan: str) -> int:
 def _plan(given: dict[str, object], output: Path | None) -> Plan:
     import msgspec
 
-    from ray_rl_debug.health import Plan
+    from ray_rl_debug.model.health import Plan
 
     timeout = os.environ.get("RAY_worker_register_timeout_seconds", "")  # noqa: SIM112 Ray's own spelling
     return msgspec.convert(
@@ -129,22 +129,22 @@ def _plan(given: dict[str, object], output: Path | None) -> Plan:
 def _look(address: str | None, here: bool, preflight: bool, timeout_s: float, plan: Plan, show: object) -> Health:
     import msgspec
 
-    from ray_rl_debug import checkup
+    from ray_rl_debug.capture import doctor_facts
     from ray_rl_debug.cluster.address import find_address
 
     assert callable(show)
     if here or preflight:
-        return checkup.check_here(msgspec.structs.replace(plan, is_preflight=preflight))
+        return doctor_facts.check_here(msgspec.structs.replace(plan, is_preflight=preflight))
     try:
         found = find_address(address, os.environ)
     except NoClusterError:
         show("no Ray cluster runs here: this node before start (--preflight)")
-        return checkup.check_here(msgspec.structs.replace(plan, is_preflight=True))
-    return checkup.check_cluster(found, plan, timeout_s=timeout_s, progress=show)
+        return doctor_facts.check_here(msgspec.structs.replace(plan, is_preflight=True))
+    return doctor_facts.check_cluster(found, plan, timeout_s=timeout_s, progress=show)
 
 
 def _print(found: Examination, as_json: bool, no_color: bool, verbose: bool) -> None:
-    from ray_rl_debug.codec import encode
+    from ray_rl_debug.model.codec import encode
     from ray_rl_debug.render.checkup import render
 
     if as_json:
@@ -156,7 +156,7 @@ def _print(found: Examination, as_json: bool, no_color: bool, verbose: bool) -> 
 
 
 def _exit_code(found: Examination, strict: bool) -> int:
-    from ray_rl_debug.health import Status
+    from ray_rl_debug.model.health import Status
 
     if found.state is Status.FAIL or (strict and found.state is Status.WARN):
         return EXIT_FINDINGS

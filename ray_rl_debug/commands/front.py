@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from ray_rl_debug.commands.streams import LEAVE_S
-from ray_rl_debug.errors import EXIT_NO_VERDICT
+from ray_rl_debug.model.errors import EXIT_NO_VERDICT
 
 VERBS = frozenset({"snapshot", "report", "doctor", "timeline"})
 """Those that read files of others. ``watch`` has a keeper of its own."""

@@ -12,8 +12,8 @@ from typing import TypeVar
 import click
 
 from ray_rl_debug.commands.paths import PatientPath
-from ray_rl_debug.report import Certainty, Report, State
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.snapshot import Snapshot
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -41,7 +41,7 @@ def is_colour_wanted(no_color: bool) -> bool:
 
 def progress(quiet: bool) -> Callable[..., None]:
     """A function that shows one line of progress on stderr; silent with ``-q``."""
-    from ray_rl_debug.collect.masking import mask
+    from ray_rl_debug.privacy.masking import mask
     from ray_rl_debug.render.terminal import neutralise
 
     def show(*parts: object) -> None:
@@ -53,7 +53,7 @@ def progress(quiet: bool) -> Callable[..., None]:
 
 def show_report(report: Report, snapshot: Snapshot | None, *, format_: str, as_json: bool, no_color: bool, verbose: bool) -> None:
     """Print the report on stdout; html and speedscope say more where the snapshot is at hand."""
-    from ray_rl_debug.codec import encode
+    from ray_rl_debug.model.codec import encode
     from ray_rl_debug.render import html, markdown, speedscope, terminal
 
     if as_json or format_ == "json":
@@ -73,7 +73,7 @@ def show_report(report: Report, snapshot: Snapshot | None, *, format_: str, as_j
 
 def exit_code(report: Report) -> int:
     """0 nothing wrong and enough seen, 1 findings, 3 no verdict. A finding that is only *possible* decides nothing by itself."""
-    from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK
+    from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK
 
     if report.verdict.state in (State.HANG, State.SLOW):
         return EXIT_FINDINGS

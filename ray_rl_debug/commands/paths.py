@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ray_rl_debug.within import within
+from ray_rl_debug.bounded.calls import within
 
 CHECK_S = 5.0
 

@@ -39,7 +39,7 @@ def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | 
     if found.report is not None:
         result = found.report
     else:
-        from ray_rl_debug.diagnose import diagnose
+        from ray_rl_debug.diagnosis.diagnose import diagnose
 
         assert found.snapshot is not None
         result = diagnose(found.snapshot)

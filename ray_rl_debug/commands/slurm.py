@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ray_rl_debug.commands.paths import PatientPath
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, OutputError, UnreadableFileError
+from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_OK, OutputError, UnreadableFileError
 
 if TYPE_CHECKING:
     from ray_rl_debug.slurm.job import Job
@@ -119,7 +119,7 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | 
 
     ARGUMENTS after -- are the program that the job runs. With --diff, the difference goes to stdout, and the script where --output says.
     """
-    from ray_rl_debug.collect.masking import has_secret
+    from ray_rl_debug.privacy.masking import has_secret
     from ray_rl_debug.slurm.check import check_script
     from ray_rl_debug.slurm.render import render as render_job
 
@@ -151,7 +151,7 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | 
 
 def _like(old: Path, framework: str, arguments: tuple[str, ...], given: dict[str, object]) -> tuple[str, str]:
     """The script for what an existing one asks of Slurm, where no option was given; and the difference."""
-    from ray_rl_debug.errors import UsageError
+    from ray_rl_debug.model.errors import UsageError
     from ray_rl_debug.slurm.compare import compare, read_request
     from ray_rl_debug.slurm.render import render as render_job
     from ray_rl_debug.slurm.script import parse
@@ -174,7 +174,7 @@ def _read(path: Path) -> str:
 
 
 def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -> Job:
-    from ray_rl_debug.errors import UsageError
+    from ray_rl_debug.model.errors import UsageError
     from ray_rl_debug.slurm.job import Job
 
     port_base = str(given.pop("port_base"))

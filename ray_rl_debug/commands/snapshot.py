@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ray_rl_debug.bounded.stop_event import StopEvent
 from ray_rl_debug.commands.options import exit_code, progress, rendering, show_report
-from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, RayRlDebugError, UsageError
+from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, RayRlDebugError, UsageError
+from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.saving.background import Saving
 from ray_rl_debug.saving.files import save, save_snapshot
-from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.stopping import StopEvent
 
 if TYPE_CHECKING:
     from ray_rl_debug.collect.options import CollectOptions
@@ -80,7 +80,7 @@ def snapshot(
     if job_id and (pids or (here and not address)):
         raise UsageError("--job needs Ray's tables, and this capture does without Ray", hint="add --address HOST:PORT to --here, or leave --job out")
     from ray_rl_debug.collect.options import CollectOptions
-    from ray_rl_debug.collect.redact import made_safe
+    from ray_rl_debug.privacy.redact import made_safe
 
     given = address if here else None
     if given is not None:
@@ -108,7 +108,7 @@ def snapshot(
         if output is not None:
             folder = output
             saving.begin(lambda: save_snapshot(folder, taken))
-        from ray_rl_debug.diagnose import diagnose
+        from ray_rl_debug.diagnosis.diagnose import diagnose
 
         report = diagnose(taken)
         if output is not None:
@@ -122,8 +122,8 @@ def snapshot(
     if output is not None:
         show(f"saved {output}/snapshot.json.gz, report.json, report.txt, report.html")
     if output is not None and taken.ray is not None and not stop.is_set():
+        from ray_rl_debug.bounded.calls import within
         from ray_rl_debug.timeline.live import save_beside
-        from ray_rl_debug.within import within
 
         try:
             if within(TRACE_S, lambda: save_beside(folder, taken, report, progress=show)) is not None:
@@ -172,13 +172,13 @@ def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
 def _capture_cluster(
     address: str | None, job_id: str | None, collect: CollectOptions, timeout_s: float, show: Callable[..., None], stop: threading.Event
 ) -> Snapshot:
-    from ray_rl_debug.cluster.capture import ClusterOptions, take_snapshot
+    from ray_rl_debug.capture.cluster import ClusterOptions, take_snapshot
 
     options = ClusterOptions(address=address, job_id=job_id, collect=collect, timeout_s=timeout_s)
     return take_snapshot(options, progress=show, stop=stop)
 
 
 def _capture_here(collect: CollectOptions, show: Callable[..., None], stop: threading.Event) -> Snapshot:
-    from ray_rl_debug.here import take_here
+    from ray_rl_debug.capture.here import take_here
 
     return take_here(collect, progress=show, stop=stop)

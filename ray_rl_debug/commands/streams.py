@@ -15,7 +15,7 @@ import threading
 import time
 from types import FrameType
 
-from ray_rl_debug.errors import EXIT_INTERRUPTED, StalledOutputError
+from ray_rl_debug.model.errors import EXIT_INTERRUPTED, StalledOutputError
 
 OUTPUT_S = 300.0
 """Standard output may stand still for this long."""

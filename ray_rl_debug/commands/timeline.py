@@ -12,7 +12,7 @@ import click
 from ray_rl_debug.commands.options import progress
 from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.commands.snapshot import stop_on_interrupt
-from ray_rl_debug.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
+from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from ray_rl_debug.timeline.compose import Inputs
@@ -108,7 +108,7 @@ def _capture(
     address: str | None, job_id: str | None, timeout_s: float, samples: int, interval_s: float, show: Callable[..., None]
 ) -> tuple[Inputs, bool]:
     """What a timeline of the cluster is made of, and whether Ctrl-C cut it short."""
-    from ray_rl_debug.cluster.capture import ClusterOptions, take_snapshot
+    from ray_rl_debug.capture.cluster import ClusterOptions, take_snapshot
     from ray_rl_debug.collect.options import CollectOptions
     from ray_rl_debug.timeline.live import live_inputs
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ray_rl_debug.bounded.stop_event import StopEvent
 from ray_rl_debug.commands.paths import PatientPath
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_OK, UsageError
-from ray_rl_debug.stopping import StopEvent
+from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_OK, UsageError
 
 if TYPE_CHECKING:
     from ray_rl_debug.otel.settings import Settings
@@ -139,10 +139,10 @@ def watch(
 
 
 def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, *, ray_agents: bool, quiet: bool) -> int:
+    from ray_rl_debug.capture.cluster import ClusterOptions
     from ray_rl_debug.cluster.address import find_address
     from ray_rl_debug.cluster.auth import with_token
-    from ray_rl_debug.cluster.capture import ClusterOptions
-    from ray_rl_debug.cluster.seats import unique_names
+    from ray_rl_debug.cluster.node_choice import unique_names
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
     from ray_rl_debug.watch.last_check import finished_calls

@@ -48,7 +48,7 @@ from ray_rl_debug.doctor import (
     train_env,
     ver_same,
 )
-from ray_rl_debug.health import Examination, Health, Result, Status
+from ray_rl_debug.model.health import Examination, Health, Result, Status
 
 CHECKS: tuple[ModuleType, ...] = (
     node_seen,

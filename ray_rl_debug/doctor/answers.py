@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.health import Result, Status
+from ray_rl_debug.model.health import Result, Status
 
 
 def ok(node: str | None, measured: str, threshold: str = "") -> Result:

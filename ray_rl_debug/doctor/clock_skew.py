@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD826"
 NAME = "clocks differ"

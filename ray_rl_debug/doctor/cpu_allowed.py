@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
 from ray_rl_debug.doctor.plans import intended_cpus, own_raylets, workers_at_once
-from ray_rl_debug.health import Health, NodeHealth, RayProcess, Result
+from ray_rl_debug.model.health import Health, NodeHealth, RayProcess, Result
 
 ID = "RRD802"
 NAME = "more CPUs for Ray than allowed"

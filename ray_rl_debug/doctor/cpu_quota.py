@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import ok, unknown, warn
 from ray_rl_debug.doctor.plans import intended_cpus
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD804"
 NAME = "a CPU quota below Ray's CPUs"

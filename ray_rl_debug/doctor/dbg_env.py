@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import ok, unknown, warn
 from ray_rl_debug.doctor.plans import own_raylets
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD827"
 NAME = "workers would leave no evidence of a hang"

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import ok, unknown, warn
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD801"
 NAME = "processes may not be inspected"

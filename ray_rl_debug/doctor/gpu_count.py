@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok
 from ray_rl_debug.doctor.plans import own_raylets
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD822"
 NAME = "Ray's GPUs are not those that are there"

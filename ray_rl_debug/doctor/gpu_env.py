@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
 from ray_rl_debug.doctor.plans import own_raylets
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD823"
 NAME = "CUDA's and ROCm's device variables are set together"

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
 from ray_rl_debug.doctor.plans import intended_cpus
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD806"
 NAME = "too few processes allowed"

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug import signatures
 from ray_rl_debug.doctor.answers import fail, ok, warn
-from ray_rl_debug.health import Health, Result
-from ray_rl_debug.snapshot import LogLine
+from ray_rl_debug.model.health import Health, Result
+from ray_rl_debug.model.snapshot import LogLine
 
 ID = "RRD833"
 NAME = "known errors in the logs"

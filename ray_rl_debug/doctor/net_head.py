@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
-from ray_rl_debug.health import Contact, Health, Result
+from ray_rl_debug.model.health import Contact, Health, Result
 
 ID = "RRD816"
 NAME = "nodes cannot reach each other"

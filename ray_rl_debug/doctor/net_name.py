@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
-from ray_rl_debug.health import Health, Interface, NodeHealth, Result
+from ray_rl_debug.model.health import Health, Interface, NodeHealth, Result
 
 ID = "RRD817"
 NAME = "the host name leads elsewhere"

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
 from ray_rl_debug.doctor.plans import own_raylets
-from ray_rl_debug.health import Health, Interface, NodeHealth, Result
+from ray_rl_debug.model.health import Health, Interface, NodeHealth, Result
 
 ID = "RRD819"
 NAME = "NCCL or Gloo is told of an interface that is not there"

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
 from ray_rl_debug.doctor.net_name import reachable
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD818"
 NAME = "a proxy is set for the cluster's own addresses"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.health import NodeHealth, RayProcess
+from ray_rl_debug.model.health import NodeHealth, RayProcess
 
 WORKER_FACTOR = 1.2
 """CPU time of a worker until it registers, in imports of Ray (0.35 s against 0.29 s with Ray 2.60)."""

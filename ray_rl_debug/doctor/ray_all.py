@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok
 from ray_rl_debug.doctor.plans import own_raylets
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD835"
 NAME = "a node of the job without Ray"

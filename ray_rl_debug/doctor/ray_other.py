@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import ok, unknown, warn
-from ray_rl_debug.health import Health, NodeHealth, RayProcess, Result
+from ray_rl_debug.model.health import Health, NodeHealth, RayProcess, Result
 
 ID = "RRD814"
 NAME = "another Ray runs on this node"

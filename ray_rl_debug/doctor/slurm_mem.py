@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import ok, warn
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD831"
 NAME = "steps must share memory"

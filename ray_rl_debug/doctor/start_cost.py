@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
 from ray_rl_debug.doctor.plans import intended_cpus, start_s, workers_at_once
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD805"
 NAME = "workers would not register in time"

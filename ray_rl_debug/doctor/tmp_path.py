@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD811"
 NAME = "Ray's temporary folder has too long a name"

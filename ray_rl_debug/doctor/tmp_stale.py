@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import ok, warn
-from ray_rl_debug.health import Health, Result
+from ray_rl_debug.model.health import Health, Result
 
 ID = "RRD813"
 NAME = "sessions of Ray that are over"

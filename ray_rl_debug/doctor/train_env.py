@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import ok, warn
 from ray_rl_debug.doctor.plans import own_raylets
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD828"
 NAME = "settings that slow a run down or hide a hang"

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, warn
-from ray_rl_debug.health import Health, NodeHealth, Result
+from ray_rl_debug.model.health import Health, NodeHealth, Result
 
 ID = "RRD820"
 NAME = "versions differ between nodes"

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.snapshot import Local
+from ray_rl_debug.model.snapshot import Local
 
-Place = tuple[str, str, int]
+CodePlace = tuple[str, str, int]
 """Function, file and line; the line is 0 and the file empty where the text has none."""
 
 
 class DumpThread(msgspec.Struct, kw_only=True):
     """One thread; `frames` innermost first."""
 
-    frames: Sequence[Place]
+    frames: Sequence[CodePlace]
     tid: int | None = None
     name: str | None = None
     active: bool | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ray_rl_debug.formats.dump import Dump, DumpThread, Place
+from ray_rl_debug.formats.dump import CodePlace, Dump, DumpThread
 
 _HEAD = re.compile(r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])? \(most recent call first\):")
 _FRAME = re.compile(r'^(?P<prefix>.*?)File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?) in (?P<function>.+?)\s*$')
@@ -19,7 +19,7 @@ def is_faulthandler(text: str) -> bool:
 def read(lines: Iterable[str]) -> list[Dump]:
     """Each dump in the text: a new one begins after other text, or when a thread comes a second time."""
     dumps: list[Dump] = []
-    frames: list[Place] = []
+    frames: list[CodePlace] = []
     ended = True
     seen: set[str] = set()
     for line in lines:

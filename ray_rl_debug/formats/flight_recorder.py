@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.formats.restricted_pickle import load_plain
-from ray_rl_debug.snapshot import AwaitFrame, CollectiveEntry, FlightRecord
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.snapshot import AwaitFrame, CollectiveEntry, FlightRecord
 
 MAX_ENTRIES = 20_000
 MAX_FRAMES = 16

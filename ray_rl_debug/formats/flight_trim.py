@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from ray_rl_debug.snapshot import FlightRecord
+from ray_rl_debug.model.snapshot import FlightRecord
 
 KEPT = 200
 """Of each group: a rank that is further behind than this is told by the last number it enqueued."""

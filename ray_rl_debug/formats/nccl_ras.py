@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ray_rl_debug.errors import UnreadableFileError
-from ray_rl_debug.snapshot import RasCommunicator, RasRank
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.snapshot import RasCommunicator, RasRank
 
 MAX_RANKS = 1_000_000
 

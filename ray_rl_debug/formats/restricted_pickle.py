@@ -10,7 +10,7 @@ import pickle
 import pickletools
 from typing import NoReturn
 
-from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.model.errors import UnreadableFileError
 
 MAX_OPCODES = 64_000_000
 """A Flight Recorder of 20,000 collectives of 200 tensors each has 42 million."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from ray_rl_debug.snapshot import Frame
+from ray_rl_debug.model.snapshot import Frame
 
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
 _STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")

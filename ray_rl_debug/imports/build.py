@@ -8,10 +8,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ray_rl_debug import __version__, gaps
+from ray_rl_debug import __version__
 from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.formats.stack_table import StackTable, short_file
-from ray_rl_debug.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
 
 _RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_)(\d{2,8})(?!\d)", re.IGNORECASE)

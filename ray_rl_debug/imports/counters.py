@@ -8,11 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import __version__, gaps
+from ray_rl_debug import __version__
 from ray_rl_debug.formats.flight_recorder import parse, rank_of_name
 from ray_rl_debug.formats.flight_trim import trim
 from ray_rl_debug.formats.nccl_ras import is_ras, parse_ras
-from ray_rl_debug.snapshot import FlightRecord, Gap, Node, Process, RasCommunicator, Snapshot
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import FlightRecord, Gap, Node, Process, RasCommunicator, Snapshot
 
 WORLD = "world"
 """What a world is called whose role nobody tells."""

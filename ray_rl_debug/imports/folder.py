@@ -8,17 +8,17 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import codec, gaps, report, snapshot
-from ray_rl_debug.collect.redact import made_safe, redact
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.formats.nccl_ras import is_ras
 from ray_rl_debug.imports.build import FileDumps, build
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
 from ray_rl_debug.imports.stacks import read_stacks
-from ray_rl_debug.merge import merge_snapshots
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import Gap, Snapshot
+from ray_rl_debug.model import codec, gaps, report, snapshot
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.merge import merge_snapshots
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Gap, Snapshot
+from ray_rl_debug.privacy.redact import made_safe, redact
 
 MAX_TEXT_BYTES = 64 << 20
 """Stacks of 1,000 processes are some MB; a file that is larger is a log with stacks in it, read from its beginning."""

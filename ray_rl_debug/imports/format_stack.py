@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ray_rl_debug.formats.dump import Dump, DumpThread, Place
+from ray_rl_debug.formats.dump import CodePlace, Dump, DumpThread
 
 _HEAD = re.compile(r"^# Thread (?P<id>\d+)\s*$")
 _FRAME = re.compile(r'^  File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>.+?)\s*$')
@@ -19,7 +19,7 @@ def is_format_stack(text: str) -> bool:
 
 def read(lines: Iterable[str]) -> list[Dump]:
     """The process in the text; the main thread is the one that begins at module level."""
-    threads: list[list[Place]] = []
+    threads: list[list[CodePlace]] = []
     for line in lines:
         if _HEAD.match(line):
             threads.append([])

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import __version__, gaps
+from ray_rl_debug import __version__
 from ray_rl_debug.collect.logs import read_log_paths
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap, LogLine, Node, Snapshot
 from ray_rl_debug.signatures.match import Matcher
-from ray_rl_debug.snapshot import Gap, LogLine, Node, Snapshot
 
 _OF_PID = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)$")
 

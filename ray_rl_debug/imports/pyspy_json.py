@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.collect.kept_locals import keep_value, may_keep
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.formats.pyspy_json import RawFrame, RawThread
 from ray_rl_debug.formats.stack_table import short_file
-from ray_rl_debug.snapshot import Local
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.snapshot import Local
+from ray_rl_debug.privacy.kept_locals import keep_value, may_keep
 
 
 class _Thread(RawThread):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.formats.dump import Dump, DumpThread, Place
+from ray_rl_debug.formats.dump import CodePlace, Dump, DumpThread
 from ray_rl_debug.imports.titles import safe_title
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -34,7 +34,7 @@ def read(lines: Iterable[str]) -> list[Dump]:
     return [d for d in reader.dumps if d.threads]
 
 
-def parse_frame(text: str) -> list[Place]:
+def parse_frame(text: str) -> list[CodePlace]:
     """The frames of one line, innermost first: one, several for ``a -> b (file:1)``, none when the line is no frame."""
     text = text.strip()
     if _ADDRESS.match(text):
@@ -62,7 +62,7 @@ class _Reader:
         self._prefix = ""
         self._open: list[DumpThread] = []
         """Threads that share the frames to come: several headers may stand over one stack."""
-        self._frames: list[Place] = []
+        self._frames: list[CodePlace] = []
         self._locals_indent: int | None = None
         self._count = 0
 

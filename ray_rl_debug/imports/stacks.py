@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import gaps
 from ray_rl_debug.formats import faulthandler
 from ray_rl_debug.formats.dump import Dump
 from ray_rl_debug.imports import format_stack, pyspy_json, pyspy_text, pystack_text
 from ray_rl_debug.imports.build import FileDumps
 from ray_rl_debug.imports.sections import split_ranks, without_stamp
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
 
 
 def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: list[Gap]) -> FileDumps | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from ray_rl_debug.collect.masking import mask
+from ray_rl_debug.privacy.masking import mask
 
 _SHOWN_ARGUMENTS = frozenset({"--role", "--rank", "--worker-index", "--local-rank", "--local_rank", "--node-rank", "--node_rank"})
 _MAX_TITLE = 200

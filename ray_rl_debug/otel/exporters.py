@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ray_rl_debug.errors import MissingExporterError
+from ray_rl_debug.model.errors import MissingExporterError
 from ray_rl_debug.otel.file_exporter import FileMetrics, FileSpans, JsonLines, file_logs
 from ray_rl_debug.otel.settings import Settings
 

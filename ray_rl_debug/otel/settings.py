@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
 
 SIGNALS = ("traces", "metrics", "logs")
 DEFAULT_TIMEOUT_S = 5.0

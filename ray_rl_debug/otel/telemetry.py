@@ -11,7 +11,7 @@ from ray_rl_debug import __version__
 from ray_rl_debug.otel.exporters import make_exporter, prometheus_reader
 from ray_rl_debug.otel.file_exporter import JsonLines
 from ray_rl_debug.otel.settings import Settings
-from ray_rl_debug.watch.act import Look
+from ray_rl_debug.watch.closer_look import Look
 from ray_rl_debug.watch.history import Event
 from ray_rl_debug.watch.live import RoleLine
 from ray_rl_debug.watch.signals import GpuSign

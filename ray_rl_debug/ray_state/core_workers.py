@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug import gaps
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
 from ray_rl_debug.ray_state.calls import call_all
 from ray_rl_debug.ray_state.channel import describe_failure, has_grpc
-from ray_rl_debug.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
 
 
 def read_core_workers(

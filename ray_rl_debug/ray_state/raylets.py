@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ray_rl_debug.model.snapshot import ObjectStore, RayNode
 from ray_rl_debug.ray_state.calls import call_all
 from ray_rl_debug.ray_state.channel import SILENCE, describe_failure, has_grpc
-from ray_rl_debug.snapshot import ObjectStore, RayNode
 
 
 def probe_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, str | None]:

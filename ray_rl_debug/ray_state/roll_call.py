@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from ray_rl_debug.model.snapshot import RayActor, RayJob, RayNode
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, open_channel
 from ray_rl_debug.ray_state.tables import _actor, _ask_nodes, _fill, _job, _node
-from ray_rl_debug.snapshot import RayActor, RayJob, RayNode
 
 _RAYS_OWN = "_ray_internal"
 """Namespaces of the dashboard's own jobs begin so."""

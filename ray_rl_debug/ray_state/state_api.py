@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from ray_rl_debug import gaps
-from ray_rl_debug.collect.allowlist import allowed_entry_point
-from ray_rl_debug.collect.redact import redact
-from ray_rl_debug.errors import ClusterUnreachableError
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.errors import ClusterUnreachableError
+from ray_rl_debug.model.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker
+from ray_rl_debug.privacy.allowlist import allowed_entry_point
+from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, describe_failure
-from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker
 
 _OUR_DRIVER = "from ray_rl_debug.cluster.driver import main"
 LEAST_S = 0.5

@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug import gaps
-from ray_rl_debug.collect.allowlist import allowed_entry_point
-from ray_rl_debug.collect.redact import redact
-from ray_rl_debug.errors import AuthenticationRefusedError, ClusterUnreachableError
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreachableError
+from ray_rl_debug.model.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
+from ray_rl_debug.privacy.allowlist import allowed_entry_point
+from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, SILENCE, describe_failure, is_refused, open_channel, why_unreachable
 from ray_rl_debug.ray_state.state_api import read_by_state_api
 from ray_rl_debug.ray_state.tasks import read_tasks
-from ray_rl_debug.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
 
 LEAST_S = 0.5
 """A call whose time is up is given this much: it says at least who is silent."""

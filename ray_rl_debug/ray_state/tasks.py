@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ray_rl_debug.snapshot import RayTask, TaskHistory
-from ray_rl_debug.usual import usual_longest
+from ray_rl_debug.model.snapshot import RayTask, TaskHistory
+from ray_rl_debug.ray_state.usual_durations import usual_longest
 
 MAX_TASKS = 10_000
 """Unfinished tasks kept; more is a queue, and its length says enough."""

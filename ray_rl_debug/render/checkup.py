@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.health import Examination, Result, Status
+from ray_rl_debug.model.health import Examination, Result, Status
 from ray_rl_debug.render.terminal import neutralise
 
 _COLOURS = {Status.FAIL: "31;1", Status.WARN: "33;1", Status.UNKNOWN: "36", Status.OK: "32"}

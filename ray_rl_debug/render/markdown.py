@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.model.report import Report, State
 from ray_rl_debug.render import terminal
 from ray_rl_debug.render.fold import fold_labels
-from ray_rl_debug.report import Report, State
 
 _MAX_AWAITS = 3
 _MAX_WHO = 4

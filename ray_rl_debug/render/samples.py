@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.report import ProcessSummary, Report
-from ray_rl_debug.snapshot import Frame, Node, Process, Sample, Snapshot, ThreadSample
+from ray_rl_debug.model.report import ProcessSummary, Report
+from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Snapshot, ThreadSample
 
 
 def line_of(frame: Frame) -> str:

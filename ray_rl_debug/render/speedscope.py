@@ -10,10 +10,10 @@ import json
 from collections.abc import Sequence
 from itertools import pairwise
 
+from ray_rl_debug.model.report import ProcessSummary, Report
+from ray_rl_debug.model.snapshot import Frame, Node, Process, Snapshot
 from ray_rl_debug.render.samples import frames_of, sampled, telling_samples
 from ray_rl_debug.render.terminal import neutralise
-from ray_rl_debug.report import ProcessSummary, Report
-from ray_rl_debug.snapshot import Frame, Node, Process, Snapshot
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -10,10 +10,10 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug import gaps as gap_names
+from ray_rl_debug.model import gaps as gap_names
+from ray_rl_debug.model.report import AwaitClass, Finding, Link, ProcessSummary, Report, StackClass, State, Who, WorldSummary
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.wrappers import without_wrappers
-from ray_rl_debug.report import AwaitClass, Finding, Link, ProcessSummary, Report, StackClass, State, Who, World
 
 _STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
 _STATE_STYLE = {State.HANG: "red", State.SLOW: "yellow", State.HEALTHY: "green", State.FINISHED: "green", State.UNKNOWN: "yellow"}
@@ -246,7 +246,7 @@ def _await_class(item: AwaitClass, out: _Writer, *, frames: int) -> Iterator[str
         yield from out.wrap("tasks " + ", ".join(item.tasks) + (", ..." if item.count > len(item.tasks) else ""), "        ")
 
 
-def _worlds(worlds: tuple[World, ...], out: _Writer) -> Iterator[str]:
+def _worlds(worlds: tuple[WorldSummary, ...], out: _Writer) -> Iterator[str]:
     if not worlds:
         return
     yield ""

@@ -25,7 +25,7 @@ class Saving:
 
     def finish(self) -> Exception | None:
         """Wait for all; what went wrong first."""
-        from ray_rl_debug.errors import OutputError
+        from ray_rl_debug.model.errors import OutputError
 
         self._todo.put(None)
         self._thread.join(PATIENCE_S)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from ray_rl_debug.render.html.strips import Strip
@@ -24,7 +24,7 @@ def save(folder: Path, report: Report, snapshot: Snapshot | None, *, is_saved: b
     Raises:
         OutputError: the folder cannot be written, or its file system does not answer.
     """
-    from ray_rl_debug.codec import encode
+    from ray_rl_debug.model.codec import encode
     from ray_rl_debug.render import html, terminal
 
     if snapshot is not None and not is_saved:
@@ -37,15 +37,15 @@ def save(folder: Path, report: Report, snapshot: Snapshot | None, *, is_saved: b
 
 def save_snapshot(folder: Path, snapshot: Snapshot) -> None:
     """Write ``snapshot.json.gz`` alone: the facts must not be lost when their analysis fails. Raises as `save`."""
-    from ray_rl_debug.codec import encode_compressed
+    from ray_rl_debug.model.codec import encode_compressed
 
     _write(folder / "snapshot.json.gz", encode_compressed(snapshot))
 
 
 def _write(path: Path, data: bytes) -> None:
-    from ray_rl_debug.codec import write_atomically
-    from ray_rl_debug.errors import OutputError
-    from ray_rl_debug.within import within
+    from ray_rl_debug.bounded.calls import within
+    from ray_rl_debug.model.codec import write_atomically
+    from ray_rl_debug.model.errors import OutputError
 
     try:
         within(SAVE_S, lambda: write_atomically(path, data))

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.collect.bounded import Finished, run_bounded
-from ray_rl_debug.errors import MissingToolError, UsageError
+from ray_rl_debug.bounded.programs import Finished, run_bounded
+from ray_rl_debug.model.errors import MissingToolError, UsageError
 from ray_rl_debug.slurm.node_lines import read_lines
 
 Run = Callable[..., Finished]

@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from ray_rl_debug.collect.masking import mask
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
+from ray_rl_debug.privacy.masking import mask
 
 _ENV = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 _TIME = re.compile(r"^(\d+-)?\d+(:\d+){0,2}$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ray_rl_debug.errors import MissingToolError
+from ray_rl_debug.model.errors import MissingToolError
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 

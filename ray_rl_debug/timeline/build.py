@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from ray_rl_debug.snapshot import Gap, NodeClock
+from ray_rl_debug.model.snapshot import Gap, NodeClock
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.clocks import Alignment, align
 from ray_rl_debug.timeline.layout import in_order
@@ -25,7 +25,7 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
-class Plan(msgspec.Struct, frozen=True):
+class TracePlan(msgspec.Struct, frozen=True):
     """What the first reading found: all that the second needs to write without holding anything."""
 
     tracks: tuple[Track, ...]
@@ -55,7 +55,7 @@ def make_plan(
     accumulator: Accumulator,
     max_slices: int = MAX_SLICES,
     progress: Callable[[str], None] = lambda _: None,
-) -> Plan:
+) -> TracePlan:
     """Read all sources once."""
     sizes: Counter[int] = Counter()
     numbers: Counter[str] = Counter()
@@ -74,7 +74,7 @@ def make_plan(
     alignments = align(clocks, pings, ends, _nodes(tracks, clocks))
     moments = [alignments.get(k, _UNALIGNED).to_reference(at) for k, both in ranges.items() for at in both]
     shortest, dropped = _threshold(sizes, max_slices)
-    return Plan(
+    return TracePlan(
         tracks=tuple(in_order(list(tracks))),
         alignments=alignments,
         origin_ns=max(0, min(moments, default=0)),
@@ -96,7 +96,7 @@ def _nodes(tracks: Iterable[Track], clocks: Iterable[Clock]) -> set[str]:
     return {n for n in (*of_tracks, *(c.node for c in clocks)) if n}
 
 
-def write_trace(plan: Plan, sources: Sequence[Source], writer: Writer, *, progress: Callable[[str], None] = lambda _: None) -> None:
+def write_trace(plan: TracePlan, sources: Sequence[Source], writer: Writer, *, progress: Callable[[str], None] = lambda _: None) -> None:
     """Read all sources again and write them."""
     used = {t.clock for t in plan.tracks}
     notes = Track((CLUSTER, "clocks and omissions"), kind="instant")
@@ -119,7 +119,7 @@ def write_trace(plan: Plan, sources: Sequence[Source], writer: Writer, *, progre
     writer.close()
 
 
-def _notes(plan: Plan, used: set[str]) -> Iterator[Instant]:
+def _notes(plan: TracePlan, used: set[str]) -> Iterator[Instant]:
     """One instant at the beginning per clock and per omission: whoever looks at the trace sees how far to trust it."""
     for key, a in sorted(plan.alignments.items()):
         if key in used:
@@ -132,7 +132,7 @@ def _notes(plan: Plan, used: set[str]) -> Iterator[Instant]:
         yield Instant(plan.origin_ns, f"{gap.where}: {gap.what}: {gap.reason}", "omission")
 
 
-def dropped_text(plan: Plan) -> str:
+def dropped_text(plan: TracePlan) -> str:
     return f"{plan.dropped:,} slices shorter than {plan.shortest_ns / 1000:g} µs dropped of {plan.slices + plan.dropped:,}"
 
 

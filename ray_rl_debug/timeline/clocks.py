@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.snapshot import NodeClock
+from ray_rl_debug.model.snapshot import NodeClock
 from ray_rl_debug.timeline.model import WALL, Clock, SharedEnd, wall_clock
 
 ONLY_NODE = "the only node"

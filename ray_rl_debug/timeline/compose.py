@@ -13,14 +13,14 @@ from typing import BinaryIO, cast
 import msgspec
 
 from ray_rl_debug.analyze.view import View, build_view
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.errors import OutputError, UsageError
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.errors import OutputError, UsageError
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Gap, NodeClock, Snapshot
 from ray_rl_debug.model.timeline_tables import Tables
 from ray_rl_debug.ray_state.task_events import TaskEvents
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import Gap, NodeClock, Snapshot
 from ray_rl_debug.timeline.accumulate import Accumulator
-from ray_rl_debug.timeline.build import MAX_SLICES, Plan, make_plan, write_trace
+from ray_rl_debug.timeline.build import MAX_SLICES, TracePlan, make_plan, write_trace
 from ray_rl_debug.timeline.chrome import ChromeWriter
 from ray_rl_debug.timeline.clocks import align
 from ray_rl_debug.timeline.facts import drivers_of, events_of_snapshots, pings_of, stuck_since
@@ -51,7 +51,7 @@ class Inputs(msgspec.Struct, frozen=True):
 class Timeline(msgspec.Struct, frozen=True):
     """What came of it."""
 
-    plan: Plan
+    plan: TracePlan
     tables: Tables
     path: Path | None
     size_bytes: int | None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from ray_rl_debug.model.snapshot import NodeClock, Snapshot
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
-from ray_rl_debug.snapshot import NodeClock, Snapshot
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.sources.ray_owners import Key, Owners, same_clock
 

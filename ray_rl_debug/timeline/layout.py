@@ -9,7 +9,7 @@ import msgspec
 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View, build_view
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.timeline.model import CLUSTER, Track, wall_clock
 
 _FIRST = ("verdict", "snapshots", "steps", "waiting tasks", "driver")
@@ -18,7 +18,7 @@ _ROWS = ("state", "phase", "tasks", "collectives", "phase (sampled)", "stack (sa
 """Rows of one process, in the order they are read in."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class TrackPlace(msgspec.Struct, frozen=True):
     """A process's place."""
 
     path: tuple[str, ...]
@@ -33,7 +33,7 @@ class Layout:
 
     def __init__(
         self,
-        places: Mapping[tuple[str, int], Place],
+        places: Mapping[tuple[str, int], TrackPlace],
         nodes: Mapping[str, str],
         descriptions: Mapping[tuple[str, ...], str],
         starts_ns: Mapping[tuple[str, ...], int] | None = None,
@@ -64,7 +64,7 @@ class Layout:
             found = self._nodes[known_as] = short if short.startswith("node") else f"node {short}"
         return found
 
-    def process(self, node: str | None, pid: int | None, *, role: str | None = None, label: str | None = None) -> Place:
+    def process(self, node: str | None, pid: int | None, *, role: str | None = None, label: str | None = None) -> TrackPlace:
         """The place of a process.
 
         Args:
@@ -81,29 +81,29 @@ class Layout:
         shown = label or role or "process"
         if pid is not None:
             shown = f"{shown} (pid {pid})"
-        place = Place((CLUSTER, name or "unknown node", role or "other", shown), shown, wall_clock(name), name)
+        place = TrackPlace((CLUSTER, name or "unknown node", role or "other", shown), shown, wall_clock(name), name)
         if name is not None and pid is not None:
             self._places[(name, pid)] = place
         return place
 
-    def rank(self, role: str, rank: int) -> Place | None:
+    def rank(self, role: str, rank: int) -> TrackPlace | None:
         """The place of a rank of a role, where a snapshot knows exactly one of this name."""
         wanted = f"{role}/{rank}"
         found = [p for p in self._places.values() if p.label == wanted]
         return found[0] if len(found) == 1 else None
 
-    def started_ns(self, place: Place) -> int | None:
+    def started_ns(self, place: TrackPlace) -> int | None:
         """When the process there began, where a snapshot knows it."""
         return self._starts_ns.get(place.path)
 
-    def _only(self, pid: int) -> Place | None:
+    def _only(self, pid: int) -> TrackPlace | None:
         found = [p for (_, known), p in self._places.items() if known == pid]
         return found[0] if len(found) == 1 else None
 
 
 def build_layout(snapshots: Sequence[Snapshot], views: Sequence[View] | None = None) -> Layout:
     """The layout of all processes that any of the snapshots knows; the last one counts."""
-    places: dict[tuple[str, int], Place] = {}
+    places: dict[tuple[str, int], TrackPlace] = {}
     nodes: dict[str, str] = {}
     descriptions: dict[tuple[str, ...], str] = {}
     starts: dict[tuple[str, ...], int] = {}
@@ -124,11 +124,11 @@ def build_layout(snapshots: Sequence[Snapshot], views: Sequence[View] | None = N
     return Layout(places, nodes, descriptions, starts)
 
 
-def _place(seen: Seen, is_unique: bool) -> Place:
+def _place(seen: Seen, is_unique: bool) -> TrackPlace:
     identity = seen.identity
     role = identity.role or identity.class_name or identity.kind
     label = identity.label if is_unique or f"(pid {identity.pid})" in identity.label else f"{identity.label} (pid {identity.pid})"
-    return Place((CLUSTER, identity.node, role, label), label, wall_clock(identity.node), identity.node)
+    return TrackPlace((CLUSTER, identity.node, role, label), label, wall_clock(identity.node), identity.node)
 
 
 def _about(seen: Seen) -> str:

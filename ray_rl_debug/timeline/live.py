@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ray_rl_debug import codec, gaps
-from ray_rl_debug.collect.redact import made_safe
-from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.model import codec, gaps
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Gap, Snapshot
+from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.ray_state.channel import describe_failure
 from ray_rl_debug.ray_state.task_events import SCHEMA, TaskEvents, read_task_events
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import Gap, Snapshot
 from ray_rl_debug.timeline.compose import Inputs, Timeline, make_timeline
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Source

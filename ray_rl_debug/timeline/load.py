@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import codec, gaps, report, snapshot
-from ray_rl_debug.errors import UnreadableFileError
-from ray_rl_debug.merge import merge_snapshots
+from ray_rl_debug.model import codec, gaps, report, snapshot
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.merge import merge_snapshots
+from ray_rl_debug.model.snapshot import Gap, Snapshot
 from ray_rl_debug.ray_state import task_events
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
-from ray_rl_debug.snapshot import Gap, Snapshot
 from ray_rl_debug.timeline.compose import Inputs
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.live import read_saved_events

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.model.snapshot import Gap
 
 Args: TypeAlias = tuple[tuple[str, "str | int | float | bool"], ...]
 
@@ -64,7 +64,7 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     category: str = ""
     args: Args = ()
     phase: str | None = None
-    """One of `ray_rl_debug.report.PHASES`: counts for the tables."""
+    """One of `ray_rl_debug.model.report.PHASES`: counts for the tables."""
     step: int | None = None
     """Training step or weight version."""
     flows_out: tuple[int, ...] = ()

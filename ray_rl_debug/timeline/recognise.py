@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ray_rl_debug.collect.flight_recorder import read_flight_files
-from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Source
 from ray_rl_debug.timeline.sources.areal_perf import ArealPerfSource

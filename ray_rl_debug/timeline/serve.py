@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
 
 UI = "https://ui.perfetto.dev"
 PORT = 9001

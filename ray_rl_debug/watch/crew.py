@@ -7,11 +7,11 @@ from typing import Protocol
 
 import msgspec
 
-from ray_rl_debug.cluster.capture import ClusterOptions
-from ray_rl_debug.cluster.warm_agents import Agents
+from ray_rl_debug.capture.cluster import ClusterOptions
+from ray_rl_debug.capture.warm_agents import Agents
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.errors import RayRlDebugError
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.watch.node_watch import EndOrder, WatchOrder
 from ray_rl_debug.watch.signals import NodeReading
 
@@ -33,7 +33,7 @@ class Crew(Protocol):
         """The signs by node, and the nodes that gave none, and why."""
 
     def gather(self, job_id: str | None) -> Snapshot:
-        """A full snapshot of a job. Raises as `cluster.take_snapshot`."""
+        """A full snapshot of a job. Raises as `capture.cluster.take_snapshot`."""
 
     def end_process(self, node_id: str, pid: int, start_ticks: int) -> str | None:
         """Ask a driver to end (SIGTERM); what came of it, None when it was asked."""

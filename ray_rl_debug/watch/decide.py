@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.model.snapshot import TaskHistory
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.learn import ENOUGH, Gaps, Learned, Limits, patience_s, usual_text
 from ray_rl_debug.watch.stalls import AHEAD_S, CLOSE_S, Looks, Stall

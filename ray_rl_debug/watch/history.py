@@ -20,10 +20,10 @@ from typing import TypeVar
 
 import msgspec
 
-from ray_rl_debug.codec import encode, write_atomically
-from ray_rl_debug.errors import OutputError
+from ray_rl_debug.bounded.calls import within
+from ray_rl_debug.model.codec import encode, write_atomically
+from ray_rl_debug.model.errors import OutputError
 from ray_rl_debug.watch.learn import Learned
-from ray_rl_debug.within import within
 
 T = TypeVar("T")
 

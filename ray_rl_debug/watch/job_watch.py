@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ray_rl_debug.collect.redact import made_safe
-from ray_rl_debug.report import State
-from ray_rl_debug.snapshot import RayJob
-from ray_rl_debug.watch.act import KEPT_BYTES, KEPT_LOOKS, Look, spared
+from ray_rl_debug.model.report import State
+from ray_rl_debug.model.snapshot import RayJob
+from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.watch.beats import GPU_WORKS, Beat
+from ray_rl_debug.watch.closer_look import KEPT_BYTES, KEPT_LOOKS, Look, spared
 from ray_rl_debug.watch.decide import Decision, Progress
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.laggard import Laggards

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TextIO
 
-from ray_rl_debug.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE
+from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ray_rl_debug.analyze.phase import phase_of_name
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Report, State
+from ray_rl_debug.model.snapshot import RayJob, RayState, Snapshot, TaskHistory
 from ray_rl_debug.ray_state.channel import open_channel
 from ray_rl_debug.ray_state.tasks import read_tasks
-from ray_rl_debug.report import Report, State
-from ray_rl_debug.snapshot import RayJob, RayState, Snapshot, TaskHistory
 from ray_rl_debug.watch.learn import Learned
 
 TRAINS = frozenset({"rollout", "reward", "logprob", "values", "advantage", "update"})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.model.snapshot import TaskHistory
 
 KEPT_GAPS = 64
 """Per call: how many of its last durations decide what is usual."""

@@ -14,7 +14,7 @@ READ_BYTES = 1 << 18
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class Link:
+class Connection:
     """May be written to by any thread; one thread reads."""
 
     def __init__(self, connection: socket.socket, tls: ssl.SSLContext | None = None, *, is_server: bool) -> None:

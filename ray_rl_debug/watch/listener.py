@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from ray_rl_debug.watch.act import Look
+from ray_rl_debug.watch.closer_look import Look
 from ray_rl_debug.watch.history import Event
 from ray_rl_debug.watch.live import RoleLine
 from ray_rl_debug.watch.signals import GpuSign

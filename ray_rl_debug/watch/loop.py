@@ -11,14 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.cluster.jobs import choose_job
+from ray_rl_debug.capture.jobs import choose_job
 from ray_rl_debug.collect.procfs import machine_of
-from ray_rl_debug.errors import RayRlDebugError
+from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.model.report import State
+from ray_rl_debug.model.snapshot import RayJob, TaskHistory
 from ray_rl_debug.ray_state.roll_call import RollCall
-from ray_rl_debug.report import State
-from ray_rl_debug.snapshot import RayJob, TaskHistory
-from ray_rl_debug.watch.act import Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.beats import Census
+from ray_rl_debug.watch.closer_look import Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.crew import Crew
 from ray_rl_debug.watch.history import History
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
@@ -27,7 +27,7 @@ from ray_rl_debug.watch.learn import Limits
 from ray_rl_debug.watch.listener import Listener
 from ray_rl_debug.watch.live import Live, role_lines, table
 from ray_rl_debug.watch.node_watch import WatchOrder
-from ray_rl_debug.watch.tell import Telling, message, slack_message
+from ray_rl_debug.watch.notify import Notifier, message, slack_message
 
 ROLL_EVERY_S = 30.0
 """Nodes and jobs are asked for this often: a run that ended, a node that joined."""
@@ -88,7 +88,7 @@ class Companion:
         self._census = Census()
         self._jobs: dict[str, JobWatch] = {}
         self._ended: set[str] = set()
-        self._telling = Telling(heard=self._say)
+        self._notifier = Notifier(heard=self._say)
         self._drivers: tuple[int, ...] = ()
         self._actor_jobs: dict[tuple[str, int], str] = {}
         self._silent: dict[str, str] = {}
@@ -196,15 +196,15 @@ class Companion:
         look, job = watch.last_look, watch.job.job_id
         assert look is not None
         if self._options.on_hang:
-            self._telling.run(self._options.on_hang, hook_environment(look, job_id=job, age_s=age_s))
+            self._notifier.run(self._options.on_hang, hook_environment(look, job_id=job, age_s=age_s))
         self._post(job, look, "hang" if look.report.verdict.state is not State.FINISHED else "finished", age_s)
 
     def _post(self, job: str, look: Look, kind: str, age_s: float) -> None:
         folder = str(look.folder) if look.folder and kind != "recovered" else None
         for url in self._options.webhooks:
-            self._telling.post(url, message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
+            self._notifier.post(url, message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
         for url in self._options.slack:
-            self._telling.post(url, slack_message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
+            self._notifier.post(url, slack_message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
 
     def _call_roll(self, *, first: bool = False) -> None:
         """Ask for nodes and jobs, and for actors when somebody is not known; place agents where a node is new or silent."""
@@ -315,7 +315,7 @@ class Companion:
     def _leave(self, stop: threading.Event) -> None:
         for job in list(self._jobs):
             self._end_job(job, "the companion leaves" if stop.is_set() else "the companion has done its work")
-        self._telling.finish(LEAVE_S)
+        self._notifier.finish(LEAVE_S)
         if self._listener is not None:
             self._listener.close()
         self._crew.stop()
@@ -340,7 +340,7 @@ class Companion:
 
 
 def _node_names(roll: RollCall) -> dict[str, str]:
-    from ray_rl_debug.cluster.seats import unique_names
+    from ray_rl_debug.cluster.node_choice import unique_names
 
     return unique_names([n for n in roll.nodes if n.alive])
 

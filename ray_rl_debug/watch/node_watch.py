@@ -9,23 +9,23 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import codec
 from ray_rl_debug.collect.discover import discover
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, machine_of
-from ray_rl_debug.errors import RayRlDebugError
-from ray_rl_debug.watch.close import Counters, Mover
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.watch.call_changes import CallChanges
+from ray_rl_debug.watch.close_signs import Counters, Mover
 from ray_rl_debug.watch.end_driver import end_driver
 from ray_rl_debug.watch.gpu_watch import GpuWatch
-from ray_rl_debug.watch.newcomers import Newcomers
+from ray_rl_debug.watch.new_processes import NewProcesses
 from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
-from ray_rl_debug.watch.turns import Turns
 
 RESCAN_S = 300.0
 """The whole process table is read this often, and when the raylet has started a process."""
-NEWCOMERS_S = 10.0
+NEW_PROCESSES_S = 10.0
 """That is looked for this often, and at once where the kernel tells of the raylet's children,"""
-NEWCOMERS_SOON_S = 4.0
+NEW_PROCESSES_SOON_S = 4.0
 """and this often as long as the set of processes is young."""
 YOUNG_S = 30.0
 SCAN_SHARE = 0.0025
@@ -76,8 +76,8 @@ class NodeWatch:
         self._known: dict[tuple[int, int], Known] = {}
         self._drivers: tuple[int, ...] = ()
         self._children: str | None = None
-        self._newcomers = Newcomers(proc)
-        self._turns = Turns(proc)
+        self._new_processes = NewProcesses(proc)
+        self._call_changes = CallChanges(proc)
         self._mover = Mover(proc, clock)
         self._counters = Counters(proc, clock)
         self._scanned_at = self._listed_at = float("-inf")
@@ -101,7 +101,7 @@ class NodeWatch:
         if reading.known is not None:
             self._changed_at = now
         if order.often:
-            turned = self._turns.watch(self._reader.calls())
+            turned = self._call_changes.watch(self._reader.calls())
             signs = (msgspec.structs.replace(s, turned=True) if s.pid in turned else s for s in reading.signs)
             reading = msgspec.structs.replace(reading, signs=tuple(signs))
         if order.closely:
@@ -126,7 +126,7 @@ class NodeWatch:
         if order.drivers != self._drivers or since >= RESCAN_S:
             return True
         children = self._direct_children()
-        every = NEWCOMERS_SOON_S if now - self._changed_at < YOUNG_S else NEWCOMERS_S
+        every = NEW_PROCESSES_SOON_S if now - self._changed_at < YOUNG_S else NEW_PROCESSES_S
         if children != self._children or now - self._listed_at >= every:
             self._listed_at, self._children = now, children
             if self._has_new_workers(order):
@@ -136,7 +136,7 @@ class NodeWatch:
     def _has_new_workers(self, order: WatchOrder) -> bool:
         """Did the raylet start somebody? What the run's own processes have started joins them at once."""
         family = {pid for pid, _ in self._known}
-        started = self._newcomers.started_by(family | ({self._raylet_pid} if self._raylet_pid is not None else set()))
+        started = self._new_processes.started_by(family | ({self._raylet_pid} if self._raylet_pid is not None else set()))
         joined = {pid: stat for pid, stat in started.items() if stat.ppid in family and pid not in order.skip}
         for pid, stat in joined.items():
             self._known[pid, stat.start_ticks] = first_look(pid, stat.start_ticks, "child", stat.ppid, (stat.comm,), self._proc)
@@ -155,7 +155,7 @@ class NodeWatch:
     def _scan(self, now: float, order: WatchOrder) -> None:
         self._scanned_at, self._drivers = now, order.drivers
         began = time.thread_time()
-        self._newcomers.note()
+        self._new_processes.note()
         options = CollectOptions(raylet_pid=self._raylet_pid, driver_pids=order.drivers, skip_pids=order.skip)
         try:
             found = discover(options, self._proc).found
@@ -171,7 +171,7 @@ class NodeWatch:
             if old is None or old.kind != one.kind:
                 old = first_look(one.pid, one.stat.start_ticks, one.kind, one.stat.ppid, one.arguments, self._proc)
             known[key] = old
-        self._settled_at = now + NEWCOMERS_SOON_S if known.keys() - self._known.keys() else float("inf")
+        self._settled_at = now + NEW_PROCESSES_SOON_S if known.keys() - self._known.keys() else float("inf")
         self._known = known
         self._reader.watch(known.values())
         self._scan_s = time.thread_time() - began

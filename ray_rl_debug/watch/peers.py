@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from ray_rl_debug.watch.link import Link
+from ray_rl_debug.watch.link import Connection
 from ray_rl_debug.watch.seal import (
     HELLO_BYTES,
     KNOCK_BYTES,
@@ -36,7 +36,7 @@ MAX_UNREAD = 256
 class Peer:
     """One connection: a stranger that knocks, then proves itself by its first sealed message, and is a watcher from then on."""
 
-    def __init__(self, link: Link, address: str) -> None:
+    def __init__(self, link: Connection, address: str) -> None:
         self.link = link
         self.address = address
         self.came = time.monotonic()

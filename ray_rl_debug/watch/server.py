@@ -13,7 +13,7 @@ import threading
 import time
 
 from ray_rl_debug.watch import tls
-from ray_rl_debug.watch.link import Link
+from ray_rl_debug.watch.link import Connection
 from ray_rl_debug.watch.peers import HELLO_S, MAX_UNREAD, STRANGERS, Peer, whom_to_drop
 from ray_rl_debug.watch.seal import Invitation, WireError, invite
 from ray_rl_debug.watch.wire import Answer, Hello, Order
@@ -189,7 +189,7 @@ class WatcherServer:
                 self._rest(REST_S)
             return
         try:
-            peer = Peer(Link(connection, self._tls, is_server=True), str(address[0]))
+            peer = Peer(Connection(connection, self._tls, is_server=True), str(address[0]))
             self._selector.register(peer.link.socket, selectors.EVENT_READ, peer)
         except (OSError, ValueError):  # it is gone again
             connection.close()

@@ -17,12 +17,12 @@ from typing import TypeVar
 
 import msgspec
 
-from ray_rl_debug.collect.masking import mask
+from ray_rl_debug.bounded.calls import within
+from ray_rl_debug.bounded.opening import open_descriptor
 from ray_rl_debug.collect.mounts import read_mounts
-from ray_rl_debug.collect.opening import open_descriptor
 from ray_rl_debug.collect.procfs import PROC, read_environment
-from ray_rl_debug.foreign_text import as_text
-from ray_rl_debug.within import within
+from ray_rl_debug.model.foreign_text import as_text
+from ray_rl_debug.privacy.masking import mask
 
 T = TypeVar("T")
 

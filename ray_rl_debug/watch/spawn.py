@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.foreign_text import as_text
+from ray_rl_debug.model.foreign_text import as_text
 from ray_rl_debug.watch import tls
 from ray_rl_debug.watch.watcher import WatcherOrder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
 
 USE = "RAY_USE_TLS"
 CERTIFICATE, KEY, AUTHORITY = "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"

@@ -22,7 +22,7 @@ import msgspec
 
 from ray_rl_debug.watch import tls
 from ray_rl_debug.watch.end_driver import end_driver
-from ray_rl_debug.watch.link import Link
+from ray_rl_debug.watch.link import Connection
 from ray_rl_debug.watch.node_watch import NodeWatch
 from ray_rl_debug.watch.seal import ANSWER_BYTES, NONCE_BYTES, Invitation, Opener, Sealer, WireError, check_answer, derive, knock
 from ray_rl_debug.watch.wire import (
@@ -31,8 +31,8 @@ from ray_rl_debug.watch.wire import (
     Answer,
     Collect,
     Collected,
+    DriverEnded,
     EndDriver,
-    Ended,
     FinishEarly,
     Hello,
     Installed,
@@ -83,7 +83,7 @@ class Watcher:
         self._wake.setblocking(False)
         self._asked_room_at = float("-inf")
         self._room: str | None = None
-        self._link: Link | None = None
+        self._link: Connection | None = None
         self._sealer: Sealer | None = None
 
     def serve(self) -> None:
@@ -113,7 +113,7 @@ class Watcher:
             self._watch.close()
             self._link.close()
 
-    def _connect(self) -> tuple[Link, Opener]:
+    def _connect(self) -> tuple[Connection, Opener]:
         """A connection on which the companion has proven itself; a port that is too busy to answer is tried again."""
         until = time.monotonic() + self._connect_s
         while True:
@@ -124,13 +124,13 @@ class Watcher:
                     raise
                 time.sleep(AGAIN_S)
 
-    def _try_to_connect(self, until: float) -> tuple[Link, Opener]:
+    def _try_to_connect(self, until: float) -> tuple[Connection, Opener]:
         order, nonce = self._order, secrets.token_bytes(NONCE_BYTES)
         context = tls.context(os.environ, is_server=False)
         if order.uses_tls and context is None:
             raise OSError("the companion uses TLS, and Ray's certificates are not known here")
         connection = socket.create_connection((order.host, order.port), timeout=max(0.1, until - time.monotonic()))
-        link = Link(connection, context if order.uses_tls else None, is_server=False)
+        link = Connection(connection, context if order.uses_tls else None, is_server=False)
         try:
             link.write(knock(order.invitation, nonce))
             answer = b""
@@ -166,7 +166,7 @@ class Watcher:
             self._install(said.packed)
             self._send(Installed(done=self._pyspy is not None))
         elif isinstance(said, EndDriver):
-            self._send(Ended(done=end_driver(said.pid, said.start_ticks)))
+            self._send(DriverEnded(done=end_driver(said.pid, said.start_ticks)))
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -178,8 +178,8 @@ class Watcher:
     def _collect(self, asked: Collect) -> None:
         data, reason = None, None
         try:
-            from ray_rl_debug import codec
             from ray_rl_debug.collect.node import collect_node
+            from ray_rl_debug.model import codec
 
             options = msgspec.structs.replace(asked.options, raylet_pid=self._order.raylet_pid, pyspy=self._pyspy)  # no path of elsewhere is run here
             data = codec.encode_compressed(collect_node(options, stop=self._stops[asked.ticket]))

@@ -10,8 +10,7 @@ from types import TracebackType
 import msgspec
 
 from ray_rl_debug.cluster.driver_handle import Driver
-from ray_rl_debug.cluster.driver_messages import Ask, AskActors, Clock, Facts, Gather, Lost, Message, Ready, Release, Said, Seat
-from ray_rl_debug.cluster.driver_messages import Ended as GatherEnded
+from ray_rl_debug.cluster.driver_messages import AgentNode, Ask, AskActors, Clock, Ended, Facts, Gather, Lost, Message, Ready, Release, Said
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.wire import Answer, Collect, Collected, FinishEarly, Ping, Pong
 
@@ -28,7 +27,7 @@ class WatcherDriver(Driver):
         self._cold: Driver | None = None
         self._connect: tuple[str, str, bool] | None = None
         self._ready: deque[Message] = deque()
-        self._seats: dict[str, Seat] = {}
+        self._agent_nodes: dict[str, AgentNode] = {}
         self._ticket = next(_tickets)
         self._pings: dict[int, tuple[str, float]] = {}
         self._ways: dict[str, list[tuple[float, float, float]]] = {}
@@ -42,7 +41,7 @@ class WatcherDriver(Driver):
         return False
 
     @property
-    def seated(self) -> frozenset[str]:
+    def with_agent(self) -> frozenset[str]:
         return frozenset(self._server.nodes)
 
     def __enter__(self) -> WatcherDriver:
@@ -60,25 +59,25 @@ class WatcherDriver(Driver):
         assert order.collect is not None
         seen: set[tuple[str, int]] = set()
         rest = []
-        for seat in order.seats:
+        for agent_node in order.agent_nodes:
             # of several raylets on one host the first looks at the drivers
-            drivers = tuple(d for d in order.drivers if d[0] == seat.ip and d not in seen)
-            self._ping(seat.node_id)
-            if self._server.send(seat.node_id, Collect(ticket=self._ticket, options=seat.options(order.collect, drivers))):
+            drivers = tuple(d for d in order.drivers if d[0] == agent_node.ip and d not in seen)
+            self._ping(agent_node.node_id)
+            if self._server.send(agent_node.node_id, Collect(ticket=self._ticket, options=agent_node.options(order.collect, drivers))):
                 seen.update(drivers)
-                self._seats[seat.node_id] = seat
-                self._ready.append(Ready(seat.node_id))
+                self._agent_nodes[agent_node.node_id] = agent_node
+                self._ready.append(Ready(agent_node.node_id))
             else:
-                rest.append(seat)
+                rest.append(agent_node)
         if rest and self._connect is not None:
             self._cold = Driver()
             address, namespace, use_token = self._connect
             self._cold.connect(address, namespace, use_token=use_token)
             drivers = tuple(d for d in order.drivers if d not in seen)
-            self._cold.order(msgspec.structs.replace(order, seats=tuple(rest), drivers=drivers))
+            self._cold.order(msgspec.structs.replace(order, agent_nodes=tuple(rest), drivers=drivers))
 
     def halt(self) -> None:
-        for node in self._seats:
+        for node in self._agent_nodes:
             self._server.send(node, FinishEarly(ticket=self._ticket))
         if self._cold is not None:
             self._cold.halt()
@@ -93,7 +92,7 @@ class WatcherDriver(Driver):
             if self._ready:
                 return self._ready.popleft()
             cold = self._cold.receive(0) if self._cold is not None else None
-            if cold is not None and not (isinstance(cold, GatherEnded) and self._seats):
+            if cold is not None and not (isinstance(cold, Ended) and self._agent_nodes):
                 return cold
             left = until - time.monotonic()
             said = self._server.receive(min(left, 0.05) if self._cold is not None else left)
@@ -107,16 +106,16 @@ class WatcherDriver(Driver):
 
     def _take(self, node: str, answer: Answer | None) -> None:
         if isinstance(answer, Collected) and answer.ticket == self._ticket:
-            seat = self._seats.pop(node, None)
+            agent_node = self._agent_nodes.pop(node, None)
             self._ping(node)
             if answer.data is not None:
                 self._ready.append(Facts(node, answer.data))
-                self._ready.append(Said(f"{seat.name if seat else node} answered"))
+                self._ready.append(Said(f"{agent_node.name if agent_node else node} answered"))
             else:
                 self._ready.append(Lost(node, f"it could not collect: {answer.reason}"))
         elif isinstance(answer, Pong):
             self._pong(node, answer)
-        elif answer is None and self._seats.pop(node, None) is not None:
+        elif answer is None and self._agent_nodes.pop(node, None) is not None:
             self._ready.append(Lost(node, "its watcher ended while it collected"))
 
     def _ping(self, node: str) -> None:

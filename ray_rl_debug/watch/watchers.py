@@ -14,12 +14,12 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from ray_rl_debug.capture.cluster import Capture, ClusterOptions
+from ray_rl_debug.capture.warm_agents import Agents
 from ray_rl_debug.cluster.backoff import Backoff
-from ray_rl_debug.cluster.capture import Capture, ClusterOptions
-from ray_rl_debug.cluster.warm_agents import Agents
 from ray_rl_debug.collect.discover import find_raylets_by_node
-from ray_rl_debug.errors import RayRlDebugError
-from ray_rl_debug.snapshot import RayNode, Snapshot
+from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.model.snapshot import RayNode, Snapshot
 from ray_rl_debug.watch.crew import NO_DRIVER, SILENT_TIMES, AgentCrew
 from ray_rl_debug.watch.node_watch import WatchOrder
 from ray_rl_debug.watch.server import WatcherServer
@@ -27,7 +27,7 @@ from ray_rl_debug.watch.signals import NodeReading
 from ray_rl_debug.watch.spawn import own_code, start
 from ray_rl_debug.watch.watcher import WatcherOrder
 from ray_rl_debug.watch.watcher_driver import WatcherDriver
-from ray_rl_debug.watch.wire import EndDriver, Ended, Installed, PySpy, Read, Reading
+from ray_rl_debug.watch.wire import DriverEnded, EndDriver, Installed, PySpy, Read, Reading
 
 SPAWN = "ray_rl_debug.watch.spawn:spawn"
 SPAWN_S = 20.0
@@ -157,7 +157,7 @@ class WatcherCrew:
             return self._agents.end_process(node_id, pid, start_ticks) if self._agents is not None else NO_DRIVER
         while (left := until - time.monotonic()) > 0:
             said = self._server.receive(left)
-            if said is not None and said[0] == node_id and isinstance(said[1], Ended):
+            if said is not None and said[0] == node_id and isinstance(said[1], DriverEnded):
                 return None if said[1].done else NO_DRIVER
         return NO_DRIVER
 

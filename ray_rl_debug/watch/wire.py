@@ -90,14 +90,14 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Why there is none."""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class DriverEnded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Was the driver asked to end?"""
 
     done: bool
 
 
 Order = Read | PySpy | Ping | Collect | FinishEarly | EndDriver
-Answer = Hello | Reading | Installed | Pong | Collected | Ended
+Answer = Hello | Reading | Installed | Pong | Collected | DriverEnded
 
 _DAMAGED = (ValueError, RecursionError, OverflowError, MemoryError)
 """What msgspec raises for bytes that are no message: its own error is a ValueError, as is that for text which is not UTF-8."""

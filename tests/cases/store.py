@@ -15,12 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ray_rl_debug import signatures
-from ray_rl_debug.codec import encode
-from ray_rl_debug.detectors import known_error
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import Node, Snapshot
+from ray_rl_debug.model.codec import encode
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Node, Snapshot
+from ray_rl_debug.rules import known_error
 
 HERE = Path(__file__).parent
 _TAKEN = frozenset({"imported"})

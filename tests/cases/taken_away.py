@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from ray_rl_debug.codec import encode_compressed
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.report import Certainty, Report, Who
-from ray_rl_debug.snapshot import Fact, Node, Snapshot
+from ray_rl_debug.model.codec import encode_compressed
+from ray_rl_debug.model.report import Certainty, Report, Who
+from ray_rl_debug.model.snapshot import Fact, Node, Snapshot
 
 T = TypeVar("T", bound=Fact)
 _NAMES = frozenset({"node_id", "name", "ip", "boot_id", "pid", "kind", "options"})

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import pytest
 from cases.store import HERE, gives, row
 
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.commands.catalogue import RULES
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.rules import RULES
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.model.snapshot import Snapshot
 
 RULE_IDS = [rule.ID for rule in RULES]
 NOT_RECORDED: frozenset[str] = frozenset()

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ray_rl_debug import codec
-from ray_rl_debug.collect import pyspy, supervisor
+from ray_rl_debug.bounded import supervisor
+from ray_rl_debug.bounded.programs import Finished
+from ray_rl_debug.collect import pyspy
 from ray_rl_debug.collect.async_tasks.memory import _mapping
-from ray_rl_debug.collect.bounded import Finished
 from ray_rl_debug.collect.discover import _Table
 from ray_rl_debug.collect.files import FileReader, read_locks
 from ray_rl_debug.collect.mounts import Mounts
@@ -24,6 +24,7 @@ from ray_rl_debug.collect.procfs import finish_threads, read_arguments, read_env
 from ray_rl_debug.collect.source_lines import _answers
 from ray_rl_debug.collect.stacks import StackSampler
 from ray_rl_debug.formats import pystack
+from ray_rl_debug.model import codec
 
 QUICK = settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.too_slow])
 GOOD_STAT = b"7 (a) b) R 1 7 7 0 -1 4194304 1 0 0 0 12 3 0 0 20 0 2 0 900 1000 30 18446744073709551615 1 1" + b" 0" * 10 + b" 17 1" + b" 0" * 13

@@ -75,7 +75,7 @@ def test_any_command_is_asked_to_end(verb: tuple[str, ...], number: int, tmp_pat
     slow.write_text(
         "import sys, threading, time\n"
         "if any('ray_rl_debug' in a for a in sys.orig_argv):\n"
-        "    import ray_rl_debug.errors, builtins\n"
+        "    import ray_rl_debug.model.errors, builtins\n"
         "    import click\n"
         "    original = click.Command.invoke\n"
         "    def invoke(self, ctx):\n"

@@ -16,13 +16,13 @@ import psutil
 import pytest
 from integration.clusters import ENVIRONMENT, cluster, command, processes_titled, program
 
-from ray_rl_debug import codec, gaps
-from ray_rl_debug.cluster.capture import Capture, ClusterOptions
+from ray_rl_debug.capture.cluster import Capture, ClusterOptions
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import Facts, Gather, Lost, Message
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.snapshot import Node, Snapshot
+from ray_rl_debug.model import codec, gaps
+from ray_rl_debug.model.snapshot import Node, Snapshot
 
 pytestmark = pytest.mark.integration
 
@@ -134,7 +134,7 @@ def test_nothing_comes_through_ray(running: dict[str, Any]) -> None:
     snapshot, took = capture(running, driver, timeout_s=12.0)
     assert took < 15.0
     assert driver.order_given is not None
-    assert [s.node_id for s in driver.order_given.seats] == [running["far"]]
+    assert [s.node_id for s in driver.order_given.agent_nodes] == [running["far"]]
     assert running["driver"] in seen(snapshot)[running["head"]]
     (gap,) = [g for g in snapshot.gaps if g.id == gaps.NODE_SILENT]
     assert "snapshot --here" in (gap.remedy or "")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from integration.programs import wait_for
 
-from ray_rl_debug.report import Certainty, Report, State, Verdict
-from ray_rl_debug.snapshot import Snapshot
-from ray_rl_debug.watch.act import Look, hook_environment
+from ray_rl_debug.model.report import Certainty, Report, State, Verdict
+from ray_rl_debug.model.snapshot import Snapshot
+from ray_rl_debug.watch.closer_look import Look, hook_environment
 from ray_rl_debug.watch.hooks import MARK, run_hook
-from ray_rl_debug.watch.tell import Telling
+from ray_rl_debug.watch.notify import Notifier
 
 
 def look(summary: str, folder: Path) -> Look:
@@ -38,7 +38,7 @@ def test_a_hook_runs_whatever_the_summary_holds(tmp_path: Path, summary: str, sh
     heard: list[str] = []
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     folder.mkdir()
-    telling = Telling(heard=heard.append)
+    telling = Notifier(heard=heard.append)
     env = hook_environment(look(summary, folder), job_id="01000000", age_s=1.0)
     telling.run('printf %s "$RAYRL_DEBUG_SUMMARY" >"$RAYRL_DEBUG_FOLDER/said"', env)
     telling.finish(30)

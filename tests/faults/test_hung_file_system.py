@@ -15,16 +15,16 @@ import pytest
 from hung_mount import HungMount, can_mount, hung_mount
 from processes import MARK, marked, wait_for
 
-from ray_rl_debug import gaps
+from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.collect.files import FileReader
 from ray_rl_debug.collect.flight_recorder import read_flight_files
 from ray_rl_debug.collect.live_counters import read_files
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.source_lines import read_calls
-from ray_rl_debug.snapshot import Process
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Process
 from ray_rl_debug.watch import history as history_module
 from ray_rl_debug.watch.history import Event, History
-from ray_rl_debug.within import within
 
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")]
 
@@ -98,7 +98,7 @@ def test_snapshot_is_kept_elsewhere(job: int, tmp_path: Path) -> None:
 
     All files are written, and the snapshot names the mount of the open file.
     """
-    from ray_rl_debug.codec import read_snapshot
+    from ray_rl_debug.model.codec import read_snapshot
 
     command = [
         sys.executable,
@@ -221,7 +221,7 @@ def test_too_many_calls_that_hang(mount: HungMount) -> None:
     """
     import threading
 
-    from ray_rl_debug import within as module
+    from ray_rl_debug.bounded import calls as module
 
     mount.silence()
     for _ in range(60):

@@ -195,8 +195,8 @@ time.sleep(600)
 """
 HANGS = """
 import sys
-from ray_rl_debug.collect.bounded import Traced, run_bounded
-from ray_rl_debug.collect.supervisor import start_ticks
+from ray_rl_debug.bounded.programs import Traced, run_bounded
+from ray_rl_debug.bounded.supervisor import start_ticks
 pid = int(sys.argv[2])
 run_bounded([sys.argv[1], "dump", "--pid", str(pid)], 300, traced=Traced(pid=pid, ticks=start_ticks(pid)))
 """
@@ -237,7 +237,7 @@ def test_the_pipe_is_held_by_a_fork(target: int, tmp_path: Path) -> None:
     """
     program = (
         "import os, sys, threading, time\n"
-        "from ray_rl_debug.collect.bounded import Supervisors\n"
+        "from ray_rl_debug.bounded.programs import Supervisors\n"
         "supervisors = Supervisors()\n"
         "supervisors.run(['true'], 5)\n"
         "if os.fork() == 0:\n"
@@ -264,8 +264,8 @@ def test_what_others_stopped_stays_stopped(target: int) -> None:
 
     The stop is theirs: the target stays stopped.
     """
-    from ray_rl_debug.collect.bounded import Traced, run_bounded
-    from ray_rl_debug.collect.supervisor import start_ticks
+    from ray_rl_debug.bounded.programs import Traced, run_bounded
+    from ray_rl_debug.bounded.supervisor import start_ticks
 
     os.kill(target, signal.SIGSTOP)
     wait_for(lambda: troubles(target), "it does not stop")
@@ -281,7 +281,7 @@ def test_another_process_has_the_number(target: int) -> None:
 
     A process with another start is not continued.
     """
-    from ray_rl_debug.collect.supervisor import release, start_ticks
+    from ray_rl_debug.bounded.supervisor import release, start_ticks
 
     ticks = start_ticks(target)
     assert ticks is not None
@@ -298,18 +298,18 @@ def test_a_supervisor_that_is_stopped(tmp_path: Path) -> None:
 
     The caller has one of its own, ends it with what it started, and says that nothing was read.
     """
-    from ray_rl_debug.collect import bounded
+    from ray_rl_debug.bounded import programs
 
-    supervisors = bounded.Supervisors()
+    supervisors = programs.Supervisors()
     assert supervisors.run(["true"], 5).code == 0
     mark = uuid.uuid4().hex
     (one,) = supervisors._idle
     os.kill(one._child.pid, signal.SIGSTOP)
-    before, bounded.START_S = bounded.START_S, 0.1
+    before, programs.START_S = programs.START_S, 0.1
     try:
         done = supervisors.run(["sleep", "600"], 0.2, env={**os.environ, MARK: mark})
     finally:
-        bounded.START_S = before
+        programs.START_S = before
         supervisors.close()
     assert (done.code, done.timed_out, done.died) == (None, True, True)
     assert marked(mark) == {}

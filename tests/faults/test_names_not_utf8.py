@@ -15,10 +15,10 @@ import pytest
 from faults.odd_names_program import ODD
 from integration.programs import starting
 
-from ray_rl_debug.codec import decode_snapshot, encode, pack
 from ray_rl_debug.collect.logs import read_log_paths
-from ray_rl_debug.foreign_text import as_text, map_text
-from ray_rl_debug.snapshot import Gap, Node, OpenFile, Process, Snapshot
+from ray_rl_debug.model.codec import decode_snapshot, encode, pack
+from ray_rl_debug.model.foreign_text import as_text, map_text
+from ray_rl_debug.model.snapshot import Gap, Node, OpenFile, Process, Snapshot
 
 HERE = Path(__file__).parent
 SHOWN = "caf\\xe9"

@@ -9,7 +9,7 @@ import pytest
 
 from ray_rl_debug.collect.health.folders import read_temp
 from ray_rl_debug.doctor import tmp_stale
-from ray_rl_debug.health import Folder, Health, NodeHealth, Plan
+from ray_rl_debug.model.health import Folder, Health, NodeHealth, Plan
 
 HOSTILE = ("session_2; touch pwned", "session_2$(touch pwned)", "session_2`touch pwned`", "session_2 x", "session_2'\"&|")
 

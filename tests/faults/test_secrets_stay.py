@@ -15,16 +15,16 @@ import pytest
 from faults.made_up_secrets import COUNT, make_secrets
 from integration.programs import starting
 
-from ray_rl_debug import codec
-from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_entry_point, allowed_environment
 from ray_rl_debug.collect.health.ray_processes import kept_environment
-from ray_rl_debug.collect.kept_locals import keep_value
-from ray_rl_debug.collect.masking import mask
-from ray_rl_debug.collect.redact import made_safe, redact
 from ray_rl_debug.commands.cli import main
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.snapshot import Snapshot
+from ray_rl_debug.privacy.allowlist import allowed_arguments, allowed_entry_point, allowed_environment
+from ray_rl_debug.privacy.kept_locals import keep_value
+from ray_rl_debug.privacy.masking import mask
+from ray_rl_debug.privacy.redact import made_safe, redact
 from ray_rl_debug.slurm.job import Job
 from ray_rl_debug.slurm.render import render
-from ray_rl_debug.snapshot import Snapshot
 
 HERE = Path(__file__).parent
 SECRETS = make_secrets()

@@ -13,8 +13,8 @@ import grpc
 import pytest
 from ray.core.generated import core_worker_pb2, core_worker_pb2_grpc, node_manager_pb2, node_manager_pb2_grpc
 
+from ray_rl_debug.model.snapshot import RayNode, RayState, RayWorker
 from ray_rl_debug.ray_state import probe_raylets, read_core_workers, read_object_stores
-from ray_rl_debug.snapshot import RayNode, RayState, RayWorker
 
 HOST = "127.0.0.1"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from integration.clusters import HERE, cluster, command, program, state_of
 
-from ray_rl_debug.codec import decode_report
+from ray_rl_debug.model.codec import decode_report
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 

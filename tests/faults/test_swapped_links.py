@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from ray_rl_debug.collect.opening import open_own, open_regular
+from ray_rl_debug.bounded.opening import open_own, open_regular
 from ray_rl_debug.collect.prepared import read_stacks
-from ray_rl_debug.prepare import stack_file
+from ray_rl_debug.in_job.prepare import stack_file
 
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(os.getuid() != 0, reason="needs root to have two users")]
 
@@ -27,7 +27,7 @@ LOOKS_S = 3.0
 SWAPPER = """
 import os, signal, sys
 from pathlib import Path
-from ray_rl_debug.prepare import SIGNAL, _start_ticks, stack_file
+from ray_rl_debug.in_job.prepare import SIGNAL, _start_ticks, stack_file
 folder, victim, how = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 signal.signal(SIGNAL, lambda *_: None)
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -120,7 +120,7 @@ def test_a_prepared_process_of_another_user_is_read(tmp_path: Path) -> None:
     """
     program = (
         "import os, time\n"
-        "import ray_rl_debug.prepare as p\n"
+        "import ray_rl_debug.in_job.prepare as p\n"
         "from pathlib import Path\n"
         "import sys, ray_rl_debug.formats.faulthandler\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"

@@ -10,12 +10,12 @@ from faults.made_up_secrets import make_secrets
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ray_rl_debug import codec
-from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_entry_point, allowed_environment
-from ray_rl_debug.collect.masking import mask
-from ray_rl_debug.collect.redact import MAX_CHARS, made_safe, redact
-from ray_rl_debug.foreign_text import as_text, map_text
-from ray_rl_debug.snapshot import Gap, Process
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.foreign_text import as_text, map_text
+from ray_rl_debug.model.snapshot import Gap, Process
+from ray_rl_debug.privacy.allowlist import allowed_arguments, allowed_entry_point, allowed_environment
+from ray_rl_debug.privacy.masking import mask
+from ray_rl_debug.privacy.redact import MAX_CHARS, made_safe, redact
 
 QUICK_S = 1.0
 """For one text of some thousand characters, on a loaded machine."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from integration.clusters import cluster, command, environment, program
 
-from ray_rl_debug.codec import read_snapshot
+from ray_rl_debug.model.codec import read_snapshot
 
 pytestmark = pytest.mark.integration
 

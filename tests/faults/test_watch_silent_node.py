@@ -12,8 +12,8 @@ import psutil
 import pytest
 from integration.clusters import cluster, environment, processes_titled, program, state_of, wait_for
 
-from ray_rl_debug.cluster.capture import ClusterOptions
-from ray_rl_debug.cluster.seats import unique_names
+from ray_rl_debug.capture.cluster import ClusterOptions
+from ray_rl_debug.cluster.node_choice import unique_names
 from ray_rl_debug.collect.discover import find_raylets_by_node
 from ray_rl_debug.ray_state.roll_call import call_roll
 from ray_rl_debug.watch.crew import look_options

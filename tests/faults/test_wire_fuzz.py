@@ -39,7 +39,7 @@ MESSAGES: tuple[msgspec.Struct, ...] = (
     wire.Installed(done=True),
     wire.Pong(number=1, time_s=2.0),
     wire.Collected(ticket=1, data=b"x", reason=None),
-    wire.Ended(done=False),
+    wire.DriverEnded(done=False),
 )
 DEEP = (
     b"\x91" * 100_000,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from faults.wire_peers import HOST, Proxy, is_closed, is_served, order_for, server, watcher
 
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
 from ray_rl_debug.watch import tls
 from ray_rl_debug.watch.seal import knock
 from ray_rl_debug.watch.watcher import Watcher

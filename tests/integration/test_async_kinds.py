@@ -23,9 +23,9 @@ from pythons import find_python
 
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Certainty, Report
-from ray_rl_debug.snapshot import Node, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report
+from ray_rl_debug.model.snapshot import Node, Snapshot
 
 pytestmark = pytest.mark.integration
 FOLDER = Path(__file__).with_name("async_kinds")

@@ -19,7 +19,7 @@ from programs import starting, wait_for
 from pythons import VERSIONS, find_python
 
 from ray_rl_debug.collect.async_tasks import memory, reader
-from ray_rl_debug.snapshot import AsyncTask, Gap
+from ray_rl_debug.model.snapshot import AsyncTask, Gap
 
 pytestmark = pytest.mark.integration
 

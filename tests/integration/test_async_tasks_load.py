@@ -12,8 +12,8 @@ import pytest
 from programs import DEADLINE_S, starting, wait_for
 from pythons import VERSIONS, find_python
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.async_tasks import read_async_tasks
+from ray_rl_debug.model import gaps
 
 pytestmark = pytest.mark.integration
 

@@ -14,9 +14,9 @@ from programs import DEADLINE_S, starting
 
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Finding, State
-from ray_rl_debug.snapshot import Node, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Finding, State
+from ray_rl_debug.model.snapshot import Node, Snapshot
 
 pytestmark = pytest.mark.integration
 

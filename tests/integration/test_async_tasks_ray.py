@@ -11,7 +11,7 @@ import pytest
 from clusters import program
 
 from ray_rl_debug.collect.async_tasks import read_async_tasks
-from ray_rl_debug.snapshot import AsyncTask
+from ray_rl_debug.model.snapshot import AsyncTask
 
 pytestmark = pytest.mark.integration
 KINDS = {"on_event": "event", "on_permit": "semaphore", "on_ref": "objectref", "on_both": "gather", "on_queue": "queue"}

@@ -12,10 +12,10 @@ import pytest
 from programs import DEADLINE_S, starting, wait_for
 from pythons import VERSIONS, find_python
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.async_tasks import attach_async_tasks, read_all_async_tasks, read_async_tasks
 from ray_rl_debug.formats.stack_table import short_file
-from ray_rl_debug.snapshot import Process
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Process
 
 pytestmark = pytest.mark.integration
 

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from integration.clusters import ENVIRONMENT, cluster, command, environment, processes_titled, program, state_of, wait_for
 
-from ray_rl_debug import gaps
-from ray_rl_debug.cluster.capture import ClusterOptions
-from ray_rl_debug.cluster.warm_agents import Agents
-from ray_rl_debug.codec import read_snapshot
+from ray_rl_debug.capture.cluster import ClusterOptions
+from ray_rl_debug.capture.warm_agents import Agents
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.codec import read_snapshot
+from ray_rl_debug.model.snapshot import Snapshot
 
 pytestmark = pytest.mark.integration
 
 QUICK = CollectOptions(samples=2, interval_s=0.2)
-ECHO = "ray_rl_debug.codec:inflate"
+ECHO = "ray_rl_debug.model.codec:inflate"
 """A function of ours, bytes to bytes, that gives plain data back as it is."""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from integration.clusters import cluster, command, program
 
-from ray_rl_debug.codec import read_snapshot
-from ray_rl_debug.snapshot import Process, Snapshot
+from ray_rl_debug.model.codec import read_snapshot
+from ray_rl_debug.model.snapshot import Process, Snapshot
 
 pytestmark = pytest.mark.integration
 

@@ -32,5 +32,5 @@ def test_demo_names_the_true_culprit_and_leaves_nothing_behind(tmp_path: Path) -
     assert [link["why"] for link in root["chain"]][-1] == "socket"
     assert len([n for n in report["nodes"] if n["answered"]]) == 2
     assert (tmp_path / "out" / "snapshot.json.gz").is_file()
-    left = subprocess.run(["pgrep", "-f", "ray_rl_debug.demo_job"], capture_output=True, text=True, check=False)
+    left = subprocess.run(["pgrep", "-f", "ray_rl_debug.demo.demo_job"], capture_output=True, text=True, check=False)
     assert left.stdout.strip() == ""

@@ -13,9 +13,9 @@ import pytest
 
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Report, State
-from ray_rl_debug.snapshot import Node, Process, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Report, State
+from ray_rl_debug.model.snapshot import Node, Process, Snapshot
 
 pytestmark = pytest.mark.integration
 

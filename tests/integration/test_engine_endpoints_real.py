@@ -20,7 +20,7 @@ import pytest
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.plain_http import Answer, Get, get_all
-from ray_rl_debug.snapshot import EngineState
+from ray_rl_debug.model.snapshot import EngineState
 
 pytestmark = pytest.mark.integration
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug import gaps
 from ray_rl_debug.analyze.flight import is_moving, match
 from ray_rl_debug.collect.flight_recorder import read_flight_files, read_worker_server
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.snapshot import Node, Snapshot
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Node, Snapshot
 
 pytestmark = pytest.mark.integration
 PROGRAM = Path(__file__).parent / "flight_program.py"

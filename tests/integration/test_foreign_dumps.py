@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from ras_answers import TEXT, answer, rank
 
-from ray_rl_debug import gaps
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import Gap, Snapshot
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Gap, Snapshot
 
 pytestmark = pytest.mark.integration
 

@@ -15,7 +15,7 @@ from integration.spinners import spinning
 from ray_rl_debug.collect.lateness import LatenessMeter, read_stalled
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.snapshot import Node, Process
+from ray_rl_debug.model.snapshot import Node, Process
 
 pytestmark = pytest.mark.integration
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.discover import discover
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.errors import NoClusterError
-from ray_rl_debug.snapshot import Node, Process
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.errors import NoClusterError
+from ray_rl_debug.model.snapshot import Node, Process
 
 pytestmark = pytest.mark.integration
 

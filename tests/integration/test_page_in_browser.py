@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from big_run import HOSTILE, big_run, hostile_run
 
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.render.html import render
-from ray_rl_debug.snapshot import Snapshot
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no browser driver: pip install playwright")
 pytestmark = pytest.mark.integration

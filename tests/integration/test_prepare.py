@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from integration.clusters import cluster, command, program, state_of, wait_for
 
-from ray_rl_debug.codec import read_snapshot
 from ray_rl_debug.collect.prepared import read_stacks
 from ray_rl_debug.collect.procfs import read_stat
-from ray_rl_debug.prepare import stack_file
+from ray_rl_debug.in_job.prepare import stack_file
+from ray_rl_debug.model.codec import read_snapshot
 
 pytestmark = pytest.mark.integration
 
 PREPARED = """
 import os, sys, threading, time
-from ray_rl_debug import prepare
+from ray_rl_debug.in_job import prepare
 heavy = {"ray", "torch", "msgspec", "click", "numpy"} & set(sys.modules)
 assert not heavy, heavy
 prepare.open_doors()
@@ -46,7 +46,7 @@ signal.sigwait({signal.SIGUSR1})
 """
 USES_SIGNAL_ITSELF = """
 import signal, time
-from ray_rl_debug import prepare
+from ray_rl_debug.in_job import prepare
 signal.signal(prepare.SIGNAL, lambda *_: None)
 prepare.open_doors()
 print("ready", flush=True)

@@ -11,7 +11,7 @@ from programs import starting
 from pythons import find_python
 from test_async_tasks_real import PROGRAM, check, python_of
 
-from ray_rl_debug.snapshot import AsyncTask, Gap
+from ray_rl_debug.model.snapshot import AsyncTask, Gap
 
 pytestmark = pytest.mark.integration
 start = pytest.fixture(starting, name="start")

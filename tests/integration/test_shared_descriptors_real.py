@@ -15,7 +15,7 @@ import pytest
 
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.snapshot import Node, Process
+from ray_rl_debug.model.snapshot import Node, Process
 
 pytestmark = pytest.mark.integration
 

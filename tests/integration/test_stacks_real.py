@@ -14,9 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.pyspy import find_pyspy, read_status
 from ray_rl_debug.collect.stacks import StackSampler, Target
+from ray_rl_debug.model import gaps
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from integration.clusters import cluster, command, environment, program, wait_for
 
-from ray_rl_debug import gaps
-from ray_rl_debug.codec import read_snapshot
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.codec import read_snapshot
 
 pytestmark = pytest.mark.integration
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from programs import starting
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.async_tasks import attach, read_all_async_tasks, read_async_tasks
 from ray_rl_debug.collect.async_tasks.asked import ask_helper
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
 
 pytestmark = pytest.mark.integration
 

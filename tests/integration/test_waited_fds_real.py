@@ -15,7 +15,7 @@ import pytest
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.waited_fds import read_waited_fds
-from ray_rl_debug.snapshot import Process
+from ray_rl_debug.model.snapshot import Process
 
 pytestmark = pytest.mark.integration
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from integration.clusters import wait_for
 
-from ray_rl_debug.watch.close import Counters
+from ray_rl_debug.watch.close_signs import Counters
 
 pytestmark = pytest.mark.integration
 PROGRAM = Path(__file__).parent / "flight_program.py"

@@ -18,8 +18,8 @@ import msgspec
 import pytest
 from integration.clusters import cluster, environment, processes_titled, program, state_of, wait_for
 
-from ray_rl_debug.codec import decode_report, read_snapshot
-from ray_rl_debug.report import State
+from ray_rl_debug.model.codec import decode_report, read_snapshot
+from ray_rl_debug.model.report import State
 from ray_rl_debug.watch.history import Event
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -300,7 +300,7 @@ def test_of_two_jobs_the_hung_one_is_named_and_stopped_where_asked(tmp_path: Pat
 
 
 def test_watchers_of_far_nodes_are_started_through_ray(tmp_path: Path) -> None:
-    from ray_rl_debug.cluster.capture import ClusterOptions
+    from ray_rl_debug.capture.cluster import ClusterOptions
     from ray_rl_debug.ray_state.roll_call import call_roll
     from ray_rl_debug.watch.crew import look_options
     from ray_rl_debug.watch.node_watch import WatchOrder

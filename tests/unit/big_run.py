@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from scenes import ALL_REDUCE, EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, task_id
 
-from ray_rl_debug.snapshot import (
+from ray_rl_debug.model.snapshot import (
     AsyncTask,
     Awaited,
     AwaitFrame,

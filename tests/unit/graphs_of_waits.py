@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from ray_rl_debug.analyze.solve import Activity, Outlook, Wait
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 NAMES = tuple("abcdefg")
 

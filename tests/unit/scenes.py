@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ray_rl_debug.snapshot import (
+from ray_rl_debug.model.snapshot import (
     AsyncTask,
     CoreWorker,
     Frame,

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 from scenes import MAIN, NODE_ID, Stacks, actor, core, process, ray_state, snapshot
 
-from ray_rl_debug import gaps, task_helper
+from ray_rl_debug.capture.quiet_actors import choose_actors, with_answers
 from ray_rl_debug.cluster.ask_actors import ask_actors
 from ray_rl_debug.cluster.driver_messages import AskActors, Called, Told
-from ray_rl_debug.cluster.quiet_actors import choose_actors, with_answers
-from ray_rl_debug.snapshot import Gap, Snapshot
+from ray_rl_debug.in_job import task_helper
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap, Snapshot
 
 LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
 BLOCKED = "call@/job/agent.py:4 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"

@@ -8,9 +8,9 @@ from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, 
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, State
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, State
+from ray_rl_debug.model.snapshot import Snapshot
 
 ASKS = f"{RAY_GET} Trainer.wait_for_batch@app/trainer.py:9 Trainer.fit@app/trainer.py:4 {EXECUTOR} {MAIN}"
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Report
-from ray_rl_debug.snapshot import OwnedTask, RayTask
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Report
+from ray_rl_debug.model.snapshot import OwnedTask, RayTask
 
 DRIVER, ROLLOUT, TRAINER, SERVER = 1, 100, 101, 102
 GENERATE, TRAIN, SERVE, SAVE = 1, 2, 3, 4

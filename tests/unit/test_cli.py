@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.codec import encode
 from ray_rl_debug.commands.cli import VERBS, main
 from ray_rl_debug.commands.options import exit_code
-from ray_rl_debug.report import Cause, Certainty, Finding, Report, State, Verdict
+from ray_rl_debug.model.codec import encode
+from ray_rl_debug.model.report import Cause, Certainty, Finding, Report, State, Verdict
 
 HAND = Path(__file__).parent.parent / "data" / "hand"
 

@@ -7,9 +7,9 @@ import pytest
 from test_coroutines import LOOP, NO_PERMIT, lock, of, task
 
 from ray_rl_debug.analyze.coroutines import describe_awaited, find_ends
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Certainty, Report
-from ray_rl_debug.snapshot import AsyncTask, Awaited, Process, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Process, Socket
 from tests.unit.scenes import Stacks, process, snapshot
 
 EVENT = Awaited(kind="event", detail="Event unset", address=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ray_rl_debug.collect.allowlist import allowed_arguments, allowed_environment
+from ray_rl_debug.privacy.allowlist import allowed_arguments, allowed_environment
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from test_coroutines import NO_PERMIT, lock, report, task
 
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited
 from ray_rl_debug.render import markdown, terminal
-from ray_rl_debug.report import Report
-from ray_rl_debug.snapshot import AsyncTask, Awaited
 
 
 def pool() -> tuple[AsyncTask, ...]:

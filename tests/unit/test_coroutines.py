@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from ray_rl_debug.analyze.coroutines import find_ends, rank, serves
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Certainty, Report, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Process, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process, Socket
 from tests.unit.scenes import Stacks, process, snapshot
 
 LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@asyncio/runners.py:118"

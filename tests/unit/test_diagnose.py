@@ -24,9 +24,9 @@ from scenes import (
     task_id,
 )
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, Report, State
-from ray_rl_debug.snapshot import (
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
+from ray_rl_debug.model.snapshot import (
     AsyncTask,
     Awaited,
     AwaitFrame,

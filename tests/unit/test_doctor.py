@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ray_rl_debug import checkup
+from ray_rl_debug.capture import doctor_facts
 from ray_rl_debug.commands.cli import main
 from ray_rl_debug.doctor import CHECKS, examine
-from ray_rl_debug.health import (
+from ray_rl_debug.model.health import (
     Auth,
     Contact,
     Cpus,
@@ -33,8 +33,8 @@ from ray_rl_debug.health import (
     Start,
     Status,
 )
+from ray_rl_debug.model.snapshot import Doors, Gpu
 from ray_rl_debug.render.checkup import render
-from ray_rl_debug.snapshot import Doors, Gpu
 
 DATA = Path(__file__).parent.parent / "data"
 GIB = 1 << 30
@@ -296,7 +296,7 @@ def test_healthy_logs_have_no_error(path, capsys):
 
 
 def test_files_of_several_nodes_are_merged_and_missing_nodes_named(tmp_path, capsys):
-    checkup.save(tmp_path, [GOOD, but(name="n2")])
+    doctor_facts.save(tmp_path, [GOOD, but(name="n2")])
     assert main(["doctor", str(tmp_path), "--expect", "n1,n2"]) == 0
     assert "on n1, n2" in capsys.readouterr().out
     assert main(["doctor", str(tmp_path), "--expect", "n1,n2,n3"]) == 1
@@ -306,7 +306,7 @@ def test_files_of_several_nodes_are_merged_and_missing_nodes_named(tmp_path, cap
 
 
 def test_strict_counts_warnings_and_usage_is_checked(tmp_path, capsys):
-    checkup.save(tmp_path, [but(slurm__kill_wait_s=5)])
+    doctor_facts.save(tmp_path, [but(slurm__kill_wait_s=5)])
     assert main(["doctor", str(tmp_path)]) == 0
     assert main(["doctor", str(tmp_path), "--strict"]) == 1
     assert main(["doctor", str(tmp_path), "--here"]) == 2
@@ -315,7 +315,7 @@ def test_strict_counts_warnings_and_usage_is_checked(tmp_path, capsys):
 
 
 def test_explain_knows_every_check():
-    from ray_rl_debug.rules import explain
+    from ray_rl_debug.commands.catalogue import explain
 
     for check in CHECKS:
         text = explain(check.ID)

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, Report, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Process, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Process, Socket
 
 READ, WRITE, OPEN, WAIT, SLEEP, RECV = 0, 1, 257, 61, 230, 45
 RANK, END = 100, 200

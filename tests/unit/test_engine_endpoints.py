@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.collect.discover import Found
+from ray_rl_debug.collect.discover import FoundProcess
 from ray_rl_debug.collect.engine_endpoints import _address, _kind, _port
 from ray_rl_debug.collect.engine_metrics import read_metrics
 from ray_rl_debug.collect.procfs import Stat
@@ -51,9 +51,9 @@ def test_what_is_no_number_is_left_out(text: str) -> None:
     assert read_metrics(text.encode("latin-1")) == {}
 
 
-def process(title: str, *, comm: str = "python", ppid: int = 1) -> Found:
+def process(title: str, *, comm: str = "python", ppid: int = 1) -> FoundProcess:
     stat = Stat(comm=comm, state="S", ppid=ppid, ticks=0, nice=0, threads=1, start_ticks=0, rss_pages=0)
-    return Found(pid=9, kind="child", stat=stat, arguments=tuple(title.split()))
+    return FoundProcess(pid=9, kind="child", stat=stat, arguments=tuple(title.split()))
 
 
 @pytest.mark.parametrize(

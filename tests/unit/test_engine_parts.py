@@ -7,9 +7,9 @@ import pytest
 from scenes import Stacks, process, snapshot
 
 from ray_rl_debug.analyze.view import build_view
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, Report, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, EndedProcess, EngineState, Process, Snapshot, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, EndedProcess, EngineState, Process, Snapshot, Socket
 
 MAIN_LOOP = "Runner.run@asyncio/runners.py:118 run@uvloop/__init__.py:92 ServeSubcommand.cmd@vllm/entrypoints/cli/serve.py:156"
 MONITOR = (

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from scenes import EXECUTOR, IDLE, MAIN, NO_CALL, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Certainty, Report, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, Socket
 
 RECV, SLEEP = 45, 230
 LOOP = ("AsyncIO Thread: default", "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607")

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from scenes import BARRIER, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snapshot
 
 from ray_rl_debug.collect.files import read_locks
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Report, State
-from ray_rl_debug.snapshot import FileLock, Process
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Report, State
+from ray_rl_debug.model.snapshot import FileLock, Process
 
 # As Linux 6.8 prints one holder and three who wait for it one behind the other.
 ROWS = """\

@@ -9,7 +9,7 @@ from flights import as_json, dump, entry
 
 from ray_rl_debug.analyze.flight import FlightResult, match
 from ray_rl_debug.formats.flight_recorder import parse
-from ray_rl_debug.snapshot import FlightRecord
+from ray_rl_debug.model.snapshot import FlightRecord
 
 ALL4 = {"0": (0, 1, 2, 3)}
 

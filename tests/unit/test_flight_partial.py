@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, process, snapshot
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord, Snapshot
 
 UPDATE = f"Trainer.step@app/trainer.py:40 Trainer.update_policy@app/trainer.py:20 {EXECUTOR} {MAIN}"
 READS = f"read@app/data.py:7 {UPDATE}"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ray_rl_debug.collect.flight_recorder import read_flight_files
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.formats.flight_recorder import parse, rank_of_name
+from ray_rl_debug.model.errors import UnreadableFileError
 
 PLAIN = dump([entry(1), entry(2, done=False)], groups={"0": (0, 1)}, first_record=5)
 

@@ -6,9 +6,9 @@ import pytest
 from scenes import MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.analyze.view import build_view
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Snapshot
 
 FORK = (
     "BaseProcess._bootstrap@multiprocessing/process.py:314 Popen._launch@multiprocessing/popen_fork.py:71"

@@ -8,7 +8,7 @@ from ray_rl_debug.analyze.frameworks import FRAMEWORKS
 from ray_rl_debug.analyze.frameworks.table import Phase, Role
 from ray_rl_debug.analyze.identity import identify, split_title
 from ray_rl_debug.analyze.phase import phase_of_name
-from ray_rl_debug.snapshot import Node, Process
+from ray_rl_debug.model.snapshot import Node, Process
 
 PHASES = "init data rollout reward logprob values advantage update weight_sync checkpoint validation cleanup idle".split()
 

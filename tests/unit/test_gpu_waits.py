@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from scenes import EXECUTOR, MAIN, Stacks, process, snapshot
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, State
-from ray_rl_debug.snapshot import Gpu, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, State
+from ray_rl_debug.model.snapshot import Gpu, Snapshot
 
 STEP = f"Trainer.step@app/trainer.py:40 Trainer.update_policy@app/trainer.py:20 {EXECUTOR} {MAIN}"
 SYNCHRONIZE = f"synchronize@torch/cuda/__init__.py:985 {STEP}"

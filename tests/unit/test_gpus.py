@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.gpus import collect_gpus
-from ray_rl_debug.snapshot import Gpu
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gpu
 
 SOURCE = Path(__file__).parent.parent / "data" / "fake_nvml.c"
 COMPILER = shutil.which("gcc") or shutil.which("cc")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ray_rl_debug.analyze.graph import Edge, Why, solve, way_through
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 
 def edge(source: str, target: str, certainty: Certainty = Certainty.PROVEN) -> Edge:

@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import Local, Process, Snapshot, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, State
+from ray_rl_debug.model.snapshot import Local, Process, Snapshot, Socket
 
 STORE = "_create_c10d_store@torch/distributed/rendezvous.py:190 _tcp_rendezvous_handler@torch/distributed/rendezvous.py:230"
 CREATION = "_new_process_group_helper@torch/distributed/distributed_c10d.py:2000"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.guard import Guard
+from ray_rl_debug.model import gaps
 
 
 def explode() -> int:

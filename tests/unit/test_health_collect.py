@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.collect.bounded import Finished
+from ray_rl_debug.bounded.programs import Finished
 from ray_rl_debug.collect.health import collect_health, folders, meeting, network, software
 from ray_rl_debug.collect.health.cpu import count_list, read_cpus, read_groups
 from ray_rl_debug.collect.health.limits import read_limits
 from ray_rl_debug.collect.health.ray_processes import kept_environment, read_ray_processes
 from ray_rl_debug.collect.health.slurm_facts import read_slurm
-from ray_rl_debug.health import Plan
+from ray_rl_debug.model.health import Plan
 
 
 def write(path: Path, text: str) -> None:

@@ -16,12 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.render.html import render
-from ray_rl_debug.render.html.icicle import WEIGHTS
-from ray_rl_debug.render.html.strips import Band, Strip
-from ray_rl_debug.render.html.text import clip, count, seconds, size, split_line
-from ray_rl_debug.report import (
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import (
     AwaitClass,
     Cause,
     Certainty,
@@ -34,9 +30,13 @@ from ray_rl_debug.report import (
     State,
     Verdict,
     Who,
-    World,
+    WorldSummary,
 )
-from ray_rl_debug.snapshot import Gap, Snapshot
+from ray_rl_debug.model.snapshot import Gap, Snapshot
+from ray_rl_debug.render.html import render
+from ray_rl_debug.render.html.icicle import WEIGHTS
+from ray_rl_debug.render.html.strips import Band, Strip
+from ray_rl_debug.render.html.text import clip, count, seconds, size, split_line
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 ADDRESSES = {"src", "href", "action", "data", "poster", "srcset", "formaction", "xlink:href", "background", "ping", "cite"}
@@ -328,7 +328,7 @@ REPORTS = st.builds(
         ),
         max_size=6,
     ).map(tuple),
-    worlds=st.lists(st.builds(World, name=TEXT, size=NUMBER, ranks=st.just((0, 2)), missing=st.just((1,))), max_size=2).map(tuple),
+    worlds=st.lists(st.builds(WorldSummary, name=TEXT, size=NUMBER, ranks=st.just((0, 2)), missing=st.just((1,))), max_size=2).map(tuple),
     classes=st.lists(st.builds(StackClass, frames=STACK, members=st.lists(TEXT, max_size=3).map(tuple), kind=TEXT), max_size=5).map(tuple),
     awaits=st.lists(st.builds(AwaitClass, process=TEXT, count=st.integers(0, 9), chain=STACK, awaited=MAYBE), max_size=2).map(tuple),
     links=st.just(()),

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_rl_debug.codec import encode, encode_compressed
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.imports import pyspy_text
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.imports.pyspy_text import parse_frame
 from ray_rl_debug.imports.titles import safe_title
-from ray_rl_debug.merge import merge_snapshots
-from ray_rl_debug.snapshot import Gap, Node, Process, RayState, Snapshot
+from ray_rl_debug.model.codec import encode, encode_compressed
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.merge import merge_snapshots
+from ray_rl_debug.model.snapshot import Gap, Node, Process, RayState, Snapshot
 
 HAND = Path(__file__).parent.parent / "data" / "hand"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ray_rl_debug.cluster.jobs import choose_job, keep_job, pids_of_others, with_jobs
-from ray_rl_debug.cluster.seats import with_own
-from ray_rl_debug.errors import UsageError
-from ray_rl_debug.snapshot import CoreWorker, Node, Process, RayActor, RayJob, RayState, Snapshot
+from ray_rl_debug.capture.jobs import choose_job, keep_job, pids_of_others, with_jobs
+from ray_rl_debug.cluster.node_choice import with_own
+from ray_rl_debug.model.errors import UsageError
+from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayJob, RayState, Snapshot
 
 JOBS = (
     RayJob(job_id="01000000", driver_pid=10, driver_ip="10.0.0.1", submission_id="raysubmit_a", entrypoint="python train.py"),

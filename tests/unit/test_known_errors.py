@@ -9,10 +9,10 @@ import pytest
 from scenes import ALL_REDUCE, EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug import signatures
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.report import Certainty, Report, State
-from ray_rl_debug.snapshot import LogLine, OwnedTask, Snapshot
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.snapshot import LogLine, OwnedTask, Snapshot
 
 UPDATE = f"Trainer.update_policy@app/trainer.py:20 {EXECUTOR} {MAIN}"
 CUDA = "RuntimeError: CUDA error: an illegal memory access was encountered"
@@ -101,7 +101,7 @@ def test_old_errors_of_idle_or_moving_processes_accuse_nobody() -> None:
 
 
 def test_ids_of_known_errors_are_explained() -> None:
-    from ray_rl_debug.rules import explain
+    from ray_rl_debug.commands.catalogue import explain
 
     text = explain("rrd605")
     assert text is not None
@@ -110,7 +110,7 @@ def test_ids_of_known_errors_are_explained() -> None:
 
 
 def test_tables_name_known_errors_that_exist() -> None:
-    from ray_rl_debug.detectors import known_error
+    from ray_rl_debug.rules import known_error
 
     critical = {f"{s.layer}/{s.slug}" for s in signatures.load() if s.effect == "critical"}
     assert known_error._OF_SLUG.keys() <= critical

@@ -8,9 +8,9 @@ from scenes import ALL_REDUCE, BARRIER, EXECUTOR, MAIN, Stacks, process, snapsho
 
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause
+from ray_rl_debug.model.snapshot import Snapshot
 
 PER_NODE = 8
 OPERATIONS = (ALL_REDUCE, BARRIER, "all_gather@torch/distributed/distributed_c10d.py:4000")

@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.logs import MAX_LINES, collect_log_lines, read_log_paths
-from ray_rl_debug.collect.redact import redact
-from ray_rl_debug.snapshot import Process
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Process
+from ray_rl_debug.privacy.redact import redact
 
 HANGING_START = (
     "[2026-11-21 00:11:06,234 E 2909 2909] (raylet) worker_pool.cc:660: Some workers of the worker process(3030) have not registered within "

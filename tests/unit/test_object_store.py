@@ -5,9 +5,9 @@ from __future__ import annotations
 from scenes import IDLE, Stacks, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.analyze.identity import split_title
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, State
-from ray_rl_debug.snapshot import Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, State
+from ray_rl_debug.model.snapshot import Snapshot
 
 ASKS = "Worker.get_objects@ray/_private/worker.py:1007 get@ray/_private/worker.py:3009 main@train.py:9"
 READS = "FileSystemStorage.restore_spilled_objects@ray/_private/external_storage.py:361 restore_spilled_objects@ray/_private/external_storage.py:655"

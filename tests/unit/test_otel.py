@@ -12,12 +12,12 @@ import pytest
 from opentelemetry import metrics, trace
 from otlp_receiver import OtlpReceiver, attributes
 
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
+from ray_rl_debug.model.report import Cause, Certainty, Finding, ProcessSummary, Report, State, Verdict, Who
+from ray_rl_debug.model.snapshot import Node, Snapshot
 from ray_rl_debug.otel.settings import Settings, read_settings
 from ray_rl_debug.otel.telemetry import Telemetry
-from ray_rl_debug.report import Cause, Certainty, Finding, ProcessSummary, Report, State, Verdict, Who
-from ray_rl_debug.snapshot import Node, Snapshot
-from ray_rl_debug.watch.act import Look
+from ray_rl_debug.watch.closer_look import Look
 from ray_rl_debug.watch.history import Event
 from ray_rl_debug.watch.live import RoleLine
 from ray_rl_debug.watch.signals import GpuSign

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from big_run import NOW_S, big_run
 
-from ray_rl_debug.codec import encode
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.codec import encode
 from ray_rl_debug.render.html import render
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.page_strips import MAX_BANDS, strips_of

@@ -8,9 +8,9 @@ from scenes import Stacks, process, snapshot
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import State
-from ray_rl_debug.snapshot import Local, Process, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import State
+from ray_rl_debug.model.snapshot import Local, Process, Snapshot
 
 PARENT, FIRST, SECOND = 100, 200, 201
 FORK = (

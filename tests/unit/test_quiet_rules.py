@@ -8,9 +8,9 @@ from scenes import ALL_REDUCE, BARRIER, EXECUTOR, IDLE, MAIN, NODE_ID, RAY_GET, 
 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Certainty, Report
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayNode, RayTask, TaskHistory
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayNode, RayTask, TaskHistory
 
 LOADER = "_MultiProcessingDataLoaderIter._try_get_data@torch/utils/data/dataloader.py:1251 Trainer.fit@app/trainer.py:12 <module>@app/train.py:3"
 FETCH = "Prompts.__getitem__@app/data.py:9 _worker_loop@torch/utils/data/_utils/worker.py:349 <module>@app/train.py:3"

@@ -12,8 +12,8 @@ from ras_answers import TEXT, answer, lost, rank, serve, without_commas
 
 from ray_rl_debug.analyze.ras import RasResult, judge_communicators
 from ray_rl_debug.collect.nccl_ras import query_ras
-from ray_rl_debug.errors import UnreadableFileError
 from ray_rl_debug.formats.nccl_ras import is_ras, parse_ras
+from ray_rl_debug.model.errors import UnreadableFileError
 
 EVEN = {"AllReduce": 7, "Broadcast": 2}
 

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from scenes import IDLE, Stacks, process, ray_state, snapshot
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, Finding, State
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, Finding, State
+from ray_rl_debug.model.snapshot import LogLine, Process, Snapshot, Socket
 from ray_rl_debug.signatures.match import Matcher
-from ray_rl_debug.snapshot import LogLine, Process, Snapshot, Socket
 
 CONNECT = "connect@ray/_private/worker.py:2729 init@ray/_private/worker.py:2040 wrapper@ray/_private/client_mode_hook.py:104 main@/app/train.py:8"
 SEARCH = "Node._init_gcs_client@ray/_private/node.py:996 Node.__init__@ray/_private/node.py:192 init@ray/_private/worker.py:1992 main@/app/train.py:8"

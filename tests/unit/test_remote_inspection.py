@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ray_rl_debug.bounded.programs import Finished
 from ray_rl_debug.collect.async_tasks.remote_inspection import InspectedTask, Inspection, can_inspect, inspect_remotely, merge
-from ray_rl_debug.collect.bounded import Finished
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame
 
 NOBODY: dict[int, int] = {}
 LOCK = Awaited(kind="lock", detail="Lock locked", address=70)

@@ -12,9 +12,9 @@ import pytest
 from flights import NOW_NS, as_json, dump, entry
 from ras_answers import TEXT, answer, lost, rank, without_commas
 
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.report import Certainty, Finding, Report, State
+from ray_rl_debug.model.report import Certainty, Finding, Report, State
 
 ALL4: dict[str, Sequence[int]] = {"0": (0, 1, 2, 3)}
 HANG_S = 600.0

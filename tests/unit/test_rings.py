@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Snapshot, Socket
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Snapshot, Socket
 
 DRIVER, PARENT, CHILD = 1, 100, 200
 

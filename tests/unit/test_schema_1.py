@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ray_rl_debug import codec
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, State
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.report import Cause, State
 
 STORED = Path(__file__).resolve().parents[1] / "data" / "schema-1"
 FILES = ("hang", "every-field-true", "every-field-false")

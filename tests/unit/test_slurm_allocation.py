@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug import checkup
-from ray_rl_debug.codec import encode
-from ray_rl_debug.collect.bounded import Finished
+from ray_rl_debug.bounded.programs import Finished
+from ray_rl_debug.capture import doctor_facts
 from ray_rl_debug.collect.health.job_process import find_job_process
 from ray_rl_debug.commands.cli import main
-from ray_rl_debug.errors import MissingToolError, UsageError
-from ray_rl_debug.health import NodeHealth, Plan
+from ray_rl_debug.model.codec import encode
+from ray_rl_debug.model.errors import MissingToolError, UsageError
+from ray_rl_debug.model.health import NodeHealth, Plan
 from ray_rl_debug.slurm.allocation import Allocation, ask_nodes, clean, read_allocation
 from ray_rl_debug.slurm.node_lines import read_lines, write_lines
 
@@ -103,7 +103,7 @@ def test_facts_of_nodes_come_together(monkeypatch):
 
     monkeypatch.setattr("ray_rl_debug.slurm.allocation.read_allocation", lambda job: Allocation(job_id=job, nodes=("n1", "n2", "n3"), work_dir="/w"))
     monkeypatch.setattr("ray_rl_debug.slurm.allocation.ask_nodes", ask)
-    found = checkup.check_job("7", Plan(num_cpus=4, is_preflight=True), timeout_s=60, progress=lambda text: None)
+    found = doctor_facts.check_job("7", Plan(num_cpus=4, is_preflight=True), timeout_s=60, progress=lambda text: None)
     assert [n.name for n in found.nodes] == ["n1"]
     assert [name for name, _ in found.silent] == ["n2", "n3"]
     assert plans[0]["slurm_job"] == "7" and plans[0]["meeting_dir"] == "/w" and plans[0]["num_cpus"] == 4

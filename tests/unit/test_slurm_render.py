@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.commands.cli import main
-from ray_rl_debug.errors import UsageError
+from ray_rl_debug.model.errors import UsageError
 from ray_rl_debug.slurm.__main__ import default_job
 from ray_rl_debug.slurm.check import check_script
 from ray_rl_debug.slurm.job import Job

@@ -10,7 +10,7 @@ from graphs_of_waits import activities, activity, disbelieve, slow_hope, stand, 
 from hypothesis import given, settings
 
 from ray_rl_debug.analyze.solve import Activity, Outlook, Wait, solve
-from ray_rl_debug.report import Certainty
+from ray_rl_debug.model.report import Certainty
 
 STANDS, UNSEEN, WAKES, MOVES = Outlook
 PROVEN, LIKELY, POSSIBLE = Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE

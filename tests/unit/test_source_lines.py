@@ -12,7 +12,7 @@ import pytest
 
 from ray_rl_debug.analyze.places import Kind, place_of
 from ray_rl_debug.collect.source_lines import calls_at, read_calls
-from ray_rl_debug.snapshot import Frame, Thread
+from ray_rl_debug.model.snapshot import Frame, Thread
 
 SOURCE = textwrap.dedent(
     """

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, process, snapshot
 
-from ray_rl_debug.diagnose import diagnose
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report, State, Verdict
 from ray_rl_debug.render import speedscope
-from ray_rl_debug.report import Certainty, Report, State, Verdict
 
 WAITS = f"{ALL_REDUCE} update_actor@/job/trainer.py:30 {EXECUTOR} {MAIN}"
 LOOPS = f"compute_score@/job/reward.py:88 update_actor@/job/trainer.py:28 {EXECUTOR} {MAIN}"

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from ray_rl_debug import gaps
-from ray_rl_debug.collect.bounded import run_bounded
-from ray_rl_debug.collect.kept_locals import keep_value
+from ray_rl_debug.bounded.programs import run_bounded
+from ray_rl_debug.bounded.supervisor import release
 from ray_rl_debug.collect.object_refs import is_object_id
 from ray_rl_debug.collect.pyspy import find_pyspy
 from ray_rl_debug.collect.stacks import StackSampler, Target
-from ray_rl_debug.collect.supervisor import release
 from ray_rl_debug.formats import pystack
 from ray_rl_debug.formats.stack_table import StackTable, short_file
+from ray_rl_debug.model import gaps
+from ray_rl_debug.privacy.kept_locals import keep_value
 
 
 def options(**changes):

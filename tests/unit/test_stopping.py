@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from ray_rl_debug.stopping import StopEvent
+from ray_rl_debug.bounded.stop_event import StopEvent
 
 AT_EVERY_LINE = """
 import sys, threading
-from ray_rl_debug.stopping import StopEvent
+from ray_rl_debug.bounded.stop_event import StopEvent
 Kind = {"ours": StopEvent, "threading": threading.Event}[sys.argv[1]]
 for at in range(1, 12):
     event, lines = Kind(), 0

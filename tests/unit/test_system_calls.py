@@ -11,8 +11,8 @@ import pytest
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.collect.procfs import finish_threads, read_threads
-from ray_rl_debug.snapshot import Thread
-from ray_rl_debug.system_calls import call_name
+from ray_rl_debug.model.snapshot import Thread
+from ray_rl_debug.model.system_calls import call_name
 
 
 @pytest.mark.parametrize(("number", "x86_64", "aarch64"), [(73, "flock", "ppoll"), (63, None, "read"), (202, "futex", "accept"), (98, None, "futex")])

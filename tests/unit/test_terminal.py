@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.render import markdown
-from ray_rl_debug.render.fold import fold_labels, fold_numbers
-from ray_rl_debug.render.terminal import neutralise, render
-from ray_rl_debug.report import (
+from ray_rl_debug.model.report import (
     AwaitClass,
     Cause,
     Certainty,
@@ -20,9 +17,12 @@ from ray_rl_debug.report import (
     State,
     Verdict,
     Who,
-    World,
+    WorldSummary,
 )
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.model.snapshot import Gap
+from ray_rl_debug.render import markdown
+from ray_rl_debug.render.fold import fold_labels, fold_numbers
+from ray_rl_debug.render.terminal import neutralise, render
 
 DRIVER = Who(label="driver", node="n0", pid=100)
 RUNNER = Who(label="TaskRunner", node="n0", pid=200, class_="TaskRunner", task="TaskRunner.run")
@@ -76,7 +76,7 @@ def big_report(ranks: int = 64) -> Report:
             Gap(id="RRD901", where="n9", what="everything", reason="no answer in 60 s"),
         ),
         nodes=(*tuple(NodeSummary(name=f"n{i}", processes=10, stacks=10, gpus=8) for i in range(8)), NodeSummary(name="n9", answered=False)),
-        worlds=(World(name="actor", size=65, ranks=tuple(range(64)), missing=(64,)),),
+        worlds=(WorldSummary(name="actor", size=65, ranks=tuple(range(64)), missing=(64,)),),
         classes=(
             StackClass(frames=tuple(f"f{i} (dp_actor.py:{i})" for i in range(20)), members=tuple(w.label for w in waiting), kind="collective"),
             StackClass(frames=("compute_score (reward.py:88)", "update (dp_actor.py:12)"), members=("actor/37",), kind="user"),
@@ -195,7 +195,7 @@ def test_escape_sequences_are_spelled_out() -> None:
         nodes=(NodeSummary(name=evil), NodeSummary(name=evil, answered=False)),
         classes=(StackClass(frames=(evil,), members=(evil,), kind=evil),),
         awaits=(AwaitClass(process=evil, count=1, chain=(evil,), awaited=evil, tasks=(evil,)),),
-        worlds=(World(name=evil, size=None, ranks=()),),
+        worlds=(WorldSummary(name=evil, size=None, ranks=()),),
     )
     for verbose in (False, True):
         shown = text(report, verbose=verbose)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.snapshot import NodeClock
+from ray_rl_debug.model.snapshot import NodeClock
 from ray_rl_debug.timeline.clocks import align
 from ray_rl_debug.timeline.model import Clock, SharedEnd
 

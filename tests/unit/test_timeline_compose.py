@@ -13,12 +13,12 @@ from scenes import NODE_ID
 from test_diagnose import straggler
 from traces import ReadTrace, read_back
 
-from ray_rl_debug import codec
 from ray_rl_debug.commands.cli import main
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.errors import OutputError, UsageError
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.errors import OutputError, UsageError
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord, Gpu, NodeClock, Snapshot
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord, Gpu, NodeClock, Snapshot
 from ray_rl_debug.timeline import serve
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.build import make_plan

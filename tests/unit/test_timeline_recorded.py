@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from traces import ReadTrace, read_back
 
-from ray_rl_debug.errors import UnreadableFileError
+from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.timeline.compose import Timeline, make_timeline
 from ray_rl_debug.timeline.load import load
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.errors import UnreadableFileError
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.build import make_plan
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.load import load
 from ray_rl_debug.timeline.model import Batch, Instant, Source, Span
 from ray_rl_debug.timeline.sources.areal_perf import ArealPerfSource
@@ -90,7 +90,7 @@ def test_areal_origin_is_limited_by_the_processes_start_and_by_its_sessions(tmp_
         event("workflow_executor.prepare_batch", 2_000_000, 1_000_000),
     ]
     path = perf_file(tmp_path, 0, events, written_s=T0 + 100)
-    place = Place(("cluster", "node1", "actor", "actor/0"), "actor/0", "wall:node1", "node1")
+    place = TrackPlace(("cluster", "node1", "actor", "actor/0"), "actor/0", "wall:node1", "node1")
     known = Layout({("node1", 50): place}, {}, {}, {place.path: (T0 - 20) * S})
     source = ArealPerfSource(path, known)
     list(source.batches())

@@ -14,7 +14,7 @@ import pytest
 from ray_rl_debug.collect import torch_groups
 from ray_rl_debug.collect.async_tasks.layout import LAYOUTS
 from ray_rl_debug.collect.async_tasks.memory import Mapping, ProcessSource
-from ray_rl_debug.snapshot import TorchGroup
+from ray_rl_debug.model.snapshot import TorchGroup
 
 pytestmark = pytest.mark.skipif(sys.version_info[:2] not in LAYOUTS, reason="the layout of this Python is not known")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from scenes import IDLE, Stacks, actor, core, process, ray_state, snapshot, task_id
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, Report, State
-from ray_rl_debug.snapshot import Gpu, OwnedTask, Process, RayNode, RayPlacementGroup, RayTask, Snapshot, TaskHistory
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
+from ray_rl_debug.model.snapshot import Gpu, OwnedTask, Process, RayNode, RayPlacementGroup, RayTask, Snapshot, TaskHistory
 
 METHOD = "Trainer.update_policy"
 DRIVER = 1

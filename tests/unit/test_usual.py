@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ray_rl_debug.usual import usual_longest
+from ray_rl_debug.ray_state.usual_durations import usual_longest
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from scenes import EXECUTOR, MAIN, RAY_GET, RECV, Stacks, actor, core, process, 
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, Certainty, State
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame, FileLock, Local, ObjectRefWait, OpenFile, OwnedTask, Process, Snapshot, Thread
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, Certainty, State
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, FileLock, Local, ObjectRefWait, OpenFile, OwnedTask, Process, Snapshot, Thread
 
 BROADCAST = "broadcast@torch/distributed/distributed_c10d.py:2800 wrapper@torch/distributed/c10d_logger.py:81"
 STEP = f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.collect.procfs import machine_of
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord, RasCommunicator, RasRank
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord, RasCommunicator, RasRank
 from ray_rl_debug.watch.beats import CARRIES_PER_S, Census
-from ray_rl_debug.watch.close import Mover, done_of_ras, done_of_record
-from ray_rl_debug.watch.newcomers import Newcomers
-from ray_rl_debug.watch.node_watch import NEWCOMERS_SOON_S, RESCAN_S, NodeWatch, WatchOrder
+from ray_rl_debug.watch.call_changes import CallChanges
+from ray_rl_debug.watch.close_signs import Mover, done_of_ras, done_of_record
+from ray_rl_debug.watch.new_processes import NewProcesses
+from ray_rl_debug.watch.node_watch import NEW_PROCESSES_SOON_S, RESCAN_S, NodeWatch, WatchOrder
 from ray_rl_debug.watch.signals import Known, NodeReading, Sign
-from ray_rl_debug.watch.turns import Turns
 
 PROGRAM = """
 import os, socket, subprocess, sys
@@ -120,7 +120,7 @@ def test_process_that_is_gone_moves_nothing() -> None:
 
 def test_newcomers_of_a_family() -> None:
     with program() as child:
-        newcomers = Newcomers()
+        newcomers = NewProcesses()
         newcomers.note()
         assert newcomers.started_by({child.pid}) == {}
         pid = int(ask(child, "start"))
@@ -140,7 +140,7 @@ def test_process_that_a_driver_starts_is_watched_without_another_scan(monkeypatc
         order = WatchOrder(companion="x", drivers=(child.pid,))
         assert [k.pid for k in watch.read(order).known or ()] == [child.pid]
         started = int(ask(child, "start"))
-        clock.now += NEWCOMERS_SOON_S
+        clock.now += NEW_PROCESSES_SOON_S
         known = watch.read(order).known
         assert known is not None
         assert {k.pid: k.kind for k in known}[started] == "child"
@@ -200,7 +200,7 @@ def test_counts_grow_with_each_collective() -> None:
 
 def test_cost_of_a_reading_is_bounded() -> None:
     with program() as child:
-        newcomers = Newcomers()
+        newcomers = NewProcesses()
         newcomers.note()
         began = time.thread_time()
         for _ in range(20):
@@ -214,7 +214,7 @@ def test_title_that_was_another_one_between_two_readings_is_seen(tmp_path: Path)
     for file in files.values():
         file.parent.mkdir()
         file.write_bytes(generates)
-    turns = Turns(tmp_path, every_s=0.01)
+    turns = CallChanges(tmp_path, every_s=0.01)
     assert turns.watch({7: generates, 8: b"ray::Other.run"}) == set()
     files[8].write_bytes(b"ray::Other.run")
     until = time.monotonic() + 10.0

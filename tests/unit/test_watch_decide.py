@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from watch_runs import Phase, Simulation, irregular, steps
 
-from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.model.snapshot import TaskHistory
 from ray_rl_debug.watch.beats import Beat
 from ray_rl_debug.watch.decide import Decision, Progress
 from ray_rl_debug.watch.job_watch import REST_S, SUSPECT_S

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.report import Cause, Certainty, Finding, Report, State, Verdict, Who
-from ray_rl_debug.snapshot import RayJob, Snapshot, TaskHistory
-from ray_rl_debug.watch import act
-from ray_rl_debug.watch.act import Look, hook_environment, keep_facts, take_look, verdict_key
+from ray_rl_debug.model.report import Cause, Certainty, Finding, Report, State, Verdict, Who
+from ray_rl_debug.model.snapshot import RayJob, Snapshot, TaskHistory
+from ray_rl_debug.watch import closer_look
 from ray_rl_debug.watch.beats import Beat
+from ray_rl_debug.watch.closer_look import Look, hook_environment, keep_facts, take_look, verdict_key
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
@@ -130,19 +130,19 @@ SNAPSHOT = Snapshot(taken_time_s=NOW_S)
 
 
 def test_full_output_folder_prunes_then_goes_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ray_rl_debug.errors import OutputError
+    from ray_rl_debug.model.errors import OutputError
 
     history = History(tmp_path / "job")
     names = make_looks(history, 6)
-    real = act.save_snapshot
+    real = closer_look.save_snapshot
 
     def full(folder: Path, snapshot: Snapshot) -> None:
         if folder.is_relative_to(tmp_path / "job"):
             raise OutputError(f"cannot write {folder}: No space left on device")
         real(folder, snapshot)
 
-    monkeypatch.setattr(act, "save_snapshot", full)
-    monkeypatch.setattr(act.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(closer_look, "save_snapshot", full)
+    monkeypatch.setattr(closer_look.tempfile, "mkdtemp", lambda prefix: str(tmp_path / "elsewhere"))
     folder, trouble = keep_facts(history, SNAPSHOT, NOW_S)
     assert folder == tmp_path / "elsewhere"
     assert (tmp_path / "elsewhere" / "snapshot.json.gz").exists()

@@ -14,7 +14,7 @@ import pytest
 
 PROGRAM = """
 import os, signal, sys
-from ray_rl_debug.stopping import StopEvent
+from ray_rl_debug.bounded.stop_event import StopEvent
 from ray_rl_debug.watch.keeper import keep_alive
 code = keep_alive(first_pause_s=0.05)
 if code is not None:

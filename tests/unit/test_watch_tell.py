@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from ray_rl_debug.report import Cause, Certainty, Finding, Report, State, Verdict, Who
+from ray_rl_debug.model.report import Cause, Certainty, Finding, Report, State, Verdict, Who
 from ray_rl_debug.watch.decide import Progress
 from ray_rl_debug.watch.learn import Gaps, Limits
 from ray_rl_debug.watch.live import Live, RoleLine, table
-from ray_rl_debug.watch.tell import Telling, message, slack_message
+from ray_rl_debug.watch.notify import Notifier, message, slack_message
 
 WHO = Who(label="actor/3", node="n1", pid=7)
 BEST = Finding(
@@ -58,8 +58,8 @@ def heard() -> list[str]:
 
 
 @pytest.fixture
-def telling(heard: list[str]) -> Telling:
-    return Telling(heard=heard.append, sleep=lambda seconds: None)
+def telling(heard: list[str]) -> Notifier:
+    return Notifier(heard=heard.append, sleep=lambda seconds: None)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def hooks() -> Iterator[list[Hook]]:
         hook.server.server_close()
 
 
-def test_webhook_is_tried_again(telling: Telling, heard: list[str], hooks: list[Hook]) -> None:
+def test_webhook_is_tried_again(telling: Notifier, heard: list[str], hooks: list[Hook]) -> None:
     hooks.append(Hook(503, 429))
     telling.post(hooks[0].url, message(REPORT, kind="hang", job_id="01000000", age_s=12.34, folder="/out/x"))
     telling.finish(10)
@@ -83,7 +83,7 @@ def test_webhook_is_tried_again(telling: Telling, heard: list[str], hooks: list[
     assert (body["victims"], body["stalled_s"], body["folder"]) == (2, 12.3, "/out/x")
 
 
-def test_webhook_that_refuses_is_not_asked_again(telling: Telling, heard: list[str], hooks: list[Hook]) -> None:
+def test_webhook_that_refuses_is_not_asked_again(telling: Notifier, heard: list[str], hooks: list[Hook]) -> None:
     hooks.append(Hook(404))
     telling.post(hooks[0].url, {})
     telling.finish(10)
@@ -91,7 +91,7 @@ def test_webhook_that_refuses_is_not_asked_again(telling: Telling, heard: list[s
     assert hooks[0].bodies == []
 
 
-def test_dead_webhook_is_told_and_costs_nothing(telling: Telling, heard: list[str]) -> None:
+def test_dead_webhook_is_told_and_costs_nothing(telling: Notifier, heard: list[str]) -> None:
     telling.post("http://127.0.0.1:9/hook", {})
     telling.finish(10)
     assert len(heard) == 1
@@ -111,14 +111,14 @@ def test_slack_form_is_escaped_and_short() -> None:
     assert "2 wait" in text
 
 
-def test_command_gets_its_environment(telling: Telling, heard: list[str], tmp_path: Path) -> None:
+def test_command_gets_its_environment(telling: Notifier, heard: list[str], tmp_path: Path) -> None:
     telling.run(f'echo "$RAYRL_DEBUG_SUMMARY" > {tmp_path}/said', {**os.environ, "RAYRL_DEBUG_SUMMARY": "it $(hangs)"})
     telling.finish(10)
     assert (tmp_path / "said").read_text() == "it $(hangs)\n"
     assert heard == []
 
 
-def test_command_that_fails_or_does_not_end_is_told(telling: Telling, heard: list[str]) -> None:
+def test_command_that_fails_or_does_not_end_is_told(telling: Notifier, heard: list[str]) -> None:
     telling.run("exit 3", os.environ)
     telling.finish(10)
     telling.run("exec sleep 60", os.environ, timeout_s=0.2)

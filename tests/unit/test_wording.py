@@ -8,12 +8,12 @@ from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, actor, process, snapshot
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.identity import identify
 from ray_rl_debug.analyze.view import build_view
-from ray_rl_debug.detectors.scene import stack_evidence
+from ray_rl_debug.model.report import Cause, Certainty, Finding, Link, Report, State, Verdict, Who
+from ray_rl_debug.model.snapshot import Node, Process
 from ray_rl_debug.render import markdown
 from ray_rl_debug.render.terminal import render
 from ray_rl_debug.render.wrappers import without_wrappers
-from ray_rl_debug.report import Cause, Certainty, Finding, Link, Report, State, Verdict, Who
-from ray_rl_debug.snapshot import Node, Process
+from ray_rl_debug.rules.scene import stack_evidence
 
 RAY_SAYS = (
     "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snapshot
 
-from ray_rl_debug.diagnose import diagnose
-from ray_rl_debug.report import Cause, State
-from ray_rl_debug.snapshot import Process, Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, State
+from ray_rl_debug.model.snapshot import Process, Snapshot
 
 TRAIN = f"Trainer.train@app/trainer.py:20 {EXECUTOR} {MAIN}"
 

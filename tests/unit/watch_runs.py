@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ray_rl_debug.snapshot import TaskHistory
+from ray_rl_debug.model.snapshot import TaskHistory
 from ray_rl_debug.watch.beats import Beat, Census
 from ray_rl_debug.watch.decide import Decision, Progress
 from ray_rl_debug.watch.job_watch import REST_S, SUSPECT_S

@@ -1,4 +1,4 @@
-"""Asyncio tasks that a prepared process tells of itself: see `ray_rl_debug.task_helper`."""
+"""Asyncio tasks that a prepared process tells of itself: see `ray_rl_debug.in_job.task_helper`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 
 from ray_rl_debug.collect.async_tasks.runtime import native_threads
 from ray_rl_debug.formats.stack_table import short_file
-from ray_rl_debug.snapshot import AsyncTask
-from ray_rl_debug.task_helper import address_of
+from ray_rl_debug.in_job.task_helper import address_of
+from ray_rl_debug.model.snapshot import AsyncTask
 
 MAX_BYTES = 1 << 26
 _decoder = msgspec.json.Decoder(tuple[AsyncTask, ...])
@@ -35,7 +35,7 @@ def ask_helper(pid: int, *, deadline_s: float = 1.0, proc: Path = Path("/proc"))
 
 
 def decode_tasks(data: bytes) -> tuple[AsyncTask, ...] | None:
-    """What `ray_rl_debug.task_helper` wrote; None where that is nothing."""
+    """What `ray_rl_debug.in_job.task_helper` wrote; None where that is nothing."""
     try:
         return _decoder.decode(data)
     except msgspec.DecodeError:

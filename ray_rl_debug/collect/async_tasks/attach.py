@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.async_tasks.asked import ask_helper
 from ray_rl_debug.collect.async_tasks.reader import read_async_tasks
-from ray_rl_debug.snapshot import AsyncTask, Gap, Process
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import AsyncTask, Gap, Process
 
 EACH_S = 2.0
 TOTAL_S = 4.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ray_rl_debug.collect.async_tasks.chains import Chains, Link
+from ray_rl_debug.collect.async_tasks.chains import ChainLink, Chains
 from ray_rl_debug.collect.async_tasks.descriptors import Descriptors
 from ray_rl_debug.collect.async_tasks.libraries import Libraries
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 from ray_rl_debug.collect.async_tasks.objects import IS_TUPLE, PyType
 from ray_rl_debug.collect.object_refs import ID_BYTES, id_offset, is_object_id
-from ray_rl_debug.snapshot import Awaited
+from ray_rl_debug.model.snapshot import Awaited
 
 MAX_CHILDREN = 20_000
 MAX_CELLS = 16
@@ -51,14 +51,14 @@ class Ends:
         self._chains, self._memory, self._objects, self._layout = chains, chains.memory, chains.objects, chains.layout
         self._kinds, self._descriptors, self._libraries = kinds, descriptors, libraries
         self._seen: dict[tuple[int, str], Awaited] = {}
-        self._by_module: dict[str, Callable[[str, Link], Awaited | None]] = {
+        self._by_module: dict[str, Callable[[str, ChainLink], Awaited | None]] = {
             "asyncio/locks.py": self._lock,
             "asyncio/queues.py": self._queue,
             "asyncio/tasks.py": self._asyncio_task,
             "asyncio/taskgroups.py": self._group,
         }
 
-    def describe(self, links: list[Link], end: int) -> Awaited:
+    def describe(self, links: list[ChainLink], end: int) -> Awaited:
         """What is awaited by a chain that ends at the object `end`."""
         for describe in (self._of_library, self._primitive, self._future):
             try:
@@ -78,15 +78,15 @@ class Ends:
         """See what is awaited as it is now at the next read."""
         self._seen.clear()
 
-    def _of_library(self, links: list[Link], _: int) -> Awaited | None:
+    def _of_library(self, links: list[ChainLink], _: int) -> Awaited | None:
         return self._libraries.describe(links)
 
-    def _socket(self, links: list[Link], found: Awaited) -> Awaited:
+    def _socket(self, links: list[ChainLink], found: Awaited) -> Awaited:
         """The socket behind an event that a library's reader waits for, as anyio's does."""
         socket = self._descriptors.find(links[-INNER_FRAMES:])
         return found if socket is None else Awaited(kind="socket", detail=f"socket {socket[1]}", address=found.address, fd=socket[0])
 
-    def _future(self, links: list[Link], end: int) -> Awaited | None:
+    def _future(self, links: list[ChainLink], end: int) -> Awaited | None:
         kind = self._objects.type_of(end)
         if kind is None:
             return None
@@ -107,7 +107,7 @@ class Ends:
 
     # asyncio's own coroutines, by their frames
 
-    def _primitive(self, links: list[Link], _: int) -> Awaited | None:
+    def _primitive(self, links: list[ChainLink], _: int) -> Awaited | None:
         for link in reversed(links[-3:]):
             describe = self._by_module.get(link.frame.file or "")
             if describe is None:
@@ -119,7 +119,7 @@ class Ends:
             return describe(name, link)
         return None
 
-    def _lock(self, name: str, link: Link) -> Awaited | None:
+    def _lock(self, name: str, link: ChainLink) -> Awaited | None:
         """Often thousands of tasks wait for one lock."""
         key = self._chains.variable(link, "self"), name
         found = self._seen.get(key)
@@ -129,7 +129,7 @@ class Ends:
                 self._seen[key] = found
         return found
 
-    def _describe_lock(self, name: str, link: Link) -> Awaited | None:
+    def _describe_lock(self, name: str, link: ChainLink) -> Awaited | None:
         address, kind, number = self._owner(link)
         if kind is None:
             return None
@@ -143,7 +143,7 @@ class Ends:
             return Awaited(kind="event", detail=f"{kind.name} {'set' if number('_value') else 'unset'}", address=address)
         return Awaited(kind="condition", detail=kind.name, address=address) if name in ("wait", "wait_for", "_wait", "_block") else None
 
-    def _queue(self, name: str, link: Link) -> Awaited | None:
+    def _queue(self, name: str, link: ChainLink) -> Awaited | None:
         address, kind, number = self._owner(link)
         if kind is None or name not in ("get", "put", "join"):
             return None
@@ -156,7 +156,7 @@ class Ends:
         }[name]
         return Awaited(kind="queue", detail=f"{kind.name}.{name} {state}", address=address, value=items)
 
-    def _asyncio_task(self, name: str, link: Link) -> Awaited | None:
+    def _asyncio_task(self, name: str, link: ChainLink) -> Awaited | None:
         variable = self._chains.variable
         if name == "sleep":
             delay = _seconds(self._objects.number(variable(link, "delay")))
@@ -196,7 +196,7 @@ class Ends:
         is_cancelled = self._objects.number(self._objects.attribute(timer, "_cancelled"))
         return None if is_cancelled else self._objects.number(self._objects.attribute(timer, "_when"))
 
-    def _group(self, name: str, link: Link) -> Awaited | None:
+    def _group(self, name: str, link: ChainLink) -> Awaited | None:
         address, kind, _ = self._owner(link)
         tasks = self._objects.attribute(address, "_tasks") if kind else 0
         if name not in ("__aexit__", "_aexit") or not tasks:
@@ -204,7 +204,7 @@ class Ends:
         items = self._objects.set_items(tasks)[0][:MAX_CHILDREN]
         return Awaited(kind="gather", detail=f"TaskGroup of {len(items)}", address=address, tasks=self._only_tasks(items))
 
-    def _owner(self, link: Link) -> tuple[int, PyType | None, Callable[[str], int | None]]:
+    def _owner(self, link: ChainLink) -> tuple[int, PyType | None, Callable[[str], int | None]]:
         """The object whose method a frame runs, its type, and its attributes that are whole numbers."""
         address = self._chains.variable(link, "self")
         kind = self._objects.type_of(address)

@@ -11,7 +11,7 @@ from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory
 from ray_rl_debug.collect.async_tasks.objects import PyType
 from ray_rl_debug.collect.async_tasks.runtime import Runtime
 from ray_rl_debug.formats.stack_table import short_file
-from ray_rl_debug.snapshot import AwaitFrame
+from ray_rl_debug.model.snapshot import AwaitFrame
 
 MAX_DEPTH = 2000
 KEPT_OUTER, KEPT_INNER = 40, 120
@@ -28,12 +28,12 @@ Mark = tuple[int, bytes]
 """An address and the bytes that stood there: the same later means that the coroutine did not move."""
 
 
-class Link:
+class ChainLink:
     """One coroutine of a chain with what its frame's variables need to be found."""
 
     __slots__ = ("address", "frame", "is_running", "locals_at", "place", "stack_at", "stack_size")
 
-    def __init__(self, address: int, frame: AwaitFrame, is_running: bool, place: Place | None = None, locals_at: int = 0) -> None:
+    def __init__(self, address: int, frame: AwaitFrame, is_running: bool, place: Suspension | None = None, locals_at: int = 0) -> None:
         self.address, self.frame, self.is_running, self.place, self.locals_at = address, frame, is_running, place, locals_at
         self.stack_at = self.stack_size = 0
         """The value stack; its last word is what the frame awaits. Empty where the frame is not suspended."""
@@ -49,7 +49,7 @@ class Code:
         self.local_places: dict[str, int] | None = None
 
 
-class Place:
+class Suspension:
     """One instruction of one code object: shared by all coroutines that are suspended there."""
 
     __slots__ = ("awaits", "code", "frame")
@@ -66,7 +66,7 @@ class Chains:
         self._native = {address for name in _NATIVE if (address := runtime.image.find(name))}
         self._kinds: dict[int, Kind] = {}
         self._codes: dict[int, Code] = {}
-        self._places: dict[tuple[int, int], Place] = {}
+        self._places: dict[tuple[int, int], Suspension] = {}
         self._read_frame = _Frames_3_10(self) if self.layout.version == (3, 10) else _Frames(self)
 
     def forget(self) -> None:
@@ -74,9 +74,9 @@ class Chains:
         self._codes.clear()
         self._places.clear()
 
-    def follow(self, coroutine: int, marks: list[Mark]) -> tuple[list[Link], int]:
+    def follow(self, coroutine: int, marks: list[Mark]) -> tuple[list[ChainLink], int]:
         """Links from the outermost in, and the address of what is awaited at the end (0: nothing). Adds to `marks` what was relied on."""
-        links: list[Link] = []
+        links: list[ChainLink] = []
         at, seen = coroutine, set[int]()
         word, kinds = self.memory.word, self._kinds
         while at and at not in seen and len(seen) < MAX_DEPTH:
@@ -119,7 +119,7 @@ class Chains:
         self._kinds[type_at] = found
         return found
 
-    def _cython(self, at: int, marks: list[Mark]) -> tuple[Link, int]:
+    def _cython(self, at: int, marks: list[Mark]) -> tuple[ChainLink, int]:
         """A coroutine of Cython: its type publishes where it keeps what it awaits; its names follow in the next fields."""
         kind = self.objects.type_of(at)
         offset = _yield_from(self, kind) if kind else None
@@ -134,7 +134,7 @@ class Chains:
         running = self.objects.member(kind, "cr_running") or self.objects.member(kind, "gi_running")
         is_running = bool(running and self.memory.read(at + running, 1)[0])
         frame = AwaitFrame(function=name)
-        return Link(at, frame, is_running), inner
+        return ChainLink(at, frame, is_running), inner
 
     def code(self, address: int) -> Code:
         """A code object."""
@@ -158,7 +158,7 @@ class Chains:
             local_names=objects.sequence(memory.word(address + layout.code_local_names)),
         )
 
-    def place(self, code_at: int, instruction: int, name: str | None = None) -> Place:
+    def place(self, code_at: int, instruction: int, name: str | None = None) -> Suspension:
         """The place of an instruction: 3.10 in code units, later by address."""
         found = self._places.get((code_at, instruction))
         if found is None:
@@ -169,7 +169,7 @@ class Chains:
                 raise BadRead("instruction outside of its code")
             line = find_line(self.layout.version, code.lines, code.first_line, max(offset, 0))
             frame = AwaitFrame(function=name or code.name, file=code.file, line=line or code.first_line)
-            found = self._places[code_at, instruction] = Place(code, frame, self._awaits(code, instruction))
+            found = self._places[code_at, instruction] = Suspension(code, frame, self._awaits(code, instruction))
         return found
 
     def _awaits(self, code: Code, instruction: int) -> bool:
@@ -188,7 +188,7 @@ class Chains:
         marks.append((address, raw))
         return int.from_bytes(raw, "little") & UNTAGGED
 
-    def variable(self, link: Link, name: str) -> int:
+    def variable(self, link: ChainLink, name: str) -> int:
         """Address of a local variable of a frame of Python's own library; 0 when there is none of that name."""
         if link.place is None or not link.locals_at:
             return 0
@@ -202,7 +202,7 @@ class Chains:
         kind = self.objects.type_of(value)
         return self.memory.word(value + 16) if kind is not None and kind.name == "cell" else value
 
-    def stack(self, link: Link) -> tuple[int, ...]:
+    def stack(self, link: ChainLink) -> tuple[int, ...]:
         """The value stack of a suspended frame below what it awaits: what ``async with`` and ``for`` keep while their bodies run."""
         if link.stack_size < 2:
             return ()
@@ -241,7 +241,7 @@ class _Frames:
         )
         self._locals = frame + layout.frame_locals
 
-    def __call__(self, at: int, marks: list[Mark]) -> tuple[Link | None, int]:
+    def __call__(self, at: int, marks: list[Mark]) -> tuple[ChainLink | None, int]:
         layout = self._layout
         raw = self._memory.read(at + self._start, self._fields.size)
         state, code_at, instruction, top = self._fields.unpack(raw)
@@ -255,9 +255,9 @@ class _Frames:
         if self._has_pointer:
             top = (top - locals_at) >> 3
         if state not in layout.suspended or not 0 < top <= MAX_STACK:
-            return Link(at, place.frame, state == 0, place, locals_at), 0
+            return ChainLink(at, place.frame, state == 0, place, locals_at), 0
         count = len(place.code.local_names)
-        link = Link(at, place.frame, False, place, locals_at)
+        link = ChainLink(at, place.frame, False, place, locals_at)
         link.stack_at, link.stack_size = locals_at + 8 * count, top - count
         if not (place.awaits if layout.awaiting is None else state == layout.awaiting):
             return link, 0
@@ -272,7 +272,7 @@ class _Frames_3_10:
         # value stack 64, depth 80, last instruction 96, state 108
         self._fields = struct.Struct("<Q8xi12xi8xb")
 
-    def __call__(self, at: int, marks: list[Mark]) -> tuple[Link | None, int]:
+    def __call__(self, at: int, marks: list[Mark]) -> tuple[ChainLink | None, int]:
         memory, layout, chains = self._memory, self._chains.layout, self._chains
         frame_at = memory.word(at + layout.generator_frame)
         marks.append((at + layout.generator_frame, memory.read(at + layout.generator_frame, 8)))
@@ -292,7 +292,7 @@ class _Frames_3_10:
         frame = place.frame if place.frame.function == name else AwaitFrame(function=name, file=place.frame.file, line=place.frame.line)
         locals_at = frame_at + layout.frame_locals
         if state not in layout.suspended or not 0 < depth <= MAX_STACK:
-            return Link(at, frame, state == 0, place, locals_at), 0
-        link = Link(at, frame, False, place, locals_at)
+            return ChainLink(at, frame, state == 0, place, locals_at), 0
+        link = ChainLink(at, frame, False, place, locals_at)
         link.stack_at, link.stack_size = values, depth
         return link, chains.marked_word(values + 8 * (depth - 1), marks) if place.awaits else 0

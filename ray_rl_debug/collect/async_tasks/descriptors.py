@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ray_rl_debug.collect.async_tasks.chains import Chains, Link
+from ray_rl_debug.collect.async_tasks.chains import ChainLink, Chains
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 
 _READERS = {
@@ -35,7 +35,7 @@ class Descriptors:
         self._chains, self._memory, self._objects = chains, chains.memory, chains.objects
         self._fds = proc / str(pid) / "fd"
 
-    def find(self, links: list[Link]) -> tuple[int, str] | None:
+    def find(self, links: list[ChainLink]) -> tuple[int, str] | None:
         """The descriptor of the socket that the innermost of these coroutines waits for, and what for: ``read``, ``write`` or ``connect``."""
         for link in reversed(links):
             file, name = link.frame.file, link.frame.function.rpartition(".")[2]

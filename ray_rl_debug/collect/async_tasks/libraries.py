@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ray_rl_debug.collect.async_tasks.chains import Chains, Link
+from ray_rl_debug.collect.async_tasks.chains import ChainLink, Chains
 from ray_rl_debug.collect.async_tasks.memory import BadRead
-from ray_rl_debug.snapshot import Awaited
+from ray_rl_debug.model.snapshot import Awaited
 
 INNER = 7
 """A chain's innermost frames that are asked."""
@@ -40,7 +40,7 @@ class Libraries:
         self._pid, self._proc = pid, proc
         self._children: dict[int, int] | None = None
 
-    def describe(self, links: list[Link]) -> Awaited | None:
+    def describe(self, links: list[ChainLink]) -> Awaited | None:
         """What the innermost known one of these coroutines waits for; None where none is known."""
         for i in range(len(links) - 1, max(len(links) - INNER, 0) - 1, -1):
             frame = links[i].frame
@@ -57,10 +57,10 @@ class Libraries:
 
     # asyncio
 
-    def _process(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+    def _process(self, _: list[ChainLink], __: int, owner: int) -> Awaited | None:
         return self._child(owner, self._whole(owner, "pid"))
 
-    def _output(self, _: list[Link], __: int, reader: int) -> Awaited | None:
+    def _output(self, _: list[ChainLink], __: int, reader: int) -> Awaited | None:
         """A line or the rest of what a child process writes: its pipe's protocol knows the process."""
         transport = self._objects.attribute(reader, "_transport")
         protocol = self._objects.attribute(transport, "_protocol") if transport else 0
@@ -74,18 +74,18 @@ class Libraries:
             self._children = children_of(self._pid, self._proc)
         return Awaited(kind="subprocess", detail="process", address=owner, pid=self._children.get(inner))
 
-    def _barrier(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+    def _barrier(self, _: list[ChainLink], __: int, owner: int) -> Awaited | None:
         if self._objects.type_name(owner) != "Barrier":
             return None
         return Awaited(kind="condition", detail=f"Barrier {self._whole(owner, '_count')} of {self._whole(owner, '_parties')}", address=owner)
 
-    def _first_of(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+    def _first_of(self, _: list[ChainLink], __: int, owner: int) -> Awaited | None:
         todo = self._objects.attribute(owner, "_todo")
         return self._tasks("as_completed", owner, todo) if todo else None
 
     # anyio
 
-    def _lock(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+    def _lock(self, _: list[ChainLink], __: int, owner: int) -> Awaited | None:
         kind = self._objects.type_name(owner)
         if kind == "Semaphore":
             value = self._whole(owner, "_value")
@@ -96,22 +96,22 @@ class Libraries:
         is_held = self._is_task(holder)
         return Awaited(kind="lock", detail=f"Lock {'' if is_held else 'un'}locked", address=owner, holders=(holder,) if is_held else ())
 
-    def _limiter(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+    def _limiter(self, _: list[ChainLink], __: int, owner: int) -> Awaited | None:
         borrowers = self._objects.set_items(self._objects.attribute(owner, "_borrowers"))[0]
         total = self._objects.number(self._objects.attribute(owner, "_total_tokens"))
         free = max(0, int(total) - len(borrowers)) if total is not None and total < 1 << 31 else None
         holders = tuple(b for b in borrowers[: self._limit] if self._is_task(b))
         return Awaited(kind="semaphore", detail=f"CapacityLimiter value={free}", address=owner, value=free, holders=holders)
 
-    def _group(self, _: list[Link], __: int, owner: int) -> Awaited | None:
+    def _group(self, _: list[ChainLink], __: int, owner: int) -> Awaited | None:
         tasks = self._objects.attribute(owner, "_tasks") if self._objects.type_name(owner) == "TaskGroup" else 0
         return self._tasks("TaskGroup", owner, tasks) if tasks else None
 
-    def _thread(self, links: list[Link], i: int, _: int) -> Awaited | None:
+    def _thread(self, links: list[ChainLink], i: int, _: int) -> Awaited | None:
         future = self._chains.variable(links[i], "future")
         return Awaited(kind="executor", detail="thread future running", address=future) if i == len(links) - 1 and future else None
 
-    def _stream(self, links: list[Link], i: int, owner: int) -> Awaited | None:
+    def _stream(self, links: list[ChainLink], i: int, owner: int) -> Awaited | None:
         state = self._objects.attribute(owner, "_state")
         held = self._objects.attribute(state, "buffer") if state else 0
         items = self._objects.length(held) if held else None
@@ -120,13 +120,13 @@ class Libraries:
 
     # connections of HTTP clients
 
-    def _aiohttp_pool(self, _: list[Link], __: int, owner: int) -> Awaited:
+    def _aiohttp_pool(self, _: list[ChainLink], __: int, owner: int) -> Awaited:
         used = len(self._objects.set_items(self._objects.attribute(owner, "_acquired"))[0])
         return Awaited(
             kind="condition", detail=f"a free connection of aiohttp's pool, {used} of {self._whole(owner, '_limit')} in use", address=owner
         )
 
-    def _httpcore_pool(self, links: list[Link], i: int, _: int) -> Awaited | None:
+    def _httpcore_pool(self, links: list[ChainLink], i: int, _: int) -> Awaited | None:
         if i == 0:
             return None
         pool = self._chains.variable(links[i - 1], "self")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug import gaps
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory, ProcessSource, Source, Spent
 from ray_rl_debug.collect.async_tasks.remote_inspection import can_inspect, inspect_remotely, merge
 from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported, attach, find_version, native_threads
 from ray_rl_debug.collect.async_tasks.tasks import Interpreter, Read
-from ray_rl_debug.snapshot import AsyncTask, Awaited, Gap
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Gap
 
 ATTEMPTS = 3
 """A task that moves while it is read is read again; after so many times only its outermost coroutine is told."""

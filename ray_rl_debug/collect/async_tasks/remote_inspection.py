@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from ray_rl_debug.bounded.programs import Finished, run_bounded
 from ray_rl_debug.collect.async_tasks.chains import shortened
-from ray_rl_debug.collect.bounded import Finished, run_bounded
 from ray_rl_debug.formats.stack_table import short_file
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame
 
 MAX_TEXT, MAX_DEPTH = 500, 2000
 MAX_ANSWER_BYTES = 64 << 20

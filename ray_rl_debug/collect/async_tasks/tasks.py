@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.collect.async_tasks.awaited import MAX_CHILDREN, Ends, Kinds
-from ray_rl_debug.collect.async_tasks.chains import Chains, Link, Mark, shortened
+from ray_rl_debug.collect.async_tasks.chains import ChainLink, Chains, Mark, shortened
 from ray_rl_debug.collect.async_tasks.descriptors import Descriptors
 from ray_rl_debug.collect.async_tasks.libraries import Libraries
 from ray_rl_debug.collect.async_tasks.memory import BadRead
 from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported
-from ray_rl_debug.snapshot import AsyncTask, Awaited, AwaitFrame
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame
 
 WEAKREF_OBJECT, METHOD_FUNCTION, FUNCTION_NAME = 16, 16, 32
 READY = Awaited(kind="ready")
@@ -28,7 +28,7 @@ class Read(msgspec.Struct):
     """One task with all that its description rests on."""
 
     task: AsyncTask
-    links: list[Link]
+    links: list[ChainLink]
     marks: list[Mark]
     held: tuple[int, ...] = ()
     """Objects whose ``async with`` bodies the task is in."""
@@ -223,7 +223,7 @@ class Interpreter:
         words = self._memory.words(loop, kind.basicsize // 8)
         return next((word for word in words if word in self._threads), None)
 
-    def _held(self, links: list[Link]) -> tuple[int, ...]:
+    def _held(self, links: list[ChainLink]) -> tuple[int, ...]:
         """Objects whose ``async with`` body the chain is in: their ``__aexit__`` waits on the value stack until the body ends."""
         held: list[int] = []
         for i, link in enumerate(links):
@@ -256,7 +256,7 @@ class Interpreter:
                 found.append(owner)
         return found
 
-    def _is_taking(self, inner: Link, owner: int) -> bool:
+    def _is_taking(self, inner: ChainLink, owner: int) -> bool:
         """Does a frame still wait to enter, or has it given back what it entered for as long as it waits?"""
         name = inner.frame.function.rpartition(".")[2]
         return (name == "__aenter__" or inner.frame.function == "Condition.wait") and self.chains.variable(inner, "self") == owner

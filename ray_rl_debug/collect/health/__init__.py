@@ -14,16 +14,17 @@ from typing import TypeVar
 
 import msgspec
 
-from ray_rl_debug import __version__, gaps
+from ray_rl_debug import __version__
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
 from ray_rl_debug.collect.health.job_process import JobProcess, find_job_process
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.collect.redact import made_safe
-from ray_rl_debug.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
-from ray_rl_debug.snapshot import Gap, LogLine
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.health import Contact, Cpus, Folder, Gpus, Limits, Memory, Network, NodeHealth, Plan, RayProcess
+from ray_rl_debug.model.snapshot import Gap, LogLine
+from ray_rl_debug.privacy.redact import made_safe
 
 DEADLINE_S = 100.0
 """Beyond the slowest collector: two imports of Ray from a slow file system."""

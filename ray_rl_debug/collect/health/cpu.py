@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.health import Cpus
+from ray_rl_debug.model.health import Cpus
 
 ROOT = Path("/sys/fs/cgroup")
 _JOB = re.compile(r"^(.*?/job_\d+)(?:/|$)")

@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.collect.mounts import read_mounts
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.health import Folder
-from ray_rl_debug.within import within
+from ray_rl_debug.model.health import Folder
 
 MARK = ".rayrl-debug-mark"
 MAX_SESSIONS = 200

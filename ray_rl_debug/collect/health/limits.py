@@ -10,7 +10,7 @@ from pathlib import Path
 from ray_rl_debug.collect.cgroups import read_cgroup_memory
 from ray_rl_debug.collect.health.cpu import ROOT, levels
 from ray_rl_debug.collect.procfs import PROC, list_pids, read_stat, read_text
-from ray_rl_debug.health import Limit, Limits, Memory
+from ray_rl_debug.model.health import Limit, Limits, Memory
 
 
 def read_limits(group: Mapping[str, str], proc: Path = PROC, root: Path = ROOT, pid: int | None = None) -> Limits:

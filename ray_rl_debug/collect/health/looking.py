@@ -8,11 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ray_rl_debug.collect.bounded import run_bounded
+from ray_rl_debug.bounded.programs import run_bounded
 from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.collect.pyspy import find_pyspy
-from ray_rl_debug.health import Looking
+from ray_rl_debug.model.health import Looking
 
 DUMP_S = 8.0
 # A child may always be traced by its parent under ptrace_scope=1; a job's processes are not our children. A grandchild whose parent has

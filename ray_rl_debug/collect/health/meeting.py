@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ray_rl_debug.health import Contact
+from ray_rl_debug.model.health import Contact
 
 PATIENCE_S = 20.0
 """srun starts its tasks within a second or two; Python's own start on a cold node takes longer."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from ray_rl_debug.health import Contact, Interface, Network, Port
+from ray_rl_debug.model.health import Contact, Interface, Network, Port
 
 RAY_PORTS: tuple[tuple[int, str], ...] = ((6379, "GCS"), (8265, "dashboard"), (10001, "Ray client server"), (52365, "dashboard agent"))
 """What ray start takes when not told."""

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ray_rl_debug.collect.allowlist import allowed_environment
 from ray_rl_debug.collect.health.folders import user_name
 from ray_rl_debug.collect.procfs import PROC, list_pids, read_arguments, read_environment, read_stat, read_text
-from ray_rl_debug.health import RayProcess
+from ray_rl_debug.model.health import RayProcess
+from ray_rl_debug.privacy.allowlist import allowed_environment
 
 _ALSO = frozenset(
     "RAY_worker_register_timeout_seconds PYTHONFAULTHANDLER CUDA_LAUNCH_BLOCKING TORCH_CPP_LOG_LEVEL RAY_AUTH_MODE RAY_ADDRESS"

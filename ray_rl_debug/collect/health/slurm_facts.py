@@ -6,8 +6,8 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 
-from ray_rl_debug.collect.bounded import Finished, run_bounded
-from ray_rl_debug.health import Slurm
+from ray_rl_debug.bounded.programs import Finished, run_bounded
+from ray_rl_debug.model.health import Slurm
 
 Run = Callable[..., Finished]
 DEADLINE_S = 8.0

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ray_rl_debug.collect.bounded import Finished, run_bounded
+from ray_rl_debug.bounded.programs import Finished, run_bounded
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.collect.ray_token import find_token
-from ray_rl_debug.health import Auth, Start
+from ray_rl_debug.model.health import Auth, Start
 
 IMPORT_DEADLINE_S = 45.0
 PACKAGES = ("ray", "torch", "vllm", "sglang", "verl", "areal", "agentlightning", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "ray-rl-debug")

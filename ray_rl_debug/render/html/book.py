@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from ray_rl_debug.model.report import AwaitClass, Certainty, ProcessSummary, Report, StackClass, Who
+from ray_rl_debug.model.snapshot import Node, Process, Snapshot
 from ray_rl_debug.render.samples import frames_of, line_of
-from ray_rl_debug.report import AwaitClass, Certainty, ProcessSummary, Report, StackClass, Who
-from ray_rl_debug.snapshot import Node, Process, Snapshot
 
 GROUPS = {
     "collective": "ranks", "p2p": "ranks", "rendezvous": "ranks", "new_group": "ranks", "destroy": "ranks",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from ray_rl_debug.model.report import AwaitClass, Evidence, Finding, ProcessSummary, State, Who
 from ray_rl_debug.render.html import chain_drawing
 from ray_rl_debug.render.html.book import Book
 from ray_rl_debug.render.html.text import clip, count, esc, facts, folded, name, people, stack, waiting
-from ray_rl_debug.report import AwaitClass, Evidence, Finding, ProcessSummary, State, Who
 
 MAX_HEAD = 420
 """Characters of the page's headline; what is longer is told again in the finding."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from ray_rl_debug.model.snapshot import Gpu, Node, Snapshot
 from ray_rl_debug.render.html.text import count, esc, name, size
-from ray_rl_debug.snapshot import Gpu, Node, Snapshot
 
 MAX_GPUS = 4096
 MAX_WRITTEN = 64

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from ray_rl_debug.model.report import StackClass
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.html.book import GROUPS, Book
 from ray_rl_debug.render.html.text import count, esc, folded, frame_text, is_own, name, stack
-from ray_rl_debug.report import StackClass
 
 MAX_PLACES = 20
 """Columns of the drawing; what is left out is counted and listed below."""

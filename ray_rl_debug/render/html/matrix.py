@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
+from ray_rl_debug.model.report import ProcessSummary, WorldSummary
 from ray_rl_debug.render.fold import fold_numbers
 from ray_rl_debug.render.html.book import GROUP_WORDS, Book
 from ray_rl_debug.render.html.text import count, esc, name
-from ray_rl_debug.report import ProcessSummary, World
 
 MAX_CELLS = 4096
 MAX_OTHERS = 300
@@ -44,7 +44,7 @@ def draw(book: Book) -> str:
     return f"{_legend(used, book)}<div class=matrix>{''.join(parts)}<p id=told class=told aria-live=polite></p></div>"
 
 
-def _world(title: str, members: Sequence[ProcessSummary], world: World | None, book: Book, used: set[str]) -> str:
+def _world(title: str, members: Sequence[ProcessSummary], world: WorldSummary | None, book: Book, used: set[str]) -> str:
     size = f" of {world.size:,}" if world is not None and world.size is not None else ""
     ranks = len(members) if members else len(world.ranks) if world is not None else 0
     missing = world.missing if world is not None else ()

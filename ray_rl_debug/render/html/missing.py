@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from ray_rl_debug import gaps as gap_names
+from ray_rl_debug.model import gaps as gap_names
+from ray_rl_debug.model.report import Report
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.html.text import count, esc, name
-from ray_rl_debug.report import Report
 
 MAX_KINDS = 60
 

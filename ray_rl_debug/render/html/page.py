@@ -13,14 +13,14 @@ from datetime import datetime, timezone
 from functools import cache
 from importlib.resources import files
 
+from ray_rl_debug.model.report import Report, State
+from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.model.timeline_tables import Tables
 from ray_rl_debug.render.html import findings, icicle, matrix, missing, phases, raw, strips
 from ray_rl_debug.render.html.book import Book, open_book
 from ray_rl_debug.render.html.findings import MAX_HEAD
 from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.render.html.text import count, esc
-from ray_rl_debug.report import Report, State
-from ray_rl_debug.snapshot import Snapshot
 
 _MARKS = {
     State.HANG: ("HANG", "%23c8102e"),

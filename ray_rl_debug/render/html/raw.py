@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.model.snapshot import RayState, Snapshot
 from ray_rl_debug.render.fold import fold_numbers
 from ray_rl_debug.render.html.book import GROUP_WORDS, Book
 from ray_rl_debug.render.html.icicle import MAX_LISTED
 from ray_rl_debug.render.html.text import count, esc, folded, name, seconds, size, stack, table
-from ray_rl_debug.snapshot import RayState, Snapshot
 
 MAX_ROWS = 5000
 MAX_ITEMS = 400

@@ -9,12 +9,12 @@ from itertools import pairwise
 import msgspec
 
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
+from ray_rl_debug.model.report import PHASES, Who
+from ray_rl_debug.model.snapshot import RayTask, Snapshot
 from ray_rl_debug.render.html import gpus
 from ray_rl_debug.render.html.book import Book
 from ray_rl_debug.render.html.text import clip, count, esc, is_own, name, people, seconds
 from ray_rl_debug.render.samples import frames_of, line_of, telling_samples
-from ray_rl_debug.report import PHASES, Who
-from ray_rl_debug.snapshot import RayTask, Snapshot
 
 KINDS = (*PHASES, "queued", "moved", "stood")
 """What a stretch of time can be; `queued` is a call that had not begun, `moved` and `stood` are what a companion saw."""

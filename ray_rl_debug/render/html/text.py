@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.model.report import Who
+from ray_rl_debug.model.snapshot import Frame
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.terminal import neutralise
-from ray_rl_debug.report import Who
-from ray_rl_debug.snapshot import Frame
 
 MAX_TEXT = 1200
 """Characters of one text; the middle of a longer one is left out."""

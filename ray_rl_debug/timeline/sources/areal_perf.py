@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ray_rl_debug.analyze.phase import phase_of_name
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import Args, Batch, Clock, Count, Instant, Item, SharedEnd, Span, Track
 from ray_rl_debug.timeline.sources.areal_sessions import SessionLimits, session_limits
 from ray_rl_debug.timeline.sources.json_stream import as_int, as_number, plain_args, read_objects
@@ -38,7 +38,7 @@ class ArealPerfSource(TraceFile):
         self._rank = int(found[1]) if found else None
         self._role = path.parent.name if path.parent.name != "perf_tracer" else "areal"
         self._layout = layout
-        self._places: dict[int, Place] = {}
+        self._places: dict[int, TrackPlace] = {}
         self._rows: dict[tuple[int, int], str] = {}
         self._ends: list[SharedEnd] = []
         self._last_us: dict[int, float] = {}
@@ -52,7 +52,7 @@ class ArealPerfSource(TraceFile):
     def shared_ends(self) -> Sequence[SharedEnd]:
         return self._ends
 
-    def _clock(self, pid: int, place: Place, sessions: SessionLimits | None) -> Clock:
+    def _clock(self, pid: int, place: TrackPlace, sessions: SessionLimits | None) -> Clock:
         started = self._layout.started_ns(place)
         written = self.modified_ns()
         lows = [("start of the process", started)] if started is not None else []
@@ -129,7 +129,7 @@ class ArealPerfSource(TraceFile):
             number = self._order[(pid, name)] = self._order[(pid, name)] + 1
             self._ends.append(SharedEnd(self._key(pid), f"{self._role} {name} {number}", span.end_ns))
 
-    def _place(self, pid: int) -> Place:
+    def _place(self, pid: int) -> TrackPlace:
         place = self._places.get(pid)
         if place is None:
             known = self._layout.rank(self._role, self._rank) if self._rank is not None else None
@@ -137,7 +137,7 @@ class ArealPerfSource(TraceFile):
             place = self._places[pid] = known or self._layout.process(None, pid, role=self._role, label=label)
         return place
 
-    def _track(self, place: Place, pid: int, row: str, kind: str = "span", rank: str | None = None) -> Track:
+    def _track(self, place: TrackPlace, pid: int, row: str, kind: str = "span", rank: str | None = None) -> Track:
         return Track((*place.path, row), self._key(pid), kind, "AReaL perf_tracer", rank=rank)
 
     def _name_row(self, pid: int, event: dict[str, Any]) -> None:

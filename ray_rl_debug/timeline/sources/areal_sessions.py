@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import Batch, Span, Track
 from ray_rl_debug.timeline.sources.json_stream import as_int, as_number, read_objects, unix_ns
 from ray_rl_debug.timeline.sources.trace_file import TraceFile
@@ -49,7 +49,7 @@ class ArealSessionSource(TraceFile):
         if foreign:
             self._trouble(f"{foreign:,} lines are no sessions with Unix times and were left out")
 
-    def _place(self, row: dict[str, Any]) -> Place:
+    def _place(self, row: dict[str, Any]) -> TrackPlace:
         found = _RANK.search(self.path.name)
         rank = as_int(row.get("rank")) if found is None else int(found[1])
         folder = self.path.parent.name

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.snapshot import CollectiveEntry, FlightRecord
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.model.snapshot import CollectiveEntry, FlightRecord
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import Args, Batch, Frame, Held, Instant, Item, SharedEnd, Span, Track, wall_clock
 
 ORIGIN = "Flight Recorder"
@@ -27,14 +27,14 @@ def flight_source(name: str, records: Sequence[FlightRecord], layout: Layout) ->
     return Held(name, batches, ends=ends)
 
 
-def place_of(record: FlightRecord, layout: Layout) -> Place:
+def place_of(record: FlightRecord, layout: Layout) -> TrackPlace:
     """Where the record's process stands; by its pid, else by its rank alone, with a clock of its own: ranks may be on different nodes."""
     label = f"rank {record.rank}" if record.rank is not None else "rank unknown"
     place = layout.process(None, record.pid, role="collectives", label=label)
     return place if place.node is not None else msgspec.structs.replace(place, clock=wall_clock(f"node of {label}"))
 
 
-def flight_batches(record: FlightRecord, place: Place) -> Iterator[Batch]:
+def flight_batches(record: FlightRecord, place: TrackPlace) -> Iterator[Batch]:
     """One row per process group; what is not known to have ended at some moment is an instant, what has not ended is open."""
     rows: dict[str, list[Item]] = defaultdict(list)
     for entry in record.entries:
@@ -51,7 +51,7 @@ def flight_batches(record: FlightRecord, place: Place) -> Iterator[Batch]:
             yield Batch(Track((*place.path, f"collectives enqueued {group}"), place.clock, "instant", ORIGIN), instants)
 
 
-def flight_ends(record: FlightRecord, place: Place) -> Iterator[SharedEnd]:
+def flight_ends(record: FlightRecord, place: TrackPlace) -> Iterator[SharedEnd]:
     """Ends that all members share."""
     for entry in record.entries:
         op = entry.op.lower().rsplit(":", 1)[-1].lstrip("_")

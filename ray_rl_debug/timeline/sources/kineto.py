@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import Batch, Instant, Item, SharedEnd, Span, Track
 from ray_rl_debug.timeline.sources.flight import ENDS_TOGETHER
 from ray_rl_debug.timeline.sources.json_stream import as_int, as_number, plain_args, read_head, read_objects
@@ -45,7 +45,7 @@ class KinetoSource(TraceFile):
         self._host = host[1] if host else named["host"] if named else None
         self._rank = int(rank[1]) if rank else int(in_name[1]) if in_name else None
         self._pid = int(named["pid"]) if named else next((n for m in _PID.finditer(head) if (n := int(m[1])) > MAX_DEVICES), None)
-        self._place: Place | None = None
+        self._place: TrackPlace | None = None
         self._rows: dict[tuple[object, object], str] = {}
         self._labels: dict[tuple[object, object], str] = {}
         self._collectives: list[tuple[int, int, str]] = []
@@ -104,7 +104,7 @@ class KinetoSource(TraceFile):
         if op is not None and span.category in ("user_annotation", "kernel", "gpu_user_annotation") and len(self._collectives) < MAX_ENDS:
             self._collectives.append((span.start_ns, span.end_ns, f"{span.category} {op}"))
 
-    def _where(self) -> Place:
+    def _where(self) -> TrackPlace:
         if self._place is None:
             label = f"rank {self._rank}" if self._rank is not None else f"profiled {self.name}"
             self._place = self._layout.process(self._host, self._pid, role="profiler", label=label)

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug import gaps
 from ray_rl_debug.analyze.phase import phase_of_name
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
-from ray_rl_debug.snapshot import Gap
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Held, Instant, Span, Track
 from ray_rl_debug.timeline.sources.ray_owners import OUR_CLASS, Key, Owners, ended_raw_ns, submitted_ns
 from ray_rl_debug.timeline.steps import Run, Steps, find_steps, merge_runs
@@ -105,7 +105,7 @@ def _arrows(events: Sequence[TaskEvent], found: list[Gap]) -> frozenset[int]:
 
 
 def _process_batches(
-    key: Key, place: Place, tasks: list[TaskEvent], runs: list[Run], steps: Steps | None, arrows: frozenset[int], owners: Owners
+    key: Key, place: TrackPlace, tasks: list[TaskEvent], runs: list[Run], steps: Steps | None, arrows: frozenset[int], owners: Owners
 ) -> Iterator[Batch]:
     concurrent = _overlap([Run(t.times_ns["RUNNING"], owners.ended_ns(t), "") for t in tasks])
     track = Track((*place.path, "tasks"), place.clock, "async" if concurrent else "span", ORIGIN)
@@ -153,7 +153,9 @@ def _overlap(runs: Sequence[Run]) -> bool:
     return False
 
 
-def _submissions(events: Sequence[TaskEvent], places: dict[Key, Place], layout: Layout, arrows: frozenset[int], owners: Owners) -> Iterator[Batch]:
+def _submissions(
+    events: Sequence[TaskEvent], places: dict[Key, TrackPlace], layout: Layout, arrows: frozenset[int], owners: Owners
+) -> Iterator[Batch]:
     """An instant in the submitting process for every task; those of unknown parents stand with the cluster."""
     found: dict[Track, list[Instant]] = defaultdict(list)
     for event in events:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ray_rl_debug import gaps
 from ray_rl_debug.analyze.phase import phase_of_name
-from ray_rl_debug.snapshot import Gap
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import CLUSTER, Batch, Clock, SharedEnd, Span, Track
 from ray_rl_debug.timeline.sources.json_stream import as_number, read_objects
 from ray_rl_debug.timeline.steps import Steps, find_steps, merge_runs
@@ -71,12 +71,12 @@ class RayTimelineSource:
             if runs[(node, worker)]:
                 yield from _phases(place, runs[(node, worker)], steps, self.name)
 
-    def _place(self, node: str, worker: str, class_name: str | None) -> Place:
+    def _place(self, node: str, worker: str, class_name: str | None) -> TrackPlace:
         kind, _, hexadecimal = worker.partition(":")
         name = self._layout.node(node) or node
         role = "driver" if kind == "driver" else class_name or "tasks"
         label = f"{role} {hexadecimal[:8]}"
-        return Place((CLUSTER, name, role, label), label, f"wall:{name}", name)
+        return TrackPlace((CLUSTER, name, role, label), label, f"wall:{name}", name)
 
 
 def ray_timeline_source(name: str, rows: Iterable[dict[str, Any]], layout: Layout) -> RayTimelineSource:
@@ -123,7 +123,7 @@ def _with_parts(calls: Sequence[Span], parts: Sequence[Span]) -> Iterator[list[S
     yield from ([p] for p in alone)
 
 
-def _phases(place: Place, runs: Sequence[Any], steps: Steps, origin: str) -> Iterator[Batch]:
+def _phases(place: TrackPlace, runs: Sequence[Any], steps: Steps, origin: str) -> Iterator[Batch]:
     track = Track((*place.path, "phase"), place.clock, "async", origin, rank=place.label)
     for run in runs:
         step = steps.at(run.start_ns)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from ray_rl_debug.analyze.main_activity import stack_frames
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.telling import stack_frames
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.report import Finding, Report, State, Who
-from ray_rl_debug.snapshot import Node, Snapshot
-from ray_rl_debug.timeline.layout import Layout, Place
+from ray_rl_debug.model.report import Finding, Report, State, Who
+from ray_rl_debug.model.snapshot import Node, Snapshot
+from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Count, Frame, Held, Instant, SharedEnd, Span, Track, wall_clock
 from ray_rl_debug.timeline.sources.flight import flight_batches, flight_ends
 
@@ -107,7 +107,7 @@ def _process_counters(seen: Seen, path: tuple[str, ...], clock: str) -> Iterator
 def _stacks(views: Sequence[View], layout: Layout) -> Iterator[Batch]:
     """Per process one slice for every run of samples in which its telling thread stood at one place; the full stack is on the slice."""
     moments: dict[tuple[str, int], list[tuple[int, str, Args, tuple[Frame, ...]]]] = defaultdict(list)
-    phases: dict[Place, list[tuple[int, int, str]]] = defaultdict(list)
+    phases: dict[TrackPlace, list[tuple[int, int, str]]] = defaultdict(list)
     for view in views:
         for seen in view:
             if seen.process.kind not in SAMPLED_KINDS:

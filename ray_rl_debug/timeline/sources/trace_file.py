@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ray_rl_debug import gaps
-from ray_rl_debug.snapshot import Gap
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
 from ray_rl_debug.timeline.model import Batch, Clock, Item, SharedEnd, Track
 
 BATCH_ITEMS = 2_000

@@ -1,0 +1,200 @@
+"""Which thread of a process tells what it does: never "the first".
+
+Ray runs a synchronous actor's methods on the main thread and an async actor's on a loop or pool thread; every worker has helper threads
+that come first in a dump. Some local servers run the calls of an engine in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.frameworks import CALLS_THREADS
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of
+from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
+
+LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
+"""Names of threads that run an event loop: Ray's async actors."""
+
+_GROUP_THREADS = ("pt_gloo", "pt_nccl")
+"""Names of the threads that torch keeps in members of a process group (2.4 and later name them)."""
+
+_EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
+
+
+class SeenThread(msgspec.Struct, frozen=True, kw_only=True):
+    """One thread in the last sample, with where it stands."""
+
+    name: str | None
+    tid: int | None
+    frames: tuple[Frame, ...]
+    place: Place
+    sample: ThreadSample
+    kernel: Thread | None
+    score: int
+    """How telling it is; 0 and below for threads that wait for work by design."""
+
+    @property
+    def is_main(self) -> bool:
+        return self.name == "MainThread"
+
+
+def stack_frames(node: Node, stack: int) -> tuple[Frame, ...]:
+    """The frames of an interned stack, innermost first; empty when the index is wrong (a damaged file).
+
+    A child that multiprocessing has forked carries the stack of its parent on. What the parent did at that moment is no place of the child.
+    """
+    frames = _all_frames(node, stack)
+    return frames[: _first_of_parent(frames)]
+
+
+def forget_inherited_tasks(node: Node, process: Process) -> Process:
+    """The process without the asyncio tasks that are its parent's: a forked child has a copy of their memory, and no loop that runs them."""
+    if not process.async_tasks or not process.samples:
+        return process
+    stacks = [_all_frames(node, t.stack) for t in process.samples[-1].threads]
+    own = [frames[: _first_of_parent(frames)] for frames in stacks]
+    runs_loop = any(frame.file.startswith(("asyncio/", "uvloop/")) for frames in own for frame in frames)
+    return msgspec.structs.replace(process, async_tasks=()) if own != stacks and not runs_loop else process
+
+
+def _all_frames(node: Node, stack: int) -> tuple[Frame, ...]:
+    return tuple(node.frames[i] for i in node.stacks[stack] if 0 <= i < len(node.frames)) if 0 <= stack < len(node.stacks) else ()
+
+
+def _first_of_parent(frames: Sequence[Frame]) -> int:
+    """Position of the frame in which the parent forked this process; the length where it was not forked."""
+    for i in range(1, len(frames)):
+        forks = frames[i].file.endswith("multiprocessing/popen_fork.py") and short_name(frames[i].function) == "_launch"
+        if forks and short_name(frames[i - 1].function) == "_bootstrap":
+            return i
+    return len(frames)
+
+
+def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
+    """All threads of one sample, most telling first."""
+    kernel = {t.tid: t for t in process.threads}
+    loops = {t.tid for t in process.async_tasks or () if t.tid is not None}
+    in_task = {t.tid for t in process.async_tasks or () if t.awaited is not None and t.awaited.kind == "running"}
+    in_group = is_in_group(process)
+    seen = []
+    for thread in sample.threads:
+        frames = stack_frames(node, thread.stack)
+        if not frames:
+            continue
+        of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
+        # the thread that forked keeps its name in the child
+        is_named = (thread.name or "").startswith(LOOP_THREADS) and _first_of_parent(frames) == len(frames) == len(node.stacks[thread.stack])
+        runs_loop = thread.tid in loops or is_named
+        place = place_of(frames, thread, of_kernel, runs_loop=runs_loop, in_task=thread.tid in in_task, in_group=in_group)
+        seen.append(
+            SeenThread(
+                name=thread.name,
+                tid=thread.tid,
+                frames=frames,
+                place=place,
+                sample=thread,
+                kernel=of_kernel,
+                score=_score(process, thread, frames, place, of_kernel),
+            )
+        )
+    seen.sort(key=lambda t: (-t.score, t.tid or 0))
+    return tuple(sorted(seen, key=lambda t: t is not _polled(seen)))
+
+
+def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:
+    """The thread that tells: the first, unless it only sleeps between two looks at what another one does for it."""
+    if not seen or seen[0].place.kind is not Kind.SLEEP:
+        return seen[0] if seen else None
+    works = (t for t in seen[1:] if t.score > 0 and t.place.path)
+    return next((t for t in works if t.place.kind in WAITS_FOR_RANKS or kernel_call(t.kernel) in _BLOCKS), seen[0])
+
+
+_BLOCKS = frozenset({"open", "fsync", "flock"})
+"""System calls that no helper thread rests in, unlike reads and accepts."""
+
+
+def is_in_group(process: Process) -> bool:
+    """Does torch keep threads of a process group in it?"""
+    return any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
+
+
+def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:
+    """The thread that a waiting thread waits for: the one whose object it joins, else the only one that works, or one of a pool at the same line.
+
+    A joined thread that waits for a third in the same way is followed on.
+    """
+    if telling.place.kind not in THREAD_WAITS:
+        return None
+    joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}
+    for other in others:
+        own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
+        if other is not telling and joined & own:
+            return follow(other, [t for t in others if t is not telling]) or other
+    working = [t for t in others if t is not telling and t.score > 0 and t.place.path and not waits_for_worker(telling, t)]
+    return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
+
+
+def waits_for_worker(worker: SeenThread, other: SeenThread) -> bool:
+    """Does a request's thread only wait for the result of the thread that does the work?"""
+    return worker.name in CALLS_THREADS and other.place.kind is Kind.FUTURE
+
+
+_JOINS = frozenset({"join", "_wait_for_tstate_lock"})
+_STARTS = frozenset({"_bootstrap", "_bootstrap_inner", "run"})
+
+
+def _function(thread: SeenThread, frame: int) -> str:
+    return short_name(thread.frames[frame].function) if 0 <= frame < len(thread.frames) else ""
+
+
+def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
+    if place.kind in IDLE_KINDS:
+        return -1 if place.kind is Kind.RAY_IDLE else -2
+    executing = _executes(thread, frames)
+    main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
+    score = 10
+    if executing:
+        score += 20
+    if main:
+        score += 12
+    if thread.name in CALLS_THREADS:
+        score += 25
+    if not place.path:
+        score -= 9
+    if place.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY, Kind.RAY_GET):
+        score += 4
+    if thread.active and (kernel is None or kernel.state == "R"):
+        score += 2
+    if not main and not executing:
+        if place.kind in _BETWEEN and (not place.path or (thread.name and _is_service(thread.name))):
+            return -1  # a library's thread between two pieces of work, a service's between two beats
+        if place.kind is Kind.CHANNEL and _SERVES.search(short_name(place.path[0][0] if place.path else "").lower()):
+            return -1  # a server of messages between two requests
+        if thread.name and _is_service(thread.name):
+            score -= 8
+    return score
+
+
+_BETWEEN = frozenset({Kind.EVENT, Kind.QUEUE, Kind.SLEEP})
+_SERVES = re.compile(r"serve|listen|accept|wait_connection|dispatch|routine|(^|_)(loop|worker|poller|reader|receiver|proxy|router)$")
+"""Functions of threads that wait for the next message by design."""
+
+
+def _executes(thread: ThreadSample, frames: Sequence[Frame]) -> bool:
+    """Does it run a method for Ray? Ray's tracing wraps all functions of an actor's class, also those that a thread of its own runs."""
+    names = {short_name(f.function) for f in frames}
+    if not names & _EXECUTORS:
+        return False
+    wrapped_only = names & _EXECUTORS == {"_resume_span"}
+    own_thread = any(f.function == "Thread.run" and f.file == "threading.py" for f in frames) and not (thread.name or "").startswith(LOOP_THREADS)
+    return not (wrapped_only and own_thread)
+
+
+def _is_service(name: str) -> bool:
+    low = name.lower()
+    return any(w in low for w in ("heartbeat", "monitor", "watchdog", "metrics", "tqdm", "notify", "gcthread", "start_loop", "callback", "flusher"))

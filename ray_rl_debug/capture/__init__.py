@@ -1,0 +1,1 @@
+"""One capture, whatever way its facts come: a whole cluster, this machine alone, the facts of the doctor."""

@@ -1,0 +1,150 @@
+"""Where the doctor's facts come from: this node, all nodes of a cluster, saved files, logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ray_rl_debug import __version__
+from ray_rl_debug.collect.health import collect_health
+from ray_rl_debug.collect.logs import read_log_paths
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreachableError, UnreadableFileError, UsageError
+from ray_rl_debug.model.health import FACTS_SCHEMA, Contact, Health, NodeHealth, Plan
+
+if TYPE_CHECKING:
+    from ray_rl_debug.capture.warm_agents import Agents
+
+SUFFIX = ".health.json"
+TARGET, CLOCK = "ray_rl_debug.collect.health:answer", "ray_rl_debug.collect.health:now"
+
+
+def check_here(plan: Plan, *, collect: Callable[[Plan], NodeHealth] = collect_health) -> Health:
+    """This node only."""
+    return Health(nodes=(collect(plan),))
+
+
+def check_cluster(address: str, plan: Plan, *, timeout_s: float, progress: Callable[..., None]) -> Health:
+    """All nodes of a running cluster, each looked at by an agent there; a cluster that does not answer leaves this node."""
+    from ray_rl_debug.capture.cluster import ClusterOptions
+    from ray_rl_debug.capture.warm_agents import Agents
+
+    asked = msgspec.structs.replace(plan, address=address, is_preflight=False)
+    try:
+        with Agents(ClusterOptions(address=address, timeout_s=timeout_s), progress=progress) as agents:
+            silent = agents.start(deadline_s=max(5.0, timeout_s / 2))
+            progress(f"{len(agents.nodes)} nodes are looked at")
+            answers = agents.ask(TARGET, msgspec.json.encode(asked), deadline_s=max(5.0, timeout_s / 2))
+            clocks = _compare_clocks(agents)
+            agents.stop()
+    except (ClusterUnreachableError, AuthenticationRefusedError) as e:
+        return Health(nodes=(collect_health(asked),), silent=((f"cluster {address}", str(e)),))
+    nodes = []
+    for answer in answers:
+        if answer.data is None:
+            silent[answer.node] = answer.reason or "no answer"
+        else:
+            node = msgspec.json.decode(answer.data, type=NodeHealth)
+            nodes.append(msgspec.structs.replace(node, name=answer.node, contacts=(*(node.contacts or ()), *clocks.get(answer.node, ()))))
+    if not nodes:
+        nodes.append(collect_health(asked))
+    return Health(nodes=tuple(sorted(nodes, key=lambda n: n.name)), silent=tuple(sorted(silent.items())))
+
+
+def _compare_clocks(agents: Agents) -> dict[str, tuple[Contact, ...]]:
+    """Each node's clock against ours, by the second of two calls: the first one may still be loading code."""
+    found: dict[str, tuple[Contact, ...]] = {}
+    for _ in range(2):
+        sent = time.time()
+        answers = agents.ask(CLOCK, deadline_s=5.0)
+        back = time.time()
+        for answer in answers:
+            if answer.data is not None:
+                ahead = round(float(answer.data) - (sent + back) / 2, 4)
+                found[answer.node] = (Contact(peer="this machine", address="", clock_ahead_s=ahead, bound_s=round((back - sent) / 2, 4)),)
+    return found
+
+
+def check_job(job_id: str, plan: Plan, *, timeout_s: float, progress: Callable[..., None]) -> Health:
+    """All nodes of a running Slurm job, each looked at by a step of its own; Ray is not needed.
+
+    Raises:
+        UsageError: there is no such job, or it does not run.
+        MissingToolError: Slurm's commands are not here.
+    """
+    from ray_rl_debug.slurm.allocation import ask_nodes, read_allocation
+
+    allocation = read_allocation(job_id)
+    asked = msgspec.structs.replace(plan, slurm_job=job_id, is_preflight=False, meeting_dir=plan.meeting_dir or allocation.work_dir)
+    progress(f"{len(allocation.nodes)} nodes of job {job_id} are looked at")
+    answers, silent = ask_nodes(allocation, ["doctor", "--facts", msgspec.json.encode(asked).decode()], timeout_s=timeout_s)
+    nodes = []
+    for name in allocation.nodes:
+        try:
+            if name in answers:
+                nodes.append(msgspec.json.decode(answers[name], type=NodeHealth))
+        except (msgspec.DecodeError, msgspec.ValidationError) as e:
+            silent[name] = f"its answer is not understood, perhaps of another version of this tool: {e}"
+    return Health(nodes=tuple(sorted(nodes, key=lambda n: n.name)), silent=tuple(sorted(silent.items())))
+
+
+def check_logs(paths: Sequence[Path], *, clock: Callable[[], float] = time.time) -> Health:
+    """Post mortem: what logs and folders of logs say, one row per folder that was named.
+
+    Raises:
+        UsageError: one of them is not there.
+    """
+    nodes = []
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"there is no {path}", hint="give the log folder of a job, or a session folder of Ray")
+        lines, missing = read_log_paths([path])
+        shown = tuple(msgspec.structs.replace(line, file=_below(line.file, path)) for line in lines)
+        nodes.append(NodeHealth(tool_version=__version__, name=path.resolve().name, taken_time_s=clock(), plan=Plan(), log_lines=shown, gaps=missing))
+    return Health(nodes=tuple(nodes))
+
+
+def read_files(paths: Sequence[Path], expected: Sequence[str] = ()) -> Health:
+    """What ``doctor --here -o DIR`` wrote on several nodes; nodes in `expected` that wrote nothing are silent.
+
+    Raises:
+        UnreadableFileError: no such file in them, or one that is not ours.
+    """
+    files = [f for p in paths for f in (sorted(p.glob(f"*{SUFFIX}")) if p.is_dir() else [p])]
+    if not files and not expected:
+        raise UnreadableFileError(f"nothing of the doctor in {', '.join(map(str, paths))}", hint="on each node: rayrl-debug doctor --here -o DIR")
+    latest: dict[str, NodeHealth] = {}
+    for node in map(_read, files):
+        if node.name not in latest or node.taken_time_s > latest[node.name].taken_time_s:
+            latest[node.name] = node
+    silent = tuple((name, "the doctor left nothing there; it may have been stopped, or is not installed") for name in expected if name not in latest)
+    return Health(nodes=tuple(latest[name] for name in sorted(latest)), silent=silent)
+
+
+def save(folder: Path, nodes: Iterable[NodeHealth]) -> None:
+    """Write one file per node. Raises `OutputError`."""
+    for node in nodes:
+        codec.write_atomically(folder / f"{node.name.replace('/', '_')}{SUFFIX}", codec.encode(node) + b"\n")
+
+
+def _read(path: Path) -> NodeHealth:
+    try:
+        node = msgspec.json.decode(path.read_bytes(), type=NodeHealth)
+    except OSError as e:
+        raise UnreadableFileError(f"cannot read {path}: {e.strerror}") from e
+    except (msgspec.DecodeError, msgspec.ValidationError) as e:
+        raise UnreadableFileError(f"{path} is not a file of the doctor: {e}", hint="give what doctor --here -o DIR wrote") from e
+    if node.schema != FACTS_SCHEMA:
+        raise UnreadableFileError(f"{path}: schema {node.schema!r} is not {FACTS_SCHEMA!r}")
+    return node
+
+
+def _below(file: str, folder: Path) -> str:
+    try:
+        return str(Path(file).relative_to(folder)) if folder.is_dir() else file
+    except ValueError:
+        return file

@@ -1,0 +1,1 @@
+"""A small cluster that hangs for a real reason, to try the tool on."""

@@ -1,0 +1,106 @@
+"""A small cluster, a real hang, a real report: `rayrl-debug demo`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.model.snapshot import Snapshot
+
+START_DEADLINE_S = 90.0
+
+
+class DemoFailedError(RayRlDebugError):
+    """The demo's own cluster did not come up."""
+
+    id = "RRD959"
+    hint = "is another heavy job running here? try again, or look at the log shown"
+
+
+def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Report, Snapshot, bool]:
+    """Start the job, take the snapshot, clean up.
+
+    Returns:
+        The report, the snapshot, and whether the report's first root finding names the true culprit.
+
+    Raises:
+        DemoFailedError: the embedded cluster did not start.
+    """
+    # the demo's cluster and our view of it share one setting; an existing cluster of the user is not touched
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    from ray_rl_debug.capture.cluster import ClusterOptions, take_snapshot
+    from ray_rl_debug.collect.options import CollectOptions
+    from ray_rl_debug.diagnosis.diagnose import diagnose
+
+    with _job(progress) as truth:
+        progress(f"the job hangs now; asking who it is (truth: pid {truth['culprit']})")
+        options = ClusterOptions(address=truth["address"], collect=CollectOptions(samples=3, interval_s=1.0), timeout_s=30.0)
+        snapshot = take_snapshot(options, progress=progress)
+    report = diagnose(snapshot)
+    named = {w.pid for w in report.findings[0].who} if report.findings else set()
+    return report, snapshot, truth["culprit"] in named
+
+
+@contextlib.contextmanager
+def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
+    folder = tempfile.mkdtemp(prefix="rrd-")  # short: Unix socket paths are limited to 107 bytes
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TMPDIR": folder}
+    environment.pop("RAY_ADDRESS", None)
+    progress("starting two Ray nodes and a miniature RL job")
+    log_path = os.path.join(folder, "demo.log")
+    with open(log_path, "wb") as log:
+        job = subprocess.Popen(
+            [sys.executable, "-m", "ray_rl_debug.demo.demo_job", folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+            text=True,
+        )
+    guard = threading.Timer(START_DEADLINE_S, _end, args=(job,))
+    guard.start()
+    try:
+        assert job.stdout is not None
+        line = next((text for text in job.stdout if text.startswith("{")), None)
+        guard.cancel()
+        if line is None:
+            with open(log_path, encoding="utf-8", errors="replace") as f:
+                tail = f.read()[-600:]
+            raise DemoFailedError(f"the demo's cluster did not start: {tail.strip().splitlines()[-1] if tail.strip() else 'no output'}")
+        yield json.loads(line)
+    finally:
+        guard.cancel()
+        progress("taking the demo's cluster down")
+        _close(job)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _close(job: subprocess.Popen[str]) -> None:
+    """Ask the job to end, then end its whole session."""
+    assert job.stdin is not None
+    with contextlib.suppress(OSError):
+        job.stdin.close()
+    try:
+        job.wait(25)
+    except subprocess.TimeoutExpired:
+        pass
+    _end(job)
+
+
+def _end(job: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(job.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        job.wait(5)

@@ -1,0 +1,172 @@
+"""Snapshot → Report: build the view, solve the waits, ask the rules, give the verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.view import View, build_view
+from ray_rl_debug.analyze.waits import find_waits
+from ray_rl_debug.diagnosis.coroutine_summaries import await_classes, coroutine_links
+from ray_rl_debug.diagnosis.summaries import node_summaries, process_summaries, stack_classes, world_summaries
+from ray_rl_debug.diagnosis.verdict import give_verdict
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import Certainty, Evidence, Finding, Report
+from ray_rl_debug.model.snapshot import Gap, Snapshot
+from ray_rl_debug.rules import RULES
+from ray_rl_debug.rules.known_error import critical_lines, pid_of_log
+from ray_rl_debug.rules.scene import Found, Scene
+
+MAX_LINKS = 2000
+"""Edges written into a report; a mismatch in a world of 1,000 ranks has a million."""
+
+
+def diagnose(snapshot: Snapshot) -> Report:
+    """The report on a snapshot. The same snapshot always gives the same report."""
+    view = build_view(snapshot)
+    waits = find_waits(view)
+    scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined)
+    found, raised = _ask(scene)
+    findings = _choose(scene, [(order, f) for order, f in found if not _is_last_resort(order)])
+    if all(f.certainty is Certainty.POSSIBLE for f in findings):
+        findings = _choose(scene, found)
+    all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
+    return Report(
+        tool_version=snapshot.tool_version,
+        taken_time_s=snapshot.taken_time_s,
+        verdict=give_verdict(scene, findings, all_gaps),
+        findings=findings,
+        gaps=all_gaps,
+        nodes=node_summaries(snapshot),
+        processes=process_summaries(view),
+        worlds=world_summaries(waits.worlds),
+        classes=stack_classes(view),
+        awaits=await_classes(view),
+        links=(*(scene.link(e) for e in waits.graph.edges[:MAX_LINKS]), *coroutine_links(view)),
+        timing=snapshot.timing,
+    )
+
+
+def _ask(scene: Scene) -> tuple[list[tuple[int, Found]], list[Gap]]:
+    """Every rule's findings with the rule's place in the order of preference; a rule that raises becomes a gap."""
+    found: list[tuple[int, Found]] = []
+    raised: list[Gap] = []
+    for order, rule in enumerate(RULES):
+        try:
+            found += [(order, lawful) for one in rule.detect(scene) if (lawful := _under_law(scene, one)) is not None]
+        except Exception as e:  # noqa: BLE001 a faulty rule must not cost the report
+            reason = f"{type(e).__name__}: {e}"
+            raised.append(Gap(id=gaps.RULE_RAISED, where="analysis", what=f"rule {rule.ID} ({rule.NAME})", reason=reason[:300]))
+    return found, raised
+
+
+def _under_law(scene: Scene, found: Found) -> Found | None:
+    """A claim as sure as the law allows: who goes on is accused of nothing, and who may go on only *possibly*."""
+    known = [n for n in found.explains if n in scene.graph.solution.hope]
+    if not known:
+        return found
+    hope = min(scene.graph.hope(n) for n in known)
+    if hope is Outlook.MOVES:
+        return None
+    sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)
+    # who does nothing is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
+    needs_witness = all(scene.view.seen[n].is_idle for n in known if n in scene.view.seen)
+    if hope is not Outlook.STANDS or (sure is Certainty.POSSIBLE and needs_witness):
+        return msgspec.structs.replace(found, finding=msgspec.structs.replace(found.finding, certainty=Certainty.POSSIBLE))
+    return found
+
+
+def _is_last_resort(order: int) -> bool:
+    return getattr(RULES[order], "LAST_RESORT", False) is True
+
+
+def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]:
+    """One finding per root (the preferred rule's), with victims and chain; then findings about what nobody waits for."""
+    taken: set[int] = set()
+    chosen: list[tuple[int, int, Finding]] = []
+    covered: set[str] = set()
+    for root in scene.graph.roots:
+        if set(root.nodes) <= covered:
+            continue
+        options = [(order, i, f) for i, (order, f) in enumerate(found) if f.explains & set(root.nodes)]
+        if not options:
+            continue
+        _, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
+        if index not in taken:
+            taken.add(index)
+            chosen.append((_rank(best.finding.certainty), -len(root.waiters), _complete(scene, best, root)))
+        covered |= best.explains
+    for _, one in sorted(((o, f) for i, (o, f) in enumerate(found) if i not in taken), key=lambda x: x[0]):
+        if one.explains & covered:
+            continue
+        covered |= one.explains
+        chosen.append((_rank(one.finding.certainty), 0, _complete(scene, one, None)))
+    chosen.sort(key=lambda c: (c[0], c[1], c[2].id))
+    return tuple(f for _, _, f in chosen)
+
+
+def _rank(certainty: Certainty) -> int:
+    return (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE).index(certainty)
+
+
+def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
+    """The finding with root, victims and chain from the graph."""
+    finding = found.finding
+    accused = {(w.node, w.pid) for w in finding.who if w.pid is not None}
+    waiting: list[str] = []
+    chain = scene.graph.chain(root) if root is not None else ()
+    for node in sorted(found.explains):
+        for edge in scene.graph.into([node]):
+            if edge.source not in found.explains and edge.source not in waiting:
+                waiting.append(edge.source)
+    if root is not None:
+        waiting = [*(w for w in root.waiters if w not in waiting), *waiting]
+        if root.is_cycle:
+            waiting += [n for n in root.nodes if n not in waiting]
+    victims = [scene.who(n) for n in _unique(waiting)]
+    victims = [v for v in victims if (v.node, v.pid) not in accused]
+    logs = tuple(e for e in _critical_lines(scene, finding) if e not in finding.evidence)
+    links = tuple(scene.link(e) for e in chain)
+    return msgspec.structs.replace(finding, root=True, victims=tuple(victims), chain=links, evidence=(*finding.evidence, *logs))
+
+
+def _critical_lines(scene: Scene, finding: Finding) -> Iterator[Evidence]:
+    """What the accused printed, also those that are dead: their logs are known by the pid in the file's name."""
+    for who in finding.who:
+        node = next((n for n in scene.view.snapshot.nodes if n.name == who.node), None)
+        if node is None or who.pid is None:
+            continue
+        alive = next((p for p in node.processes if p.pid == who.pid), None)
+        yield from critical_lines(alive.log_lines if alive is not None else (x for x in node.log_lines if pid_of_log(x.file) == who.pid))
+
+
+def _unique(items: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(items))
+
+
+STARVED_S = 0.5
+"""So late the machine may wake us before the report says so: a look that comes half a second late still means what it shows."""
+
+
+def _own_gaps(view: View) -> list[Gap]:
+    return [*_starved(view), *_no_tables(view)]
+
+
+def _starved(view: View) -> list[Gap]:
+    found = []
+    for node in view.snapshot.nodes:
+        if node.longest_late_s is not None and node.longest_late_s >= STARVED_S:
+            reason = f"the machine woke us up to {node.longest_late_s:.1f} s late: another program keeps its cores busy"
+            remedy = "look for a program that spins: top -H"
+            found.append(Gap(id=gaps.STARVED, where=node.name, what="looks at the planned times", reason=reason, remedy=remedy))
+    return found
+
+
+def _no_tables(view: View) -> list[Gap]:
+    if view.ray is None and not any(g.id == gaps.NO_RAY_TABLES_IN_FILE for g in view.snapshot.gaps):
+        reason = "taken without Ray, or Ray did not answer"
+        return [Gap(id=gaps.NO_RAY_TABLES_IN_FILE, where="cluster", what="Ray's tables of actors and tasks", reason=reason)]
+    return []

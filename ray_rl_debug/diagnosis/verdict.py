@@ -1,0 +1,145 @@
+"""The report's answer in one state and one sentence. Silence is not health: what was not seen makes the answer *unknown*."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ray_rl_debug import signatures
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
+from ray_rl_debug.model.snapshot import Gap
+from ray_rl_debug.rules.scene import Scene, judge
+
+_BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT, gaps.STACKS_FAILED})
+_LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
+
+
+def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap]) -> Verdict:
+    """State, sentence and next command from the findings, the motion of the processes and the gaps."""
+    if findings and not scene.view.seen and signatures.find(findings[0].id) is not None:
+        summary = f"the logs hold a known error: {findings[0].summary}; they do not say whether the job still runs"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=findings[0].certainty, next=f"rayrl-debug explain {findings[0].id}")
+    sure = [f for f in findings if f.certainty is not Certainty.POSSIBLE]
+    if sure:
+        best = sure[0]
+        more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
+        if best.cause is Cause.ZERO_STEPS:
+            return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
+        silent = [g.where for g in all_gaps if g.id == gaps.NODE_SILENT]
+        unseen = f"; not seen: {', '.join(silent[:3])}" if silent else ""
+        return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
+    if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
+        summary = f"who is waited for pauses or waits for a time, and may go on by itself: {findings[0].summary}"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    if findings:
+        summary = f"slow or hung, the window is too short to tell: {findings[0].summary}"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    return _without_findings(scene, all_gaps)
+
+
+def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
+    if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
+        summary = "the ranks' collectives went on between their Flight Recorder dumps: nobody hangs, or the dumps are of different times"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    seen = [s for s in scene.view if s.process.kind in ("ray-worker", "driver", "named", "child")]
+    # a process that runs may wait in a loop: without stacks only finished calls are progress
+    progress = (Motion.MOVING, Motion.BUSY) if scene.view.has_stacks else (Motion.MOVING,)
+    moving = [s for s in seen if s.motion in progress]
+    awaited = [scene.view.seen[r.nodes[0]] for r in scene.graph.at_work if r.nodes[0] in scene.view.seen]
+    not_overdue = [one for one in awaited if one.motion is not Motion.MOVING]
+    if not_overdue:
+        one = not_overdue[0]
+        summary = f"others wait for {one.where()}, which {one.does()}; {judge(scene, one).reason}"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
+    if not seen and any(n.log_lines for n in scene.view.snapshot.nodes) and scene.view.snapshot.options.get("imported"):
+        summary = "the logs hold no error that would explain a hang; stacks of the processes would tell"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
+    if not seen:
+        return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
+    blind = [g for g in all_gaps if g.id in _BLINDING]
+    standing = [s for s in seen if s.identity.method is not None and s.motion is Motion.UNKNOWN]
+    sleeper = next((s for s in seen if s.kind is Kind.SLEEP and s.motion is Motion.FROZEN), None)
+    unseen = _unseen_end(scene)
+    if unseen is not None:
+        cure = next((g.remedy for g in blind if g.remedy), None)
+        return Verdict(state=State.UNKNOWN, summary=f"no verdict: {unseen}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+    if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
+        asked = ", ".join(s.identity.label for s in moving[:3])
+        summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.does()} between its looks: if it waits for work, nobody does any"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    if moving and (scene.view.has_stacks or not standing):
+        summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not{_full_engines(scene)}"
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
+    # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
+    asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
+    if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
+        summary = _all_idle(scene)
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
+    timed = [s for s in seen if s.place is not None and s.place.timed]
+    pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
+    if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
+        summary = f"nothing is at work: {pauses[0].where()} {pauses[0].at()} and wakes by itself; all others are idle"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
+    reason += _most_suspicious(scene)
+    cure = next((g.remedy for g in blind if g.remedy), None)
+    return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+
+
+def _most_suspicious(scene: Scene) -> str:
+    """Where to look first: a root that no rule claims, else whoever stands still and is not idle."""
+    keys = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS and r.nodes[0] in scene.view.seen]
+    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.STANDS and not scene.graph.out(s.key)]
+    if not keys:
+        return ""
+    one = scene.view.seen[keys[0]]
+    return f". Look first at {one.where()}: it {one.does()}, {scene.graph.solution.activities[one.key].reason}"
+
+
+_FULL = 0.95
+"""Part of an engine's cache in use from which on requests have to wait for room."""
+
+
+def _full_engines(scene: Scene) -> str:
+    """Engines that move but make requests wait, with their own figures."""
+    told = []
+    for one in (scene.view.seen[k] for e in scene.view.engines for k in e.servers):
+        state = one.process.engine
+        if state is not None and state.waiting and (state.kv_usage or 0.0) >= _FULL:
+            told.append(
+                f"; {one.where()} is full: {state.running or 0} requests run, {state.waiting} wait, its cache is used to {state.kv_usage:.0%}"
+            )
+    return "".join(told)
+
+
+def _all_idle(scene: Scene) -> str:
+    """Why nothing moves where nothing has anything to do."""
+    if scene.view.engines and scene.view.ray is None:
+        names = " and ".join(dict.fromkeys(scene.view.seen[e.key].where() for e in scene.view.engines[:3]))
+        return f"{names} is idle: no request is in flight, and all its processes wait for work"
+    if scene.view.ray is None:
+        return "every process is idle: each waits for its next piece of work"
+    return "every actor is idle and Ray has no unfinished task: the job waits for its user, or has ended"
+
+
+def _unseen_end(scene: Scene) -> str | None:
+    """Who stands still and waits for an actor that lives, but whose process is not in the snapshot."""
+    for root in scene.graph.roots:
+        actor = scene.actor(root.nodes[0])
+        waiters = [scene.view.seen[w] for w in root.waiters if w in scene.view.seen]
+        still = next((w for w in waiters if w.motion is Motion.FROZEN), None)
+        if actor is not None and actor.state == "ALIVE" and still is not None:
+            return f"{still.where()} waits for {scene.who(root.nodes[0]).label}, whose process was not seen"
+    return None
+
+
+def _has_work(scene: Scene) -> bool:
+    ray = scene.view.ray
+    if ray is None:
+        return False
+    if any(g.state == "PENDING" for g in ray.placement_groups) or any(a.state == "PENDING_CREATION" for a in ray.actors):
+        return True
+    return any(w.running_task_ids for w in ray.core_workers if w.kind != "DRIVER")

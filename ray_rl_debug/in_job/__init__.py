@@ -1,0 +1,1 @@
+"""Optional help from inside a job. Standard library only: it runs in the job's own processes."""

@@ -1,0 +1,108 @@
+"""The facts of one capture: what was seen, on which node, in which process, and what was not.
+
+Facts are recorded here and judged elsewhere (`analyze`, `rules`). Every structure is frozen.
+``None`` means *not measured*, never zero; why it was not measured stands in a `Gap`.
+All times ending in ``_s`` are seconds. ``at_s`` counts from the start of the node's own capture (monotonic);
+``*_time_s`` is Unix time of that node's clock.
+"""
+
+from __future__ import annotations
+
+from ray_rl_debug.model.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
+from ray_rl_debug.model.snapshot.engine import EngineState
+from ray_rl_debug.model.snapshot.fact import Fact, Gap
+from ray_rl_debug.model.snapshot.from_memory import TorchGroup, TorchGroups
+from ray_rl_debug.model.snapshot.node import Doors, Node, NodeClock
+from ray_rl_debug.model.snapshot.process import (
+    AsyncTask,
+    Awaited,
+    AwaitFrame,
+    EndedProcess,
+    FileLock,
+    Frame,
+    Local,
+    LogLine,
+    ObjectRefWait,
+    OpenFile,
+    Process,
+    Sample,
+    Socket,
+    Thread,
+    ThreadSample,
+)
+from ray_rl_debug.model.snapshot.ray_tables import (
+    CoreWorker,
+    ObjectStore,
+    OwnedTask,
+    RayActor,
+    RayJob,
+    RayNode,
+    RayPlacementGroup,
+    RayState,
+    RayTask,
+    RayWorker,
+    TaskHistory,
+)
+
+__all__ = [
+    "SCHEMA",
+    "AsyncTask",
+    "AwaitFrame",
+    "Awaited",
+    "CollectiveEntry",
+    "CoreWorker",
+    "Doors",
+    "EndedProcess",
+    "EngineState",
+    "Fact",
+    "FileLock",
+    "FlightRecord",
+    "Frame",
+    "Gap",
+    "Gpu",
+    "Local",
+    "LogLine",
+    "Node",
+    "NodeClock",
+    "ObjectRefWait",
+    "ObjectStore",
+    "OpenFile",
+    "OwnedTask",
+    "Process",
+    "RasCommunicator",
+    "RasRank",
+    "RayActor",
+    "RayJob",
+    "RayNode",
+    "RayPlacementGroup",
+    "RayState",
+    "RayTask",
+    "RayWorker",
+    "Sample",
+    "Snapshot",
+    "Socket",
+    "TaskHistory",
+    "Thread",
+    "ThreadSample",
+    "TorchGroup",
+    "TorchGroups",
+]
+
+SCHEMA = "rayrl-debug/snapshot/1"
+
+
+class Snapshot(Fact, frozen=True, kw_only=True, omit_defaults=False):
+    """All facts of one capture: a file that can be mailed and analysed anywhere."""
+
+    schema: str = SCHEMA
+    tool_version: str = ""
+    taken_time_s: float
+    job_id: str | None = None
+    """The Ray job this capture was narrowed to; None for all."""
+    nodes: tuple[Node, ...] = ()
+    ray: RayState | None = None
+    gaps: tuple[Gap, ...] = ()
+    clocks: tuple[NodeClock, ...] = ()
+    """Two or more per node: before and after the collection."""
+    options: dict[str, str | int | float | bool] = {}
+    timing: dict[str, float] = {}

@@ -1,0 +1,281 @@
+"""One process: its stacks, threads, sockets, files, waits and coroutines."""
+
+from __future__ import annotations
+
+from ray_rl_debug.model.snapshot.engine import EngineState
+from ray_rl_debug.model.snapshot.fact import Fact
+from ray_rl_debug.model.snapshot.from_memory import TorchGroups
+
+
+class Frame(Fact, frozen=True, kw_only=True):
+    """One place in a stack. Interned once per node in `Node.frames`."""
+
+    function: str
+    """Qualified where the interpreter knows it: ``ActorRolloutRefWorker.update_actor``."""
+    file: str
+    """Path below site-packages where there is one, else the full path."""
+    line: int | None = None
+    calls: tuple[str, ...] | None = None
+    """Names that this line calls or whose result it waits on, as its source tells; of innermost frames of own code. None: not read."""
+
+
+class Local(Fact, frozen=True, kw_only=True):
+    """One local variable of a frame of torch's or Ray's own code (never of user code)."""
+
+    frame: int
+    """Position in the thread's stack; 0 is the innermost frame."""
+    name: str
+    value: str
+
+
+class ThreadSample(Fact, frozen=True, kw_only=True):
+    """One thread's stack at one moment."""
+
+    stack: int
+    """Index into `Node.stacks`."""
+    tid: int | None = None
+    """Operating-system thread id, as seen from the node's root PID namespace."""
+    name: str | None = None
+    """Python's thread name: ``MainThread``, ``AsyncIO Thread: default``."""
+    active: bool | None = None
+    owns_gil: bool | None = None
+    waits_for_gil: bool | None = None
+    """Only pystack tells."""
+    locals: tuple[Local, ...] = ()
+
+
+class Sample(Fact, frozen=True, kw_only=True):
+    """The stacks of one process at one moment."""
+
+    at_s: float
+    """When its stacks had been read."""
+    threads: tuple[ThreadSample, ...]
+    source: str = "py-spy"
+    """``py-spy``, ``py-spy --nonblocking``, ``pystack``, ``faulthandler``, ``file``."""
+    native: bool = False
+
+
+class Thread(Fact, frozen=True, kw_only=True):
+    """What the kernel says of one thread over the sampling window."""
+
+    tid: int
+    comm: str
+    state: str
+    """One letter of ``/proc/PID/task/TID/stat``: R, S, D, T, t, Z, X, I."""
+    wchan: str | None = None
+    syscall: int | None = None
+    """System call number, or None when running or not readable. What it means depends on the machine: see `call`."""
+    call: str | None = None
+    """Name of that system call (``futex``, ``epoll_wait``). None for a call in which nobody waits, and in older snapshots."""
+    syscall_arg0: int | None = None
+    """First argument of the call in progress: a file descriptor for read, recv, flock; else rarely useful."""
+    waits_on_fds: tuple[int, ...] | None = None
+    """Descriptors that the call in progress waits for (poll, select, epoll, read, recv, accept, write, send, connect), ascending.
+    Of the main thread and those with a Python stack; None: another call, not readable, or too many."""
+    cpu_s: float | None = None
+    """CPU time, user and system, spent during the window."""
+    run_slices: int | None = None
+    """Times the scheduler let it run during the window (third figure of schedstat): next to none for a thread that sleeps."""
+    queued_s: float | None = None
+    """Time of the window that it was ready to run and had no core (second figure of schedstat)."""
+
+
+class Socket(Fact, frozen=True, kw_only=True):
+    """One socket that a process holds."""
+
+    family: str
+    """``tcp``, ``tcp6`` or ``unix``."""
+    state: str
+    """``ESTABLISHED``, ``LISTEN``, ``CLOSE_WAIT``, ``SYN_SENT``, ..."""
+    local: str
+    """``ip:port``; for Unix sockets the path or empty."""
+    remote: str | None = None
+    """The other end in the same form; None for a listener, and for a Unix socket whose other end is not known."""
+    inode: int | None = None
+    peer_inode: int | None = None
+    """The other end of a Unix socket, where ``ss``/sock_diag tells."""
+    fd: int | None = None
+    tx_queue_bytes: int | None = None
+    rx_queue_bytes: int | None = None
+    retransmits: int | None = None
+    bytes_sent: int | None = None
+    """Acknowledged by the other end since the connection was made."""
+    bytes_received: int | None = None
+    quiet_s: float | None = None
+    """Seconds since data last came in, at the end of the window."""
+
+
+class OpenFile(Fact, frozen=True, kw_only=True):
+    """A file, FIFO, pipe, eventfd or device a process holds open, or a segment in /dev/shm that it maps (regular libraries are left out)."""
+
+    fd: int | None = None
+    """None for a segment that is mapped and not held open."""
+    path: str
+    """As the kernel names it, also ``/dev/shm/psm_1a2b (deleted)``; ``pipe:[INODE]``; ``eventfd:[ID]``, where equal ids are one eventfd."""
+    kind: str
+    """``file``, ``fifo``, ``pipe``, ``eventfd``, ``device``."""
+    inode: int | None = None
+    device: str | None = None
+    """``major:minor`` in hex as in /proc/locks."""
+    writable: bool | None = None
+    mount: str | None = None
+    """``type source`` of the mount for network file systems (nfs, fuse, lustre, ...)."""
+
+
+class FileLock(Fact, frozen=True, kw_only=True):
+    """One row of ``/proc/locks``; a waiter has ``waiting`` set and the same lock id as its holder."""
+
+    lock: int
+    kind: str
+    """``FLOCK``, ``POSIX`` or ``OFDLCK``."""
+    access: str
+    """``READ`` or ``WRITE``."""
+    pid: int
+    device: str
+    inode: int
+    waiting: bool = False
+
+
+class ObjectRefWait(Fact, frozen=True, kw_only=True):
+    """ObjectRefs a thread waits for in ``ray.get`` or ``ray.wait``."""
+
+    call: str
+    """``get`` or ``wait``."""
+    object_ids: tuple[str, ...]
+    """Hex. The first 48 digits are the id of the task that produces the object."""
+    tid: int | None = None
+    complete: bool = True
+    """False when py-spy showed only the first few of a longer list."""
+
+
+class AwaitFrame(Fact, frozen=True, kw_only=True):
+    """One coroutine of an await chain."""
+
+    function: str
+    file: str | None = None
+    line: int | None = None
+
+
+class Awaited(Fact, frozen=True, kw_only=True):
+    """What an asyncio task finally waits for."""
+
+    kind: str
+    """``future``, ``lock``, ``semaphore``, ``event``, ``condition``, ``queue``, ``sleep``, ``gather``, ``task``, ``socket``, ``objectref``,
+    ``executor``, ``subprocess``, ``running`` (executing now), ``ready`` (waits only for its turn on the loop) or ``unknown``."""
+    detail: str | None = None
+    """Type name and state, e.g. ``Semaphore value=0`` or ``Queue.get empty``."""
+    address: int | None = None
+    """Identity of the primitive: equal addresses in one process are one lock."""
+    tasks: tuple[int, ...] = ()
+    """Addresses of asyncio tasks waited for (await task, gather)."""
+    object_id: str | None = None
+    value: int | None = None
+    """Permits of a semaphore, items of a queue."""
+    fd: int | None = None
+    pid: int | None = None
+    """Of the child process whose end or output is awaited."""
+    delay_s: float | None = None
+    due_s: float | None = None
+    """Seconds from the moment of reading until a sleep ends; negative when it is overdue, as on a blocked loop."""
+    holders: tuple[int, ...] = ()
+    """Addresses of the tasks that are inside ``async with`` of this lock or semaphore. Who took it by a bare ``acquire()`` is not known."""
+
+
+class AsyncTask(Fact, frozen=True, kw_only=True):
+    """One suspended or running asyncio task, read from outside."""
+
+    address: int
+    name: str
+    chain: tuple[AwaitFrame, ...]
+    """Outermost coroutine first."""
+    awaited: Awaited | None = None
+    loop: int | None = None
+    """Address of the event loop."""
+    tid: int | None = None
+    """The operating-system thread that runs the loop."""
+    timer_s: float | None = None
+    """Seconds until the next timer of the loop is due, negative when that is late; None where it has none, or does not tell (uvloop)."""
+    stable: bool | None = None
+    """Unchanged between two reads of this snapshot."""
+
+
+class Process(Fact, frozen=True, kw_only=True):
+    """One process of the job or of Ray itself."""
+
+    pid: int
+    ppid: int | None = None
+    title: str
+    """What ``ps`` shows: Ray's ``ray::Class.method``, or the program with its allowed arguments (values of others are dropped)."""
+    comm: str | None = None
+    kind: str = "other"
+    """``ray-worker``, ``driver``, ``raylet``, ``gcs``, ``ray-system`` (agents, monitor, log monitor), ``child``, ``agent`` (ours),
+    ``named`` (given by --pid) or ``other``."""
+    uid: int | None = None
+    start_time_s: float | None = None
+    state: str | None = None
+    """State letter at the end of the window."""
+    exit_code: int | None = None
+    """Of a dead process: exit status, or minus the signal that ended it. None: it lives, or that may not be read."""
+    tracer_pid: int | None = None
+    nice: int | None = None
+    thread_count: int | None = None
+    rss_bytes: int | None = None
+    cpu_s: float | None = None
+    """CPU time of the whole process during `window_s`."""
+    window_s: float | None = None
+    """Measured between the two looks at this process."""
+    read_bytes: int | None = None
+    """Bytes read through system calls during the window (rchar)."""
+    written_bytes: int | None = None
+    context_switches: int | None = None
+    """Voluntary and involuntary, during the window."""
+    cgroup: str | None = None
+    cwd: str | None = None
+    job_id: str | None = None
+    """Ray job id in hex, from ``RAY_JOB_ID``."""
+    raylet_pid: int | None = None
+    """From ``RAY_RAYLET_PID``: survives orphaning."""
+    env: dict[str, str] = {}
+    """Allowed variables as the process was started."""
+    env_now: dict[str, str] | None = None
+    """The same as they are now, from libc's ``environ``; None when memory could not be read."""
+    python: str | None = None
+    """``3.11`` where known; None for a process that is not Python or could not be told."""
+    threads: tuple[Thread, ...] = ()
+    samples: tuple[Sample, ...] = ()
+    sockets: tuple[Socket, ...] | None = None
+    files: tuple[OpenFile, ...] | None = None
+    object_refs: tuple[ObjectRefWait, ...] = ()
+    object_refs_before: tuple[ObjectRefWait, ...] = ()
+    """What it waited for at an earlier sample, where that was something else: it got what it asked for."""
+    async_tasks: tuple[AsyncTask, ...] | None = None
+    torch: TorchGroups | None = None
+    """None: no groups, or they were not read."""
+    log_lines: tuple[LogLine, ...] = ()
+    engine: EngineState | None = None
+    """Of the process that serves an inference engine over HTTP; None: it is none, or was not asked."""
+
+
+class EndedProcess(Fact, frozen=True, kw_only=True):
+    """A process that was there at the start of the window and is gone at its end: its parent took its exit status."""
+
+    pid: int
+    ppid: int | None = None
+    title: str
+    kind: str = "other"
+    start_time_s: float | None = None
+    was_dead: bool = False
+    """A zombie at the start; else it lived then."""
+    exit_code: int | None = None
+    """Of a zombie, as `Process.exit_code`."""
+
+
+class LogLine(Fact, frozen=True, kw_only=True):
+    """A line of a log that matched a known error; only matches are kept, never whole logs."""
+
+    file: str
+    line_number: int
+    text: str
+    signature: str
+    """Id of the signature that matched."""
+    time_s: float | None = None

@@ -1,0 +1,176 @@
+"""Ray's own tables: nodes, jobs, actors, workers, tasks, placement groups, statistics of core workers."""
+
+from __future__ import annotations
+
+from ray_rl_debug.model.snapshot.fact import Fact
+
+
+class RayNode(Fact, frozen=True, kw_only=True):
+    node_id: str
+    ip: str
+    host: str
+    alive: bool
+    resources: dict[str, float] = {}
+    available: dict[str, float] | None = None
+    death: str | None = None
+    port: int | None = None
+    """Port of the raylet's node manager."""
+    is_head: bool | None = None
+
+
+class RayJob(Fact, frozen=True, kw_only=True):
+    job_id: str
+    driver_pid: int | None = None
+    driver_ip: str | None = None
+    alive: bool = True
+    entrypoint: str | None = None
+    """The program and its allowed arguments."""
+    namespace: str | None = None
+    submission_id: str | None = None
+    start_time_s: float | None = None
+    end_time_s: float | None = None
+
+
+class RayActor(Fact, frozen=True, kw_only=True):
+    actor_id: str
+    job_id: str
+    class_name: str
+    state: str
+    """``DEPENDENCIES_UNREADY``, ``PENDING_CREATION``, ``ALIVE``, ``RESTARTING`` or ``DEAD``."""
+    name: str | None = None
+    namespace: str | None = None
+    pid: int | None = None
+    node_id: str | None = None
+    worker_id: str | None = None
+    address: str | None = None
+    owner_worker_id: str | None = None
+    restarts: int = 0
+    death: str | None = None
+    """One line: why it died."""
+    death_kind: str | None = None
+    """``killed``, ``oom``, ``exited``, ``node-died``, ``creation-failed``, ``out-of-scope``, ``unknown``."""
+    resources: dict[str, float] = {}
+    start_time_s: float | None = None
+    end_time_s: float | None = None
+    is_async: bool | None = None
+
+
+class RayWorker(Fact, frozen=True, kw_only=True):
+    worker_id: str
+    pid: int
+    kind: str
+    """``WORKER``, ``DRIVER``, ``SPILL_WORKER``, ``RESTORE_WORKER``."""
+    alive: bool
+    node_id: str | None = None
+    ip: str | None = None
+    job_id: str | None = None
+    exit: str | None = None
+
+
+class RayTask(Fact, frozen=True, kw_only=True):
+    """An unfinished task (or a failed one, where asked for)."""
+
+    task_id: str
+    name: str
+    state: str
+    job_id: str | None = None
+    kind: str | None = None
+    """``NORMAL_TASK``, ``ACTOR_TASK``, ``ACTOR_CREATION_TASK``, ``DRIVER_TASK``."""
+    parent_task_id: str | None = None
+    actor_id: str | None = None
+    node_id: str | None = None
+    pid: int | None = None
+    worker_id: str | None = None
+    attempt: int = 0
+    state_times_s: dict[str, float] = {}
+    resources: dict[str, float] = {}
+    placement_group_id: str | None = None
+    error: str | None = None
+
+
+class TaskHistory(Fact, frozen=True, kw_only=True):
+    """How long finished tasks of one name took: what is usual for this run."""
+
+    name: str
+    count: int
+    longest_s: float
+    usual_s: float | None = None
+    """The longest of those that do not stand apart from the others; None in files of older versions."""
+    last_end_time_s: float | None = None
+
+
+class RayPlacementGroup(Fact, frozen=True, kw_only=True):
+    placement_group_id: str
+    state: str
+    """``PENDING``, ``PREPARED``, ``CREATED``, ``RESCHEDULING``, ``REMOVED``."""
+    name: str | None = None
+    job_id: str | None = None
+    bundles: tuple[dict[str, float], ...] = ()
+    bundle_nodes: tuple[str | None, ...] = ()
+    strategy: str | None = None
+    scheduling: str | None = None
+    """Scheduling state of the last attempt: ``QUEUED``, ``INFEASIBLE``, ..."""
+
+
+class OwnedTask(Fact, frozen=True, kw_only=True):
+    """A task a worker submitted and that has not ended."""
+
+    task_id: str
+    name: str
+    status: str | None = None
+    actor_id: str | None = None
+    parent_task_id: str | None = None
+
+
+class CoreWorker(Fact, frozen=True, kw_only=True):
+    """Live statistics of one Ray worker process, answered by its C++ thread even while Python is stuck."""
+
+    pid: int
+    worker_id: str
+    node_id: str | None = None
+    job_id: str | None = None
+    actor_id: str | None = None
+    kind: str | None = None
+    running_task_ids: tuple[str, ...] = ()
+    queue_length: int | None = None
+    """Calls accepted and not started."""
+    pending_tasks: int | None = None
+    executed_tasks: int | None = None
+    """Tasks executed so far; the later of the two reads."""
+    executed_tasks_before: int | None = None
+    """The same at the start of the window: a difference is progress."""
+    owned: tuple[OwnedTask, ...] = ()
+    """What it submitted and still waits for or owns."""
+
+
+class RayState(Fact, frozen=True, kw_only=True):
+    """Ray's own tables at one moment."""
+
+    address: str
+    """GCS ``ip:port``."""
+    version: str | None = None
+    session: str | None = None
+    nodes: tuple[RayNode, ...] = ()
+    jobs: tuple[RayJob, ...] = ()
+    actors: tuple[RayActor, ...] = ()
+    workers: tuple[RayWorker, ...] = ()
+    tasks: tuple[RayTask, ...] = ()
+    tasks_dropped: int | None = None
+    history: tuple[TaskHistory, ...] = ()
+    placement_groups: tuple[RayPlacementGroup, ...] = ()
+    core_workers: tuple[CoreWorker, ...] = ()
+    finished_before: dict[str, int] = {}
+    """Per job: tasks finished when the window began, where counted."""
+    finished_after: dict[str, int] = {}
+    object_store: dict[str, ObjectStore] = {}
+    """Per node id."""
+
+
+class ObjectStore(Fact, frozen=True, kw_only=True):
+    used_bytes: int | None = None
+    capacity_bytes: int | None = None
+    fallback_bytes: int | None = None
+    spilled_bytes: int | None = None
+    restored_bytes: int | None = None
+    spill_pending_bytes: int | None = None
+    pulls_pending: int | None = None

@@ -1,0 +1,1 @@
+"""What may leave the machine: secrets are masked, variables and arguments pass by an allow-list."""

@@ -1,0 +1,327 @@
+"""RRD201 coroutines stuck
+
+Story
+    Coroutines of an agent loop, rollout server or workflow executor await a semaphore, event, HTTP answer or future
+    that never comes. Thread stacks show an idle loop.
+
+Evidence
+    The await chains of the process, grouped: where they wait, for what, who holds it. Without them, a running Ray call in
+    a process whose threads are all idle.
+
+Remedy
+    Release permits in finally, give awaits a time limit.
+
+Not this when
+    The coroutine waits for another process of the job: then that one is the root. Coroutines that wait for the next
+    request or piece of work are at rest, not stuck. Only *possible* where the coroutines could not be read, or where a
+    service outside of the cluster has been quiet for less than a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.coroutines import (
+    HANDED,
+    LOCKS,
+    OUTSIDE,
+    SERVES_RANK,
+    End,
+    describe_awaited,
+    find_ends,
+    is_write,
+    line_of,
+    rank,
+    serves,
+    ticks,
+)
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.outlook import ENOUGH_CALLS
+from ray_rl_debug.analyze.pauses import has_loop, is_blind
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
+from ray_rl_debug.model.snapshot import AsyncTask
+from ray_rl_debug.rules.answers import may_come
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, waiter_evidence, waits
+
+ID = "RRD201"
+NAME = "coroutines stuck"
+CAUSE = Cause.ASYNCIO_STUCK
+
+_SHOWN = 4
+SOON_S = 60.0
+"""A timer that is due within this time may well be what coroutines wait for."""
+_INSIDE = LOCKS | (HANDED - OUTSIDE) | {"task", "gather"}
+"""What only the process itself can complete."""
+STEP_S = 0.2
+"""Coroutines that sleep no longer than this at a time step on quickly enough to be at work."""
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that idle in Python while their coroutines wait; clients whose peer gives no answer; named processes whose loop cannot go on."""
+    for root in scene.graph.roots:
+        yield from _unanswered(scene, root)
+    for root, one in scene.process_roots():
+        if one.is_stopped or one.motion is Motion.MOVING:
+            continue
+        ends = _told(one)
+        if one.is_idle:
+            running = bool(one.core and one.core.running_task_ids) or (one.identity.method is not None and one.process.kind == "ray-worker")
+            if running and not ends and _calls_are_at_rest(one):
+                yield from _empty_queue(scene, root, one)
+            elif ends or (running and _runs_loop(one)):
+                sure = _pace(scene, one)
+                if ends:
+                    sure = Certainty.POSSIBLE if _another_call_works(one) and not _is_overdue(scene, one) else Certainty.LIKELY
+                yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))
+        elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
+            looks = ends[0].awaited.kind == "executor" and ticks(one.process)
+            yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
+    tied = {n for e in scene.graph.edges for n in (e.source, e.target)}
+    for one in scene.view:
+        if one.key not in tied and one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
+            yield from _alone(scene, one)
+
+
+def _runs_loop(one: Seen) -> bool:
+    """A synchronous actor has no loop; what it has under way without a frame is a generator that is held back. Without stacks nobody knows."""
+    return not one.threads or has_loop(one)
+
+
+def _calls_are_at_rest(one: Seen) -> bool:
+    """Does every call of Ray in it wait at an empty queue for the next piece of work? Then who fills the queue is asked, not this one."""
+    calls = _calls(one)
+    return bool(calls) and all(t.awaited is not None and t.awaited.kind == "queue" and serves(t) for t in calls)
+
+
+def _calls(one: Seen) -> list[AsyncTask]:
+    """Those of its coroutines that are calls of Ray."""
+    return [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
+
+
+def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
+    """Somebody waits for the next piece of work of a queue, and every process that does not wait for it is idle."""
+    others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]
+    if not root.waiters or not all(o.is_idle and o.motion is not Motion.MOVING for o in others):
+        return
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,  # the next piece may come from outside of the job
+        f"{one.where()} waits at an empty queue for the next piece of work; {waits(len(root.waiters))} for it, and all others of the job are idle",
+        who=[one.who()],
+        evidence=[
+            proc_evidence(one, f"runs {one.identity.method or 'a call'}"),
+            *waiter_evidence(scene.view.seen[w] for w in root.waiters if w in scene.view.seen),
+        ],
+        remedy=["see whether those who fill the queue have ended early; give the read a time limit, or let them send an end mark"],
+        phase=one.phase,
+    )
+    yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _another_call_works(one: Seen) -> bool:
+    """Is a call of Ray on its way in the same process, step by step? An update of the weights, say, will wake those that it holds up."""
+    steps = ("sleep", "running", "ready")
+    return any(t.stable is False or (t.awaited is not None and t.awaited.kind in steps) for t in _calls(one) if not serves(t))
+
+
+def _is_overdue(scene: Scene, one: Seen) -> bool:
+    return scene.finished_calls(one) >= ENOUGH_CALLS and judge(scene, one).certainty is Certainty.LIKELY
+
+
+def _pace(scene: Scene, one: Seen) -> Certainty:
+    """How sure one may be that calls without an end in sight are stuck: some are only asleep for a moment, at work step by step or polling.
+
+    Also those that they gather: a coroutine that sleeps for longer than the window was never seen to get nowhere.
+    """
+    ticking = [t.awaited for t in one.process.async_tasks or () if t.awaited and t.awaited.kind in ("sleep", "running", "ready") and not serves(t)]
+    if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
+        return Certainty.POSSIBLE
+    return Certainty.LIKELY if (not ticking and not is_blind(one)) or _is_overdue(scene, one) else Certainty.POSSIBLE
+
+
+def _told(one: Seen) -> tuple[End, ...]:
+    """What its coroutines wait for at one place, but for the next piece of work."""
+    return tuple(e for e in find_ends(one.process) if e.is_still and rank(e) < SERVES_RANK)
+
+
+def _waits_for_loop(one: Seen, ends: tuple[End, ...]) -> bool:
+    """Does the main thread wait for what the coroutines of an idle loop in another thread should deliver (AReaL's executor)?
+
+    Of a thread of a pool it is the other way round: coroutines wait for it.
+    """
+    if one.telling is not None and one.kind is not Kind.FUTURE and any(f.file.endswith("concurrent/futures/thread.py") for f in one.telling.frames):
+        return one.kind in THREAD_WAITS and ends[0].awaited.kind == "executor"
+    tids = {t.tid for t in one.process.async_tasks or ()}
+    loops = [t for t in one.threads if t.tid in tids and t is not one.telling]
+    return one.kind in THREAD_WAITS and bool(loops) and all(t.place.kind in IDLE_KINDS for t in loops)
+
+
+def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
+    """Coroutines that await an answer of a process or address where the waiting ends."""
+    sink = scene.view.seen.get(root.nodes[0])
+    if root.is_cycle or (sink is not None and (sink.motion is Motion.MOVING or sink.is_stopped or sink.kind in THREAD_WAITS)):
+        return
+    for edge in scene.graph.into(root.nodes):
+        client = scene.view.seen.get(edge.source)
+        if edge.why is not Why.AWAITED_SOCKET or client is None or client.motion is Motion.MOVING:
+            continue
+        ends = tuple(e for e in _told(client) if e.awaited.kind == "socket")
+        if ends and is_write(ends[0].awaited):
+            yield from _unread(scene, client, ends, edge)
+            continue
+        if sink is not None and (_told(sink) or (sink.core and sink.core.running_task_ids)):
+            continue  # it has a reason of its own
+        verdict = judge(scene, sink if sink is not None and sink.motion is Motion.BUSY else client)
+        if ends and verdict.certainty is not None:
+            who = [client.who(), scene.who(root.nodes[0])]
+            yield Found(finding=_finding(scene, client, ends, verdict.certainty, edge, who), explains=frozenset([client.key, *root.nodes]))
+
+
+def _unread(scene: Scene, server: Seen, ends: tuple[End, ...], edge: Edge) -> Iterator[Found]:
+    """A server whose answers nobody takes: whoever should read them is the cause, and the server its victim."""
+    verdict = judge(scene, server)
+    if verdict.certainty is not None:
+        peers = [e.target for e in scene.graph.out(server.key) if e.why is Why.AWAITED_SOCKET]
+        who = [scene.who(p) for p in peers[:_SHOWN]]
+        yield Found(finding=_finding(scene, server, ends, verdict.certainty, edge, who), explains=frozenset(peers))
+
+
+def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
+    """A process that the user asks about, or a driver, with an idle loop: nobody waits for it but the user."""
+    ends = _told(one)
+    if not ends or one.motion is Motion.MOVING or scene.children_move(one):
+        return
+    first = ends[0]
+    listens = any(s.state == "LISTEN" for s in one.process.sockets or ()) and not _is_beside_server(one, first)
+    if first.is_cycle or first.is_lost:
+        certainty: Certainty | None = Certainty.LIKELY if len(one.process.samples) > 1 else Certainty.POSSIBLE
+    elif first.awaited.kind == "executor" and ticks(one.process):
+        certainty = Certainty.POSSIBLE  # the thread may wait for what another loop looks after
+    elif first.awaited.kind in LOCKS or first.awaited.kind in OUTSIDE:
+        certainty = judge(scene, one).certainty
+    else:
+        certainty = None if listens else judge(scene, one).certainty if _is_closed(scene, one) else Certainty.POSSIBLE
+    if certainty is not None:
+        yield Found(finding=_finding(scene, one, ends, certainty), explains=frozenset([one.key]))
+
+
+def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certainty, edge: Edge | None = None, who: list[Who] | None = None) -> Finding:
+    tasks = one.process.async_tasks or ()
+    if ends:
+        first = ends[0]
+        hope = None if first.awaited.kind != "socket" or _is_overdue(scene, one) else may_come(scene, one, first.descriptors)
+        certainty = certainty if hope is None else Certainty.POSSIBLE
+        summary = f"{_count(first, tasks)} of {one.where()} {_waits(one, first)}"
+        if edge is not None:
+            summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""
+        if first.behind:
+            summary += f"; {first.behind} more wait behind them"
+        evidence = [_evidence(one, end) for end in ends[:_SHOWN]]
+        if edge is not None:
+            evidence.append(Evidence(kind="socket", where=one.where(), text=edge.evidence))
+        evidence += [proc_evidence(one, hope)] if hope is not None else []
+        evidence += _holders(one, first) + (_threads(one) if first.awaited.kind == "executor" else [])
+    else:
+        summary = (
+            f"{one.where()} runs {one.identity.method or 'a call'}, but no thread of it works: a coroutine waits for something that does not come"
+        )
+        polls = _polls(tasks)
+        if polls:
+            at, number = polls[0]
+            summary = f"{one.where()} runs {one.identity.method or 'a call'}; {number} of {len(tasks)} coroutines of it poll at {at} and get nowhere"
+        certainty = certainty if one.threads else Certainty.POSSIBLE
+        unread = "; its coroutines could not be read" if one.process.async_tasks is None else ""
+        evidence = [proc_evidence(one, f"event loop without work while Ray says a call runs{unread}")]
+        evidence += [Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} at {at}") for at, n in polls[:_SHOWN]]
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        certainty,
+        summary,
+        who=who or [one.who()],
+        evidence=evidence,
+        remedy=_remedy(ends),
+        phase=one.phase,
+    )
+
+
+def _is_beside_server(one: Seen, end: End) -> bool:
+    """Do these wait on a loop that serves nobody, beside the loop of a server?"""
+    serving = {t.loop for t in one.process.async_tasks or () if serves(t)}
+    return bool(serving) and serving.isdisjoint(t.loop for t in end.tasks)
+
+
+def _is_closed(scene: Scene, one: Seen) -> bool:
+    """Is nothing left that could complete what the coroutines wait for: none that goes on, no thread at work, no peer, no child process?"""
+    tasks, sockets = one.process.async_tasks or (), one.process.sockets
+    if scene.view.children(one) or sockets is None or not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in tasks):
+        return False
+    if any(t.timer_s is not None and 0 <= t.timer_s < SOON_S for t in tasks):
+        return False
+    ends = {s.inode for s in sockets}
+    if any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair
+        return False
+    return all(t.place.kind in IDLE_KINDS or not t.place.path for t in one.threads)
+
+
+def _count(end: End, tasks: tuple[AsyncTask, ...]) -> str:
+    return f"{len(end.tasks)} of {len(tasks)} coroutines"
+
+
+def _waits(one: Seen, end: End) -> str:
+    if end.is_cycle:
+        return "wait for each other: " + "; ".join(f"{t.name} at {line_of(t)} for {_what(one, t, end)}" for t in end.tasks[:3])
+    return f"wait at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=end.is_lost)}"
+
+
+def _what(one: Seen, task: AsyncTask, end: End) -> str:
+    return describe_awaited(one.process, task.awaited, is_lost=end.is_lost) if task.awaited is not None else "?"
+
+
+def _evidence(one: Seen, end: End) -> Evidence:
+    names = ", ".join(t.name for t in end.tasks[:3]) + (", ..." if len(end.tasks) > 3 else "")
+    still = "; the same in both reads" if all(t.stable for t in end.tasks) else ""
+    number = f"{len(end.tasks)} coroutine{'s' if len(end.tasks) > 1 else ''} ({names})"
+    return Evidence(kind="await", where=one.where(), text=f"{number} {_waits(one, end)}{still}")
+
+
+def _holders(one: Seen, end: End) -> list[Evidence]:
+    """Where those stand that hold what the first end wants."""
+    wanted = set(end.awaited.holders)
+    held = [t for t in one.process.async_tasks or () if t.address in wanted]
+    return [Evidence(kind="await", where=one.where(), text=f"{t.name} holds it, at {line_of(t)}") for t in held[:_SHOWN]]
+
+
+def _threads(one: Seen) -> list[Evidence]:
+    """What the threads do that should complete an executor's future."""
+    pool = [t for t in one.threads if t.place.path and t is not one.telling and t.place.kind not in IDLE_KINDS]
+    return [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in pool[:_SHOWN]]
+
+
+def _polls(tasks: tuple[AsyncTask, ...]) -> list[tuple[str, int]]:
+    """Lines of own code where coroutines wait for a clock, most of them first: they look again and again for something."""
+    lines: dict[str, int] = {}
+    for task in tasks:
+        awaited = task.awaited
+        timed = awaited is not None and (awaited.kind == "sleep" or (awaited.detail or "").startswith("wait_for"))
+        if timed and not serves(task):
+            lines[line_of(task)] = lines.get(line_of(task), 0) + 1
+    return sorted(lines.items(), key=lambda x: -x[1])
+
+
+def _remedy(ends: tuple[End, ...]) -> list[str]:
+    kinds = {ends[0].awaited.kind} if ends else set()
+    if ends and ends[0].is_cycle:
+        return ["take the locks in one order everywhere, and await nothing that needs the same lock inside of it", "restart this actor to go on"]
+    if kinds & LOCKS:
+        return ["release the semaphore or lock in a finally block (async with): a failed episode kept its permit", "restart this actor to go on"]
+    if "socket" in kinds:
+        return ["give the HTTP or socket call a time limit, and look at the server at the other end"]
+    return ["find who should complete what the coroutines await; give the await a time limit (asyncio.wait_for)", "restart this actor to go on"]

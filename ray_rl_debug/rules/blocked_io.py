@@ -1,0 +1,202 @@
+"""RRD502 blocked in I/O
+
+Story
+    User or reward code is in a file, mount, lock, child process or socket call without end; everybody else waits for
+    that rank. Or a process and its child wait for each other: for the end, for input, for room in a pipe.
+
+Evidence
+    The stack, the kernel's wait channel and system call, the process or address at the other end.
+
+Remedy
+    A time limit on the call; look at the other end.
+
+Not this when
+    Bytes move, or the process at the other end works on the answer. Only *possible* where who should answer sleeps for
+    a time, and where a service outside of the cluster has been quiet for less than a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.coroutines import waits_inside
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
+from ray_rl_debug.rules.answers import may_come
+from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
+from ray_rl_debug.rules.scene import (
+    Found,
+    Judgement,
+    Scene,
+    judge,
+    make_finding,
+    may_go_on,
+    proc_evidence,
+    stack_evidence,
+    weaker,
+)
+
+ID = "RRD502"
+NAME = "blocked in I/O"
+CAUSE = Cause.BLOCKED_IO
+
+
+_IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
+_SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
+_AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
+_SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
+_HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE})
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots blocked in a file, socket or child; and those whose I/O waits for a process or address where the waiting ends."""
+    for root in scene.graph.roots:
+        if root.is_cycle:
+            yield from _in_cycle(scene, root)
+            continue
+        node = root.nodes[0]
+        handed = [e for e in scene.graph.into([node]) if e.why in _HANDOVER and e.source in scene.view.seen]
+        sink = scene.view.seen.get(node)
+        if sink is None:
+            handed = [e for e in handed if e.why is not Why.AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
+        elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
+            handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
+        if sink is not None and sink.is_idle and waits_inside(sink.process):
+            continue  # its own coroutines say what it waits for: another rule's
+        if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
+            client = scene.view.seen[handed[0].source]
+            # a launcher that only joins its processes is in nobody's way
+            launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
+            alone = launches or (handed[0].why in _SOCKETS and sink is not None and _has_own_reason(sink))
+            who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
+            yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
+        elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
+            yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
+    for ring in rings(scene):
+        if ring.is_of_pipes:
+            remedy = ["read the output of a child while it runs (communicate), and close the ends of pipes that a process does not use"]
+            yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD)])
+    for _, one in scene.lonely("named"):
+        if _is_io(one) and not one.is_stopped:
+            yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
+
+
+def _has_own_reason(server: Seen) -> bool:
+    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer."""
+    thread = waiting_thread(server)
+    return not server.is_idle and thread is not None and bool(thread.place.path) and thread.place.kind not in _SILENT
+
+
+def _is_io(one: Seen) -> bool:
+    thread = waiting_thread(one)
+    if thread is None:
+        return one.process.state == "D"
+    listens = thread.place.kind is Kind.SOCKET and kernel_call(thread.kernel) == "accept"
+    return (thread.place.kind in _IO and not listens) or one.process.state == "D"
+
+
+def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
+    """A ring that closes over I/O: the server's process waits for the job that waits for the server."""
+    inside = set(root.nodes)
+    handed = [e for e in scene.graph.edges if e.source in inside and e.target in inside and e.why in _HANDOVER and e.source in scene.view.seen]
+    if len(handed) == 1 and thread_at_own_lock(scene, handed[0]) is None:
+        client = scene.view.seen[handed[0].source]
+        # what goes on in a ring only looks again and again for what the ring does not give
+        yield from _found(scene, client, scene.view.seen.get(handed[0].target), [client.who()], handed[0], frozenset(inside), may_answer=False)
+
+
+def _found(
+    scene: Scene, client: Seen, server: Seen | None, who: list[Who], edge: Edge | None, explains: frozenset[str], *, may_answer: bool = True
+) -> Iterator[Found]:
+    verdict = judge(scene, client)
+    if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
+        verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
+    kernel = client.telling.kernel if server is None and client.kind is Kind.SOCKET and client.telling is not None else None
+    if kernel is not None and kernel.syscall_arg0 is not None and scene.usual_s(client) is None:
+        hope = may_come(scene, client, {kernel.syscall_arg0})
+        verdict = verdict if hope is None else _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason=hope))
+    if server is not None and edge is not None and edge.why is Why.CHILD and server.threads:
+        verdict = _surely(verdict, judge(scene, server))
+    if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
+        verdict = _surely(verdict, _judge_end(scene, client, server, edge))
+    if verdict.certainty is None:
+        return
+    waiting = waiting_thread(client)
+    kind = waiting.place.kind if waiting else None
+    is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
+    wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
+    evidence = [stack_evidence(server if is_async and server is not None else client)]
+    at = ""
+    if edge is not None:
+        evidence.append(Evidence(kind="socket" if edge.why in _SOCKETS else "lock", where=client.where(), text=edge.evidence))
+        answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
+        at = f" {'of' if is_async else 'for'} {answerer}"
+    thread = waiting_thread(client)
+    if thread is not None and thread.kernel is not None:
+        call = kernel_call(thread.kernel) or thread.kernel.call
+        evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
+    else:
+        evidence.append(proc_evidence(client, verdict.reason))
+    op = f"{client.followed.place.op}: " if client.followed else ""
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        verdict.certainty,
+        f"{client.where()} {f'awaits {wanted}' if is_async else op + client.at()}{at} and gets no{'ne' if is_async else ' answer'}",
+        who=who,
+        evidence=evidence,
+        remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind),
+        phase=client.phase,
+    )
+    yield Found(finding=finding, explains=explains)
+
+
+def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
+    """May what is waited for still come? Agents await programs all the time, and most end: a young one may well end too.
+
+    Not one that stands at a file or pipe; and a pipe that is full shows that its reader sleeps too long.
+    """
+    likely = Judgement(certainty=Certainty.LIKELY, reason=end.motion_reason)
+    is_old = end.process.kind == "child" and end.age_s is not None and end.age_s >= ANSWER_S
+    waiting = waiting_thread(client)
+    if is_old or (edge.why is Why.PIPE and waiting is not None and kernel_call(waiting.kernel) == "write"):
+        return likely
+    goes_on = may_go_on(scene, end)
+    if goes_on is None and edge.why not in _SOCKETS and sleeps(end):  # which thread of a server has the request is not known
+        goes_on = "who is waited for sleeps for a time and wakes by itself"
+    if goes_on is not None:
+        return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
+    if edge.why is not Why.AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
+        return likely
+    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits runs for {end.age_s:.0f} s: it may well end")
+
+
+def _surely(one: Judgement, other: Judgement) -> Judgement:
+    """The less sure of two: a wait for a child is as hung as the child."""
+    if one.certainty is None or other.certainty is None:
+        return one if one.certainty is None else other
+    return one if weaker(one.certainty, other.certainty) is one.certainty else other
+
+
+def _remedy(kind: Kind | None) -> list[str]:
+    if kind is Kind.SOCKET:
+        return ["give the call a time limit (requests: timeout=, urllib: timeout=, sockets: settimeout)", "look at the server at the other end"]
+    if kind is Kind.FLOCK:
+        return [
+            "end or wait for the process that holds the lock; use a lock with a time limit (filelock timeout=)",
+            "remove a lock file that a killed process has left behind (torch_extensions/*/lock)",
+        ]
+    if kind is Kind.CHILD:
+        return ["look at the child process; give subprocess calls timeout="]
+    return [
+        "check the mount: df, stat and dmesg on that node (a hung NFS or FUSE server blocks open, read, write)",
+        "write to local disk first, then move",
+    ]

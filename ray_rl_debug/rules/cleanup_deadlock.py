@@ -1,0 +1,71 @@
+"""RRD104 cleanup deadlock
+
+Story
+    Some ranks met an error or an early end and are shutting down (destroying groups, joining threads, a last
+    barrier), the others still wait for them in the training loop.
+
+Evidence
+    Cleanup frames on some ranks, collectives under training frames on the others.
+
+Remedy
+    Find the swallowed exception in the log of the leaving rank.
+
+Not this when
+    All ranks are in cleanup and move on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.phase import is_leaving
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.model.report import Cause, Certainty, Finding
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence
+
+ID = "RRD104"
+NAME = "cleanup deadlock"
+CAUSE = Cause.CLEANUP_DEADLOCK
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots on their way out that other ranks wait for, and worlds where some ranks leave while others still train."""
+    for root, one in scene.process_roots():
+        waiters = scene.waiting_ranks(one)
+        leaving = _leaves(one)
+        if not waiters or one.is_stopped or not leaving:
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is not None:
+            yield Found(finding=_finding([one], waiters, verdict.certainty, verdict.reason), explains=frozenset(root.nodes))
+    for root, members, _ in scene.cycles():
+        ranks = [m for m in members if is_waiting(m)]
+        out = [m for m in ranks if _leaves(m)]
+        if out and len(out) < len(ranks):
+            rest = [m for m in ranks if m not in out]
+            yield Found(finding=_finding(out, rest, Certainty.LIKELY, "they wait in different calls"), explains=frozenset(root.nodes))
+
+
+def _leaves(one: Seen) -> bool:
+    place = one.place
+    return place is not None and (place.kind is Kind.DESTROY or is_leaving(f for f, _, _ in place.path))
+
+
+def _finding(out: list[Seen], waiters: list[Seen], certainty: Certainty, reason: str) -> Finding:
+    names = ", ".join(o.identity.label for o in out[:4])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        certainty,
+        f"{names} {'is' if len(out) == 1 else 'are'} on the way out ({out[0].at()}) while other ranks still wait",
+        who=[o.who() for o in out],
+        evidence=[*(stack_evidence(o) for o in out[:3]), *waiter_evidence(waiters), proc_evidence(out[0], reason)],
+        remedy=[
+            "look in this rank's log for the exception that cleanup code swallowed (try/except or finally around the step)",
+            "leave together: let the exception end the process instead of destroying the group, or abort the group",
+        ],
+        phase=out[0].phase,
+    )

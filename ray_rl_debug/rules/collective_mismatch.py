@@ -1,0 +1,194 @@
+"""RRD102 collective mismatch
+
+Story
+    Ranks of one group wait in different collectives, or one left one out: a skipped micro-batch, an exception on
+    one rank, a decision taken by each rank alone.
+
+Evidence
+    The own code that leads each rank to its collective, or its Flight Recorder entries; the odd ones out.
+
+Remedy
+    Take the decision together, or run the collective on every path.
+
+Not this when
+    A rank of the world is in no collective at all: then it is the one to look at, however different the others'
+    places are. Only *possible* where each rank was met once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.places import ROOTED, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_flight import name_group
+from ray_rl_debug.analyze.waits_ranks import Site, is_waiting, split_by_site
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
+
+ID = "RRD102"
+NAME = "collective mismatch"
+CAUSE = Cause.COLLECTIVE_MISMATCH
+
+_REMEDY_FIRST = "look for a decision that each rank takes for itself before the collective: a skipped micro-batch, an exception, a time-out, a cache"
+_REMEDY_TOGETHER = "make the decision together (all_reduce the flag), or run the collective on every path"
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
+    yield from _by_dumps(scene)
+    rooted = list(_by_named_rank(scene))
+    yield from rooted
+    for root, members, edges in scene.cycles():
+        if any(f.explains & set(root.nodes) for f in rooted):
+            continue
+        ranks = [m for m in members if is_waiting(m) and m.kind is not Kind.P2P]
+        if len(ranks) == len(members) and len({m.group for m in ranks}) > 1 and all(m.group is not None for m in ranks):
+            yield Found(finding=_crossed(scene, ranks, edges), explains=frozenset(root.nodes))
+            continue
+        sites = split_by_site(ranks)
+        if len(sites) < 2 or any(e.why is Why.P2P for e in edges):
+            continue
+        yield Found(finding=_finding(sites), explains=frozenset(root.nodes))
+    for root, one in scene.process_roots():
+        waiters = scene.waiting_ranks(one)
+        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and one.motion is not Motion.MOVING:
+            yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
+
+
+def _by_named_rank(scene: Scene) -> Iterator[Found]:
+    """Ranks in one broadcast, reduce, gather or scatter that do not name the same rank; the fewer are named, in a tie all."""
+    for world in scene.worlds:
+        sites: dict[str, dict[int, list[Seen]]] = {}
+        for one in world.members:
+            if one.place is not None and one.place.op in ROOTED and one.place.peer is not None and is_waiting(one) and one.motion is Motion.FROZEN:
+                sites.setdefault(one.place.op, {}).setdefault(one.place.peer, []).append(one)
+        for op, named in sites.items():
+            if len(named) < 2:
+                continue
+            least = min(map(len, named.values()))
+            odd = [one for ranks in named.values() if len(ranks) == least for one in ranks]
+            waiting = [one for one in world.members if is_waiting(one)]
+            sides = " against ".join(f"rank {peer} ({', '.join(o.where() for o in ranks[:3])})" for peer, ranks in sorted(named.items()))
+            finding = make_finding(
+                ID,
+                NAME,
+                CAUSE,
+                Certainty.LIKELY,
+                f"the ranks of one {op} do not name the same rank: {sides}",
+                who=[one.who() for one in odd],
+                evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one not in odd])],
+                remedy=["give every rank the same source or destination: one that each computes for itself differs at the edges of groups"],
+                phase=odd[0].phase,
+            )
+            yield Found(finding=finding, explains=frozenset(one.key for one in waiting))
+
+
+_DIFFER = {"type": "in the kind of collective", "size": "in the number of elements", "dtype": "in the data type"}
+
+
+def _by_dumps(scene: Scene) -> Iterator[Found]:
+    """Flight Recorder: one number of one group, not the same collective on all ranks. The smaller side is named, in a tie nobody."""
+    for world, group in flight_troubles(scene, _DIFFER):
+        named = ", ".join(world.label(r) for r in group.culprits[:4])
+        sides = " against ".join(f"{what} (rank {', '.join(map(str, ranks[:6]))})" for what, ranks in group.votes[:3])
+        who = f"{named} differ{'s' if len(group.culprits) == 1 else ''}" if named else "the ranks differ, and neither side is larger:"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty(group),
+            f"{who} {_DIFFER[group.kind]} at number {group.seq} of {name_group(group)}: {sides or group.op}",
+            who=whos(scene, world, group.culprits),
+            evidence=group_evidence(world, group),
+            remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
+        )
+        differing = group.culprits or [r for _, side in group.votes for r in side] or group.waiting
+        yield Found(finding=finding, explains=nodes_of(world, differing))
+
+
+def _init(waiters: list[Seen]) -> bool:
+    return any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in waiters)
+
+
+def _finding(sites: dict[Site, list[Seen]]) -> Finding:
+    smallest = min(len(m) for m in sites.values())
+    groups = [m for m in sites.values() if len(m) == smallest]
+    tie = len(groups) > 1 or smallest * 2 == sum(len(m) for m in sites.values())
+    ranks = [one for members in sites.values() for one in members]
+    odd = [one for group in groups for one in group]
+    if tie:
+        ahead = max(sites.values(), key=_progress)
+        odd = list(ahead)
+    rest = [one for one in ranks if one not in odd]
+    labels = ", ".join(o.identity.label for o in odd[:4])
+    others = f"the other ranks {rest[0].they()}" if rest else "the other ranks are elsewhere"
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) else Certainty.LIKELY,
+        f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
+        who=[o.who() for o in odd],
+        evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
+        remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
+        phase=odd[0].phase,
+    )
+
+
+def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
+    """Ranks that wait for each other in different groups; those are named that differ from the others of their own group, else all."""
+    odd = [one for one in ranks if _differs_in_group(scene, one)] or ranks
+    rest = [one for one in ranks if one not in odd]
+    said = "; ".join(f"{one.identity.label} {one.at()} of {one.group.words}" for one in [*odd, *rest][:4] if one.group is not None)
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"ranks wait for each other in different groups: {said}",
+        who=[one.who() for one in odd],
+        evidence=[
+            *(stack_evidence(one) for one in odd[:4]),
+            *(Evidence(kind="collective", where=scene.who(e.source).label, text=e.evidence) for e in edges[:4]),
+        ],
+        remedy=["make the groups on every rank in the same order, and call their collectives in one order everywhere", _REMEDY_TOGETHER],
+        phase=odd[0].phase,
+    )
+
+
+def _differs_in_group(scene: Scene, one: Seen) -> bool:
+    """Is it in the minority among those that wait in the same group?"""
+    joined = [m for w in scene.worlds for m in w.members if m.group == one.group and is_waiting(m) and any(x.key == one.key for x in w.members)]
+    alike = split_by_site(joined)
+    mine = next((len(ranks) for ranks in alike.values() if any(m.key == one.key for m in ranks)), 0)
+    return 2 * mine < len(joined)
+
+
+def _stand(ranks: list[Seen]) -> bool:
+    """Was one seen to wait for longer than a moment? Samples of different moments differ although all goes on."""
+    return any(one.motion is not Motion.UNKNOWN for one in ranks)
+
+
+def _progress(members: list[Seen]) -> tuple[int, ...]:
+    """How far ahead a site is: lines along the outermost own frames."""
+    place = members[0].place
+    return tuple(line or 0 for _, _, line in reversed(place.path)) if place else ()
+
+
+def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
+    edges = [e for e in scene.graph.into([one.key]) if e.source in {w.key for w in waiters}]
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE if all(e.certainty is Certainty.POSSIBLE for e in edges) or not _stand(waiters) else Certainty.LIKELY,
+        f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it left out a collective or was never called",
+        who=[one.who()],
+        evidence=[stack_evidence(one), *waiter_evidence(waiters)],
+        remedy=["look in this rank's log for an early return or a swallowed exception", "run the collective on every path of the method"],
+        phase=waiters[0].phase,
+    )

@@ -1,0 +1,86 @@
+"""RRD103 collective stalled
+
+Story
+    Every rank has joined the same collective and it does not end: a dropped link, a wrong interface, a sick device.
+    No rank is to blame.
+
+Evidence
+    Equal own paths on all ranks, nobody missing, equal in all samples; TCP retransmissions where there are some.
+
+Remedy
+    Look at network and devices, not at code.
+
+Not this when
+    The callers differ although the collective is the same (a mismatch), a rank is missing, or the ranks move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.waits_flight import bare, name_group
+from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
+from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
+
+ID = "RRD103"
+NAME = "collective stalled"
+CAUSE = Cause.COLLECTIVE_STALLED
+
+_REMEDY = (
+    "check links and devices: NCCL_DEBUG=INFO, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, firewall, Xid, ECC",
+    "if it is the first collective of the run, try NCCL_P2P_DISABLE=1 and another interface",
+)
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Complete worlds that stand still in one call."""
+    yield from _by_dumps(scene)
+    for world in scene.worlds:
+        members = world.members
+        if len(members) < 2 or world.missing or not all(is_waiting(m) and m.motion is Motion.FROZEN for m in members):
+            continue
+        if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1 or any(scene.graph.out(m.key) for m in members):
+            continue
+        first = members[0]
+        retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())
+        evidence = [stack_evidence(first), proc_evidence(first, f"all {len(members)} ranks stand at this line in every sample")]
+        if retransmits:
+            evidence.append(Evidence(kind="socket", where=world.name, text=f"{retransmits} TCP retransmissions on the ranks' connections"))
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY if retransmits else Certainty.POSSIBLE if world.size is None else Certainty.LIKELY,
+            f"all {len(members)} ranks of {world.name} stand in the same {first.place.op if first.place else 'collective'}: network or device",
+            who=[Who(label=f"network or device between the ranks of {world.name}")],
+            evidence=evidence,
+            remedy=_REMEDY,
+            phase=first.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(m.key for m in members))
+
+
+def _by_dumps(scene: Scene) -> Iterator[Found]:
+    """Flight Recorder: every member has enqueued the same collective; on some the GPU may not have begun it."""
+    for world, group in flight_troubles(scene, ("network", "device")):
+        at = f"{bare(group.op)} number {group.seq} of {name_group(group)}"
+        said = f"all {len(group.members)} ranks have joined {at} and it does not end: network or device"
+        if group.culprits:
+            said = (
+                f"all ranks have joined {at}, but the GPU of rank {', '.join(map(str, group.culprits[:6]))} has not begun it: its stream is blocked"
+            )
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty(group),
+            said,
+            who=whos(scene, world, group.culprits) or [Who(label=f"network or device between the ranks of {world.name}")],
+            evidence=group_evidence(world, group),
+            remedy=_REMEDY,
+        )
+        yield Found(finding=finding, explains=nodes_of(world, group.culprits or group.waiting))

@@ -1,0 +1,65 @@
+"""Dead actors and child processes that somebody still polls or awaits: what the rules about dead producers and dead engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.main_activity import is_in_group
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
+
+_ENGINE_WORDS = ("llm", "sglang", "engine", "httpserver")
+
+
+def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[str], *, engines: bool) -> Iterator[Found]:
+    """A finding of the rule for each root of the graph that is a dead actor somebody waits for, inference engines or all others."""
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        dead = None if root.is_cycle else _dead(scene, node)
+        if dead is None or engines != any(word in dead[0].lower() for word in _ENGINE_WORDS):
+            continue
+        into = scene.graph.into([node])
+        waiters = [scene.view.seen[e.source] for e in into if e.source in scene.view.seen]
+        if not waiters or any(waits_as_rank(scene, w, node) for w in waiters):
+            continue
+        who = scene.who(node)
+        label = who.label.removesuffix(f" (pid {who.pid})")
+        finding = make_finding(
+            rule_id,
+            name,
+            cause,
+            Certainty.LIKELY,
+            f"{label} (pid {who.pid}) is dead ({dead[1]}); {waiters[0].where()} still waits for what it should deliver",
+            who=[who],
+            evidence=[
+                dead[2],
+                *(Evidence(kind="task", where=w.where(), text=e.evidence) for w, e in zip(waiters, into, strict=False)),
+                stack_evidence(waiters[0]),
+            ],
+            remedy=remedy,
+            phase=waiters[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset([node]))
+
+
+def waits_as_rank(scene: Scene, waiter: Seen, node: str) -> bool:
+    """Does it wait for the dead one as ranks do: in a collective, or as a fellow of its process group that has left the collective for a pause?"""
+    actor = scene.actor(node)
+    is_fellow = actor is not None and waiter.actor is not None and waiter.actor.class_name == actor.class_name
+    return waiter.kind in WAITS_FOR_RANKS or (is_fellow and is_in_group(waiter.process))
+
+
+def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
+    """Its names, how it died, and what tells it; None when it lives."""
+    actor, process = scene.actor(node), scene.view.seen.get(node)
+    if actor is not None and actor.state in ("DEAD", "RESTARTING"):
+        how = how_dead(actor)
+        told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}")
+        return f"{actor.class_name} {actor.name or ''}", how, told
+    if process is not None and process.process.state in ("Z", "X"):
+        told = Evidence(kind="proc", where=process.where(), text="a zombie: it has ended, and its parent has not asked how")
+        return f"{process.identity.label} {process.process.title} {process.process.comm or ''}", "a zombie", told
+    return None

@@ -1,0 +1,106 @@
+"""RRD205 engine died
+
+Story
+    An inference engine, its server or one of its processes was killed or crashed; a router, an agent loop or the trainer
+    was never told and still awaits its answers.
+
+Evidence
+    Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name; a process of the engine
+    is a zombie; a server goes on serving without anything that lives as long as its engine core. The waiter's stack.
+
+Remedy
+    Find why it died; give requests a time limit, and let the router take dead engines out.
+
+Not this when
+    The engine was shut down on purpose, or other engines answer what waits. A server that does not serve yet has no
+    engine core either: it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.engines import Engine
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_engines import in_flight
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
+from ray_rl_debug.rules.dead_actors import find_dead
+from ray_rl_debug.rules.known_error import lines_of
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
+
+ID = "RRD205"
+NAME = "engine died"
+CAUSE = Cause.ENGINE_DIED
+
+_REMEDY = [
+    "look for its first error: the engine's log, CUDA or KV-cache out of memory, dmesg (OOM killer)",
+    "give requests a time limit and let the router take dead engines out",
+]
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Engines that have lost a process; roots that are dead inference engines somebody awaits."""
+    for engine in scene.view.engines:
+        if engine.lost or engine.dead:
+            yield _lost_part(scene, engine)
+    yield from find_dead(scene, ID, NAME, CAUSE, _REMEDY, engines=True)
+
+
+def _lost_part(scene: Scene, engine: Engine) -> Found:
+    dead = [scene.view.seen[k] for k in engine.dead]
+    servers = [scene.view.seen[k] for k in engine.servers]
+    nodes = [*engine.dead, node_of(NodeKind.GONE, engine.key)]
+    waiters = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into(nodes)) if w is not None and w.identity.part is None]
+    first = _first_dead(dead)
+    printed = [e for s in servers for e in lines_of(s.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")]
+    who = [d.who() for d in first] or [_gone(scene, engine, servers)]
+    after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server lives on with {in_flight(engine)}" if engine.requests else ""
+    after = after or (f"; {servers[0].where()} lives on without it" if servers else "")
+    evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not asked how") for d in dead[:4]]
+    for server in servers[:1] if engine.lost else ():
+        end = "the server is about to end" if server.kind is Kind.WATCH else "the thread and the task that live as long as it have ended"
+        text = f"its {engine.lost} is gone: no such child process is left, and {end}"
+        evidence.append(Evidence(kind="proc", where=server.where(), text=text))
+    evidence += [stack_evidence(w) for w in waiters[:2]]
+    evidence += printed
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN if dead and (engine.requests or waiters) else Certainty.LIKELY,
+        f"{_names(who)} {'is' if len(who) == 1 else 'are'} dead{after}",
+        who=who,
+        evidence=evidence,
+        remedy=_REMEDY,
+        phase=waiters[0].phase if waiters else "rollout",
+    )
+    return Found(finding=finding, explains=frozenset(nodes))
+
+
+def _gone(scene: Scene, engine: Engine, servers: list[Seen]) -> Who:
+    """Who left no process: the engine core, or the worker whose death it printed before it ended itself."""
+    who = scene.who(node_of(NodeKind.GONE, engine.key))
+    if "worker" not in (engine.lost or "") and any(lines_of(s.process.log_lines, "vllm/worker-died") for s in servers):
+        return msgspec.structs.replace(who, label=f"{engine.name} worker of {scene.view.seen[engine.key].name}", pid=None)
+    return who
+
+
+def _first_dead(dead: list[Seen]) -> list[Seen]:
+    """Those that died by themselves: workers end when their core does."""
+    keys = {d.process.pid for d in dead}
+    outer = [d for d in dead if d.process.ppid not in keys]
+    killed = [d for d in outer if (d.process.exit_code or 0) < 0]
+    return killed or outer
+
+
+def _how(dead: Seen) -> str:
+    code = dead.process.exit_code
+    return "" if code is None else f" with status {code}" if code >= 0 else f", killed by signal {-code}"
+
+
+def _names(who: list[Who]) -> str:
+    return " and ".join(f"{w.label.removesuffix(f' (pid {w.pid})')}" + (f" (pid {w.pid})" if w.pid else "") for w in who)

@@ -1,0 +1,126 @@
+"""RRD106 start-up deadlock
+
+Story
+    Start-up, rendezvous or group creation that not every rank enters: one loads slowly, skips a new_group, or was never
+    started. Or its members do not agree how many they are.
+
+Evidence
+    Ranks in init_process_group or new_group, and where the absent ones are; rank and size as each member holds them.
+
+Remedy
+    Create every group on every rank in the same order; see what keeps the absent rank.
+
+Not this when
+    The absent rank is dead (then it died), or its loading moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+
+ID = "RRD106"
+NAME = "start-up deadlock"
+CAUSE = Cause.INIT_DEADLOCK
+
+
+_INIT = (Kind.RENDEZVOUS, Kind.NEW_GROUP)
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that other ranks wait for in a rendezvous or in the creation of a group; ranks that do not agree how many they are."""
+    disagreements = find_disagreements(scene.view)
+    odd = {claim.one.key for found in disagreements for claim in found.odd}
+    for found in disagreements:
+        yield Found(finding=_sizes(found), explains=frozenset(claim.one.key for claim in found.odd))
+    for root, one in scene.process_roots():
+        if one.key in odd:
+            continue
+        waiters = [w for w in scene.waiting_ranks(one) if w.kind in _INIT]
+        if not waiters or one.is_stopped:
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        yield Found(finding=_finding([one], waiters, verdict.certainty, verdict.reason), explains=frozenset(root.nodes))
+    for root, members, _ in scene.cycles():
+        waiting = [m for m in members if m.kind in _INIT]
+        rest = [m for m in members if m.kind not in _INIT]
+        if waiting and rest and all(r.kind is Kind.COLLECTIVE for r in rest):
+            few, many = (rest, waiting) if len(rest) <= len(waiting) else (waiting, rest)
+            reason = "they are past what the others still create" if few is rest else "they create a group, and the others went on without it"
+            yield Found(finding=_finding(few, many, Certainty.LIKELY, reason), explains=frozenset(root.nodes))
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
+        if kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE) and ranks:
+            yield Found(finding=_unseen(scene, node, ranks), explains=frozenset([node]))
+
+
+def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reason: str) -> Finding:
+    op = waiters[0].place.op if waiters[0].place else "init_process_group"
+    labels = ", ".join(a.identity.label for a in absent[:4])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        certainty,
+        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {absent[0].at()}; {waits(len(waiters), 'rank')} there",
+        who=[a.who() for a in absent],
+        evidence=[*(stack_evidence(a) for a in absent[:3]), *waiter_evidence(waiters), proc_evidence(absent[0], reason)],
+        remedy=[
+            "every rank of the job must create every group, in the same order, member or not",
+            "see what keeps this rank: model loading, a download, a lock, a build of kernels",
+        ],
+        phase=_phase(waiters[0]),
+    )
+
+
+def _sizes(found: Disagreement) -> Finding:
+    numbers = (Evidence(kind="stack", where=c.one.where(), text=f"rank {c.rank} of {c.size}, by torch's own variables") for c in found.claims[:8])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"the ranks of one process group do not agree {'where they meet' if found.is_of_places else 'how many they are'}: {found.text()}; "
+        "it can never be complete",
+        who=[c.one.who() for c in found.odd],
+        evidence=[*numbers, *(stack_evidence(c.one) for c in found.odd[:2])],
+        remedy=[
+            "compute size, address and port in one place and hand them to every member",
+            "compare the size with the number of processes that are really asked to join: engines times their tensor parallel size, plus the trainer",
+        ],
+        phase=_phase(found.odd[0].one),
+    )
+
+
+def _phase(rank: Seen) -> str:
+    """Groups are made at the start, and once more for the weights."""
+    return "weight_sync" if rank.phase == "weight_sync" else "init"
+
+
+def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
+    who = scene.who(node)
+    nobody_comes = scene.graph.hope(node) is Outlook.STANDS
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY if nobody_comes else Certainty.POSSIBLE,
+        f"{who.label} was not seen; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
+        who=[who],
+        evidence=[*waiter_evidence(ranks), *(_NOBODY_COMES if nobody_comes else ())],
+        remedy=["check that this rank was started: WORLD_SIZE, the scheduler's queue, the node's log"],
+        phase="init",
+    )
+
+
+_NOBODY_COMES = (Evidence(kind="task", where="Ray's tables", text="no actor or placement group of the job is pending; the drivers only wait"),)

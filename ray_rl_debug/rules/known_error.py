@@ -1,0 +1,188 @@
+"""RRD699 known error in a log
+
+Story
+    A process printed an error that is known to end or stop it: a kernel out of memory, a raylet that lets nobody in, a sick GPU. The finding
+    carries the id of the error's signature.
+
+Evidence
+    The line, its file, and the process that wrote it.
+
+Remedy
+    That of the signature.
+
+Not this when
+    Another rule explains the trouble (the line then supports it), the run moves, or the line is only the echo of somebody else's end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug import signatures
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
+from ray_rl_debug.model.snapshot import LogLine, Node
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, stack_evidence
+from ray_rl_debug.signatures import Signature
+
+ID = "RRD699"
+NAME = "known error in a log"
+CAUSE = Cause.RANK_DIED
+"""Of most known errors: the process that prints them goes."""
+LAST_RESORT = True
+"""Asked for only where no other rule is sure."""
+
+_OF_PID = re.compile(r"(?:worker|driver)-[0-9a-f-]+[-_](\d+)\.(?:out|err|log)$")
+MAX_ERRORS = 5
+MAX_LINES = 3
+
+_OF_LAYER = {
+    "ray": Cause.RAYLET_START,
+    "nccl": Cause.COLLECTIVE_STALLED,
+    "vllm": Cause.ENGINE_DIED,
+    "sglang": Cause.ENGINE_DIED,
+    "data": Cause.DATALOADER_STUCK,
+    "agent-lightning": Cause.PRODUCER_DIED,
+}
+_OF_SLUG = {
+    "areal/rollout-thread-failed": Cause.PRODUCER_DIED,
+    "areal/server-launch-timeout": Cause.ENGINE_DIED,
+    "data/hub-unreachable": Cause.BLOCKED_IO,
+    "nccl/connect-failed": Cause.INIT_DEADLOCK,
+    "nccl/duplicate-gpu": Cause.INIT_DEADLOCK,
+    "nccl/no-interface": Cause.INIT_DEADLOCK,
+    "nccl/shared-memory-failed": Cause.INIT_DEADLOCK,
+    "os/permission-denied": Cause.RAYLET_START,
+    "os/too-many-processes": Cause.RAYLET_START,
+    "ray/infeasible-request": Cause.RAY_PENDING,
+    "ray/memory-monitor-kill": Cause.RANK_DIED,
+    "ray/object-store-full": Cause.OBJECT_STORE,
+    "ray/out-of-disk": Cause.OBJECT_STORE,
+    "ray/runtime-env-failed": Cause.RAY_PENDING,
+    "ray/worker-connection-lost": Cause.RANK_DIED,
+    "torch/collectives-differ": Cause.COLLECTIVE_MISMATCH,
+    "torch/gloo-mesh-failed": Cause.INIT_DEADLOCK,
+    "torch/gloo-timeout": Cause.STRAGGLER,
+    "torch/monitored-barrier": Cause.STRAGGLER,
+    "torch/nccl-desync-report": Cause.STRAGGLER,
+    "torch/nccl-watchdog-stuck": Cause.COLLECTIVE_STALLED,
+    "torch/nccl-watchdog-timeout": Cause.STRAGGLER,
+    "torch/store-clients-missing": Cause.INIT_DEADLOCK,
+    "torch/store-connect-timeout": Cause.INIT_DEADLOCK,
+    "torch/store-port-taken": Cause.INIT_DEADLOCK,
+    "torch/store-wait-timeout": Cause.INIT_DEADLOCK,
+    "verl/too-few-gpus": Cause.RAY_PENDING,
+}
+_LATE = frozenset(
+    "torch/gloo-timeout torch/monitored-barrier torch/nccl-desync-report torch/nccl-watchdog-stuck torch/nccl-watchdog-timeout"
+    " torch/store-clients-missing torch/store-connect-timeout torch/store-wait-timeout vllm/rpc-timeout vllm/engine-core-failed"
+    " sglang/detokenizer-silent sglang/watchdog-timeout slurm/cancelled-with-reason slurm/srun-task-exit areal/server-launch-timeout"
+    " ray/worker-connection-lost ray/node-marked-dead ray/local-raylet-died data/pin-memory-thread agent-lightning/batch-without-responses".split()
+)
+"""Lines that come long after what brought them about: another critical line in the same logs is nearer to it."""
+
+
+class _Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A critical line with its writer."""
+
+    line: LogLine
+    signature: Signature
+    node: Node
+    writer: Seen | None
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Critical lines: of processes that others wait for and that stand still, of the node where nobody moves; of logs alone, all."""
+    written = sorted(_critical(scene), key=_order)
+    if not scene.view.seen:
+        yield from _of_logs(written)
+        return
+    by_writer: dict[str, list[_Written]] = defaultdict(list)
+    for one in written:
+        if one.writer is not None:
+            by_writer[one.writer.key].append(one)
+    for root, seen in scene.process_roots():
+        if seen.key in by_writer and root.waiters and judge(scene, seen).certainty is not None:
+            yield Found(finding=_of_process(seen, by_writer[seen.key]), explains=frozenset([seen.key]))
+    loose = [one for one in written if one.writer is None and pid_of_log(one.line.file) is None]
+    if loose and scene.graph.roots and not any(s.motion in (Motion.MOVING, Motion.BUSY) for s in scene.view):
+        yield next(_of_logs(loose, Certainty.POSSIBLE))
+
+
+def pid_of_log(file: str) -> int | None:
+    """The process a log of Ray belongs to, by the file's name: ``worker-…-812.err``, ``python-core-worker-…_812.log``."""
+    found = _OF_PID.search(file)
+    return int(found[1]) if found else None
+
+
+def critical_lines(lines: Iterable[LogLine]) -> tuple[Evidence, ...]:
+    """Critical lines as evidence for a finding about their writer, the first of each kind."""
+    first: dict[str, LogLine] = {}
+    for line in lines:
+        signature = signatures.find(line.signature)
+        if signature is not None and signature.effect == "critical":
+            first.setdefault(line.signature, line)
+    return tuple(_evidence(line) for line in list(first.values())[:2])
+
+
+def lines_of(lines: Iterable[LogLine], *slugs: str) -> tuple[Evidence, ...]:
+    """The last line of each of these signatures (``vllm/worker-exception``) as evidence."""
+    last: dict[str, LogLine] = {}
+    for line in lines:
+        signature = signatures.find(line.signature)
+        if signature is not None and _slug(signature) in slugs:
+            last[line.signature] = line
+    return tuple(_evidence(line) for line in last.values())
+
+
+def _critical(scene: Scene) -> Iterator[_Written]:
+    for node in scene.view.snapshot.nodes:
+        of_processes = [(line, scene.view.by_node_pid.get((node.name, p.pid))) for p in node.processes for line in p.log_lines]
+        for line, key in [*of_processes, *((line, None) for line in node.log_lines)]:
+            signature = signatures.find(line.signature)
+            if signature is not None and signature.effect == "critical":
+                yield _Written(line=line, signature=signature, node=node, writer=scene.view.seen.get(key) if key else None)
+
+
+def _order(one: _Written) -> tuple[bool, float, str, int]:
+    return _slug(one.signature) in _LATE, one.line.time_s or float("inf"), one.line.file, one.line.line_number
+
+
+def _slug(signature: Signature) -> str:
+    return f"{signature.layer}/{signature.slug}"
+
+
+def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY) -> Iterator[Found]:
+    """One finding for each known error; `certainty` is that of the likeliest beginning."""
+    by_signature: dict[str, list[_Written]] = defaultdict(list)
+    for one in written:
+        by_signature[one.signature.id].append(one)
+    for held in list(by_signature.values())[:MAX_ERRORS]:
+        first = held[0]
+        who = Who(label=first.line.file.rsplit("/", 1)[-1], node=first.node.name)
+        finding = _finding(first.signature, certainty, f"{who.label}: {first.signature.title}", [who], [_evidence(w.line) for w in held[:MAX_LINES]])
+        yield Found(finding=finding, explains=frozenset([f"log:{first.signature.id}"]))
+        certainty = Certainty.POSSIBLE
+
+
+def _of_process(seen: Seen, held: list[_Written]) -> Finding:
+    first = held[0]
+    summary = f"{seen.where()} printed a known error: {first.signature.title}"
+    evidence = [*(_evidence(w.line) for w in held[:MAX_LINES]), stack_evidence(seen)]
+    return _finding(first.signature, Certainty.LIKELY, summary, [seen.who()], evidence, seen.phase)
+
+
+def _finding(signature: Signature, certainty: Certainty, summary: str, who: list[Who], evidence: list[Evidence], phase: str | None = None) -> Finding:
+    slug = _slug(signature)
+    cause = _OF_SLUG.get(slug) or _OF_LAYER.get(signature.layer) or CAUSE
+    remedy = [signature.remedy.strip(), f"why it happens: {signature.cause.strip()}"]
+    return make_finding(signature.id, signature.title, cause, certainty, summary, who=who, evidence=evidence, remedy=remedy, phase=phase)
+
+
+def _evidence(line: LogLine) -> Evidence:
+    return Evidence(kind="log", where=f"{line.file}:{line.line_number}", text=line.text)

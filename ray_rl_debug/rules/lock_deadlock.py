@@ -1,0 +1,170 @@
+"""RRD503 lock deadlock
+
+Story
+    Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread
+    that nobody serves; or processes wait for each other in a ring of file locks and sockets.
+
+Evidence
+    All working threads of the process wait at locks, queues or joins, in every sample.
+
+Remedy
+    One order for locks; no fork with threads; time limits.
+
+Not this when
+    Another thread of the process works and may release it, or the wait is for another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.coroutines import ticks
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.waits_system import waits_for_work
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker
+
+ID = "RRD503"
+NAME = "lock deadlock"
+CAUSE = Cause.LOCK_DEADLOCK
+
+
+_LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots whose threads wait for each other, or for a lock, queue or thread that nobody serves."""
+    yield from _rings(scene)
+    yield from _kept(scene)
+    yield from _served_under_lock(scene)
+    for root, one in scene.process_roots():
+        thread = one.telling
+        if thread is None or one.is_stopped or not thread.place.path or one.motion is not Motion.FROZEN:
+            continue
+        lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
+        if thread.place.kind not in _LOCKS and not lost:
+            continue
+        if thread.place.kind is Kind.LOCK and not _asleep(thread):
+            continue
+        if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
+            continue  # a coroutine or a process of it goes on, and may complete the future
+        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t)]
+        if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
+            continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
+        if any(t.place.kind not in _LOCKS for t in others):
+            continue  # somebody in the process still works and may release it
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
+        if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
+            parents = []  # they brought no lock into it
+        yield Found(
+            finding=_finding(one, others, parents, verdict.certainty, verdict.reason, lost=lost),
+            explains=frozenset([*root.nodes, *(p.key for p in parents)]),
+        )
+
+
+def _rings(scene: Scene) -> Iterator[Found]:
+    """Processes that wait for each other by other means than Ray calls and collectives: locks on files, sockets, and what goes with them."""
+    for ring in rings(scene):
+        if not ring.is_of_pipes:
+            remedy = ["take the locks in one order everywhere", "close the ends of pipes that a process does not use, and give waits a time limit"]
+            yield ring_found(scene, ring, ID, NAME, CAUSE, remedy)
+
+
+def _kept(scene: Scene) -> Iterator[Found]:
+    """An idle process that has kept a lock on a file that others try to get: no call of it is left that could give it back."""
+    for root, one in scene.process_roots():
+        into = [e for e in scene.graph.into([one.key]) if e.why is Why.TRIED_LOCK]
+        if not into or not one.is_idle or one.is_stopped:
+            continue
+        others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]
+        may_call = any(o.motion in (Motion.MOVING, Motion.BUSY) for o in others)
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            weaker(into[0].certainty, Certainty.POSSIBLE if may_call else Certainty.LIKELY),
+            f"{one.where()} is idle and has kept the lock on a file; {waits(len(root.waiters))} for it",
+            who=[one.who()],
+            evidence=[Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in into[:3]],
+            remedy=["take the lock in a with statement, so that an exception gives it back", "give acquires a time limit"],
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _served_under_lock(scene: Scene) -> Iterator[Found]:
+    """A process that holds a lock while it waits for another, which waits for an answer that needs the lock."""
+    for root, _, edges in scene.cycles():
+        for edge in edges:
+            thread = thread_at_own_lock(scene, edge)
+            if thread is None:
+                continue
+            client, server = scene.view.seen[edge.source], scene.view.seen[edge.target]
+            verdicts = [judge(scene, one).certainty for one in (client, server)]
+            if None in verdicts or Motion.MOVING in (client.motion, server.motion):
+                continue
+            finding = make_finding(
+                ID,
+                NAME,
+                CAUSE,
+                Certainty.POSSIBLE if Certainty.POSSIBLE in verdicts else Certainty.LIKELY,
+                f"{server.where()} {server.does()}, and {client.where()} waits for an answer of its thread {thread.name or thread.tid}, "
+                f"which {describe_place(thread.place)}",
+                who=[server.who()],
+                evidence=[
+                    stack_evidence(server),
+                    stack_evidence(server, thread=thread),
+                    stack_evidence(client),
+                    Evidence(kind="socket", where=client.where(), text=edge.evidence),
+                ],
+                remedy=["give the lock back before waiting for another process", "give the request a time limit"],
+                phase=client.phase,
+            )
+            yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _no_child_works(scene: Scene, one: Seen) -> bool:
+    """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
+    children = scene.view.children(one)
+    return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
+
+
+def _is_forked(one: Seen, thread: SeenThread) -> bool:
+    return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
+
+
+def _asleep(thread: SeenThread) -> bool:
+    return thread.kernel is None or thread.kernel.state == "S"
+
+
+def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, reason: str, *, lost: bool) -> Finding:
+    if lost:
+        said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
+    elif others:
+        said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
+    elif one.process.kind == "child" and parents:
+        said = "; no other thread lives in it that could release it (a lock taken over a fork has no owner)"
+    else:
+        said = "; no other thread of it works that could release it"
+    threads = [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in others[:3]]
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        certainty,
+        f"{one.where()} {one.does()}{said}",
+        who=[*(p.who() for p in parents), one.who()],
+        evidence=[stack_evidence(one), *threads, proc_evidence(one, reason)],
+        remedy=[
+            "take the locks in one order everywhere; never fork while threads hold locks (start method spawn)",
+            "give joins, queue reads and acquires a time limit, and let the feeding thread report its death",
+        ],
+        phase=one.phase,
+    )

@@ -1,0 +1,104 @@
+"""RRD105 point-to-point mismatch
+
+Story
+    Pipeline neighbours do not agree who sends: both receive first, or one sends a micro-batch less and goes on to a
+    collective.
+
+Evidence
+    The rank that each recv or send names, from torch's own locals, and where that rank is.
+
+Remedy
+    Pair sends and receives; check micro-batch counts and shapes.
+
+Not this when
+    The named rank is busy or blocked in its own code: then that is the root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.waits_flight import name_group
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
+
+ID = "RRD105"
+NAME = "point-to-point mismatch"
+CAUSE = Cause.P2P_MISMATCH
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Cycles that contain a recv or send: who does not send what is waited for."""
+    yield from _by_dumps(scene)
+    for root, members, edges in scene.cycles():
+        p2p = {m.key for m in members if m.kind is Kind.P2P}
+        directed = [e for e in edges if e.source in p2p and e.why is Why.P2P]
+        if not directed:
+            continue
+        culprits = _culprits(directed, p2p)
+        who = [scene.view.seen[k] for k in culprits]
+        waiters = [m for m in members if m.key not in culprits]
+        sure = Certainty.LIKELY if all(e.certainty is not Certainty.POSSIBLE for e in directed) else Certainty.POSSIBLE
+        labels = " and ".join(w.identity.label for w in who[:3])
+        said = (
+            f"{labels} wait for each other: {who[0].identity.label} {who[0].at()}"
+            if len(who) > 1
+            else f"{labels} does not answer a {directed[0].words}: it {who[0].at()}"
+        )
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            sure,
+            said,
+            who=[w.who() for w in who],
+            evidence=[*(stack_evidence(w) for w in who[:3]), *(Evidence(kind="collective", where=e.source, text=e.evidence) for e in directed[:4])],
+            remedy=[
+                "pair every send with a recv in the same order on both stages; of two neighbours one must send first",
+                "check the number of micro-batches and the shapes that each stage expects",
+                f"{len(waiters)} other ranks wait only because of this" if waiters else "no other rank is involved",
+            ],
+            phase=who[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _culprits(directed: list[Edge], p2p: set[str]) -> list[str]:
+    """The end of the chain of receives when it leaves point-to-point calls, else the ring itself."""
+    ends = sorted({e.target for e in directed if e.target not in p2p})
+    if ends:
+        return ends
+    following = {e.source: e.target for e in directed}
+    node = next(iter(sorted(following)))
+    path: list[str] = []
+    while node in following and node not in path:
+        path.append(node)
+        node = following[node]
+    return sorted(path[path.index(node) :]) if node in path else sorted(p2p)
+
+
+def _by_dumps(scene: Scene) -> Iterator[Found]:
+    """Flight Recorder: a ring of sends and receives, or a partner that waits in a collective instead."""
+    for world, group in flight_troubles(scene, ("p2p",)):
+        ring = set(group.culprits) <= set(group.waiting)
+        if not ring and not group.elsewhere:
+            continue
+        labels = " and ".join(world.label(r) for r in group.culprits[:4])
+        doing = "wait for each other" if ring else f"went on to a collective, and nobody answers {group.op}"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty(group),
+            f"{labels} {doing} in {name_group(group)}",
+            who=whos(scene, world, group.culprits),
+            evidence=group_evidence(world, group),
+            remedy=[
+                "pair every send with a recv in the same order on both stages; of two neighbours one must send first",
+                "check the number of micro-batches and the shapes that each stage expects",
+            ],
+        )
+        yield Found(finding=finding, explains=nodes_of(world, group.culprits))

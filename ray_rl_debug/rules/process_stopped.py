@@ -1,0 +1,51 @@
+"""RRD501 process stopped
+
+Story
+    A process of the job was stopped by a signal, a debugger or a freezer. Its stack looks innocent; everybody else
+    waits for it.
+
+Evidence
+    State T or t in /proc/PID/status, and the tracer's pid.
+
+Remedy
+    kill -CONT, or detach the tracer; find out who did it.
+
+Not this when
+    py-spy itself holds the process for an instant: states are read before and after the samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.model.report import Cause, Certainty
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence
+
+ID = "RRD501"
+NAME = "process stopped"
+CAUSE = Cause.PROCESS_STOPPED
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Stopped processes that somebody waits for, or that belong to the job."""
+    for one in scene.view:
+        if not one.is_stopped:
+            continue
+        waited = bool(scene.graph.into([one.key]))
+        traced = one.process.tracer_pid
+        by = f" by tracer pid {traced}" if traced else ""
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.PROVEN if waited else Certainty.LIKELY,
+            f"{one.where()} is stopped (state {one.process.state}){by}; its stack is irrelevant",
+            who=[one.who()],
+            evidence=[proc_evidence(one, f"/proc/{one.process.pid}/status: State {one.process.state}, TracerPid {traced or 0}")],
+            remedy=[
+                f"on {one.identity.node}: kill -CONT {one.process.pid}" if not traced else f"detach the tracer: pid {traced}",
+                "find who stopped it: a debugger, an operator, a cgroup freezer, job control",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))

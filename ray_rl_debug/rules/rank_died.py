@@ -1,0 +1,142 @@
+"""RRD107 rank died
+
+Story
+    A rank was killed (out of memory, a node lost) or died and was restarted; the others wait in a rendezvous or
+    collective for the process that is gone.
+
+Evidence
+    Ray's actor table says DEAD or counts restarts; the world is one rank short.
+
+Remedy
+    Find the first death; restart the whole group.
+
+Not this when
+    Nobody waits for the dead actor, or Ray killed it because its handle went away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.model.snapshot import RayActor
+from ray_rl_debug.rules.counter_evidence import ras_culprits, ras_evidence
+from ray_rl_debug.rules.dead_actors import waits_as_rank
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, waiter_evidence, waits
+
+ID = "RRD107"
+NAME = "rank died"
+CAUSE = Cause.RANK_DIED
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that are dead actors or missing ranks of a world."""
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        waiting = [(e, scene.view.seen.get(e.source)) for e in scene.graph.into([node])]
+        ranks = [w for e, w in waiting if w is not None and (waits_as_rank(scene, w, node) or e.why is Why.SAME_CALL)]
+        if root.is_cycle or not ranks:
+            continue
+        actor = scene.actor(node)
+        if actor is not None and actor.state in ("DEAD", "RESTARTING"):
+            yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
+        elif kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE) and not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
+            yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
+    yield from _lost(scene)
+    yield from _restarted(scene)
+
+
+def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Finding:
+    how = how_dead(actor)
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN if len(scene.worlds) == 1 and ranks[0].kind in WAITS_FOR_RANKS else Certainty.LIKELY,
+        f"{scene.who(node).label} (pid {actor.pid}) is dead ({how}); {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
+        who=[scene.who(node)],
+        evidence=[
+            Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}"),
+            *waiter_evidence(ranks),
+        ],
+        remedy=[
+            "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
+            "restart the whole group: a group that lost a rank cannot go on",
+        ],
+        phase=ranks[0].phase,
+    )
+
+
+def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
+    who = scene.who(node)
+    where = "did not answer" if kind_of(node) is NodeKind.MACHINE else "was not seen on any node"
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{who.label} {where}; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
+        who=[who],
+        evidence=waiter_evidence(ranks),
+        remedy=["look at that node and rank directly; take the snapshot again once it answers"],
+        phase=ranks[0].phase,
+    )
+
+
+def _lost(scene: Scene) -> Iterator[Found]:
+    """NCCL RAS has no answer from a rank that no node shows either."""
+    for world in scene.joined.ras:
+        gone = {key: r for r in ras_culprits(world) if world.result.kind == "lost" and kind_of(key := world.members.get(r, "")) is NodeKind.PID}
+        roots = [node for root in scene.graph.roots for node in root.nodes if node in gone]
+        if not roots:
+            continue
+        ranks = [gone[node] for node in roots]
+        left = f"; {len(world.result.ahead)} ranks are left" if world.result.ahead else ""
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            world.certainty,
+            f"rank {', '.join(map(str, ranks[:6]))} of {world.name} {world.result.text(ranks[0])}{left}",
+            who=[scene.who(node) for node in roots],
+            evidence=ras_evidence(world, ranks),
+            remedy=[
+                "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
+                "restart the whole group: a group that lost a rank cannot go on",
+            ],
+        )
+        yield Found(finding=finding, explains=frozenset(roots))
+
+
+def _restarted(scene: Scene) -> Iterator[Found]:
+    """A rank that Ray restarted: the new process knows nothing of the group the others wait in."""
+    for _, one in scene.process_roots():
+        ranks = scene.waiting_ranks(one)
+        if not ranks or one.actor is None or one.actor.restarts == 0 or one.is_stopped or one.motion is Motion.MOVING:
+            continue
+        if not (one.is_idle or one.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP)):
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY,
+            f"{one.where()} died and was restarted ({one.actor.restarts}x); the other ranks wait for the process that is gone",
+            who=[one.who()],
+            evidence=[
+                Evidence(kind="actor", where="Ray's actor table", text=f"{one.actor.class_name}: {one.actor.restarts} restarts"),
+                *waiter_evidence(ranks),
+            ],
+            remedy=[
+                "set max_restarts=0 for ranks: a restarted process cannot rejoin a process group",
+                "look for the first death in the worker's log",
+            ],
+            phase=ranks[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))

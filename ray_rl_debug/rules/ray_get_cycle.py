@@ -1,0 +1,99 @@
+"""RRD401 ring of Ray calls
+
+Story
+    Actors or tasks wait for each other's results in a ring; each is busy waiting, so none can answer. The smallest ring is
+    an actor that waits for a call to itself. Or a rank calls one that waits in a collective, which in the end waits for
+    the caller.
+
+Evidence
+    The ObjectRefs each one waits for, and the queue each call stands in.
+
+Remedy
+    Break the ring: asynchronous calls, more concurrency, results passed forward.
+
+Not this when
+    One of them also waits for something outside the ring, or answers in another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
+
+ID = "RRD401"
+NAME = "ring of Ray calls"
+CAUSE = Cause.RAY_GET_CYCLE
+
+_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Cycles of Ray waits alone, and those that close over collectives."""
+    for root, members, edges in scene.cycles():
+        calls = [e for e in edges if e.why in _CALLS]
+        if members and len(calls) == len(edges):
+            yield Found(finding=_finding(scene, members, calls), explains=frozenset(root.nodes))
+        elif calls and _closes_over_collectives(scene, members, calls, edges):
+            yield Found(finding=_over_collectives(scene, members, calls, edges), explains=frozenset(root.nodes))
+
+
+def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
+    ring = " → ".join([*(m.identity.label for m in members), members[0].identity.label])
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in calls) else Certainty.LIKELY,
+        f"calls wait for each other in a ring: {ring}" if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
+        who=[m.who() for m in members],
+        evidence=[Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:6]],
+        remedy=[
+            "make one of the calls asynchronous, or give the actor max_concurrency > 1 so that it can answer while it waits",
+            "pass results forward instead of calling back",
+        ],
+        phase=members[0].phase,
+    )
+
+
+def _closes_over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> bool:
+    """Do all calls of the ring stand in a queue behind calls that wait in collectives, and is there nothing else in it?
+
+    A call that runs may be answered: by another thread than the one in the collective.
+    """
+    ranks = [scene.view.seen.get(e.source) for e in edges if e not in calls]
+    return (
+        all(e.why is Why.QUEUED_CALL for e in calls)
+        and all(one is not None and is_waiting(one) for one in ranks)
+        and all(m.motion is Motion.FROZEN for m in members)
+    )
+
+
+def _over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> Finding:
+    callers = [scene.view.seen[key] for key in dict.fromkeys(e.source for e in calls)]
+    waits = [e for e in edges if e not in calls]
+    first = scene.view.seen[calls[0].target]
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"{callers[0].where()} {callers[0].at()} for a call to {first.name}, which {describe_place(first.place) if first.place else 'waits'} "
+        "for ranks that wait for the caller",
+        who=[one.who() for one in callers],
+        evidence=[
+            *(stack_evidence(one) for one in callers[:3]),
+            *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:3]),
+            *(Evidence(kind="collective", where=scene.who(e.source).label, text=f"{e.words}: {e.evidence}") for e in waits[:3]),
+        ],
+        remedy=[
+            "do not call a rank of a world from within a step: it can answer only after its collective",
+            "pass what is needed as an argument of the step",
+        ],
+        phase=callers[0].phase,
+    )

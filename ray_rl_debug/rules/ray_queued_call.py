@@ -1,0 +1,67 @@
+"""RRD403 call queued behind an endless one
+
+Story
+    An actor runs a method that never returns (a serve loop); a call that somebody waits for stands in its queue.
+
+Evidence
+    Ray's worker statistics: the running call, the queue, and who waits for what is in it.
+
+Remedy
+    More concurrency, a thread for the loop, or another actor.
+
+Not this when
+    The running call is itself blocked in I/O or on a lock, or ranks wait for it in a collective: then that is the
+    cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+
+ID = "RRD403"
+NAME = "call queued behind an endless one"
+CAUSE = Cause.RAY_QUEUED_CALL
+
+
+def _has_nothing_to_do(one: Seen) -> bool:
+    """An idle actor is in nobody's way, unless a call of it is under way that shows no frame: a generator whose consumer does not take more."""
+    return one.is_idle and not (one.core and one.core.running_task_ids)
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots with calls queued behind their running one, when no rank waits for them otherwise."""
+    for root, one in scene.process_roots():
+        queued = [e for e in scene.graph.into([one.key]) if e.why is Why.QUEUED_CALL]
+        if not queued or scene.waiting_ranks(one) or one.is_stopped or _has_nothing_to_do(one) or one.motion is Motion.MOVING:
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        running = one.identity.method or (one.telling.place.op if one.telling else "a call")
+        length = one.core.queue_length if one.core else None
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            # a loop that serves may sleep between two turns for ever; what is set up will be ready one day
+            verdict.certainty if running == "__init__" else Certainty.LIKELY if one.motion is not Motion.UNKNOWN else Certainty.POSSIBLE,
+            f"{one.where()} runs {running} and does not come back; {len(queued)} waited-for call{'s' if len(queued) > 1 else ''} queue behind it",
+            who=[one.who()],
+            evidence=[
+                *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in queued[:3]),
+                stack_evidence(one),
+                proc_evidence(one, verdict.reason + (f"; {length} calls in its queue" if length else "")),
+            ],
+            remedy=[
+                "run the endless loop in a thread or an async method, or give the actor concurrency groups (max_concurrency > 1)",
+                "call a method on another actor for what must be answered while this one serves",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))

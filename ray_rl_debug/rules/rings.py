@@ -1,0 +1,99 @@
+"""Processes that wait for each other in a ring by other means than Ray calls and collectives. Two rules take their share of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, stack_evidence
+
+_OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
+_OF_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
+
+
+class Ring(msgspec.Struct, frozen=True, kw_only=True):
+    """Members that all stand still, and the edges that close the ring."""
+
+    root: Root
+    members: tuple[Seen, ...]
+    edges: tuple[Edge, ...]
+    certainty: Certainty
+
+    @property
+    def accused(self) -> tuple[Seen, ...]:
+        """All of it; where ranks wait in a collective inside of a file lock, those that hold the lock."""
+        return tuple(m for m in self.members if m.key in _holders(self.edges)) if any(is_waiting(m) for m in self.members) else self.members
+
+    @property
+    def is_of_pipes(self) -> bool:
+        """Do a process and its children wait for each other's end, input or output, with no lock between them?"""
+        return all(e.why in _OF_PIPES for e in self.edges)
+
+
+def rings(scene: Scene) -> Iterator[Ring]:
+    """Rings of locks on files, pipes, children and sockets, as sure as their weakest part."""
+    for root, members, edges in scene.cycles():
+        if len(members) < 2 or len(members) < len(root.nodes) or any(m.motion is Motion.MOVING for m in members):
+            continue
+        if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
+            continue  # a ring of ranks: other rules'
+        if any(e.certainty is Certainty.POSSIBLE or e.why in _OF_CALLS for e in edges):
+            continue
+        verdicts = [judge(scene, m).certainty for m in members]
+        if None in verdicts:
+            continue
+        certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
+        if Certainty.POSSIBLE in verdicts or any(_has_hands_free(m) for m in members):
+            certainty = Certainty.POSSIBLE
+        yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
+
+
+def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
+    """What a rule says of a ring."""
+    members, accused = ring.members, ring.accused
+    said = " → ".join([*(m.name for m in members), members[0].name])
+    finding = make_finding(
+        id,
+        name,
+        cause,
+        ring.certainty,
+        f"processes wait for each other in a ring: {said}",
+        who=[m.who() for m in accused],
+        evidence=[
+            *(stack_evidence(m) for m in members[:4]),
+            *(Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in ring.edges[:4]),
+        ],
+        remedy=remedy,
+        phase=members[0].phase,
+    )
+    return Found(finding=finding, explains=frozenset(ring.root.nodes))
+
+
+def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
+    """Of a server that waits in the ring itself: its thread that stands at a lock, when nobody but the waiting thread can hold it."""
+    server = scene.view.seen.get(edge.target)
+    if server is None or edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):
+        return None
+    own = [t for t in server.threads if t is not server.telling and t.place.path and kernel_call(t.kernel) != "accept"]
+    if any(t.place.kind is not Kind.LOCK or (t.kernel is not None and t.kernel.state != "S") for t in own):
+        return None
+    return own[0] if own else None
+
+
+def _holders(edges: Sequence[Edge]) -> frozenset[str]:
+    return frozenset(e.target for e in edges if e.why is Why.FILE_LOCK)
+
+
+def _has_hands_free(one: Seen) -> bool:
+    """Does another thread of its own code work, which may give back what the ring waits for?"""
+    return any(t is not one.telling and t.score > 0 and t.place.path and t.place.kind is Kind.CODE for t in one.threads)

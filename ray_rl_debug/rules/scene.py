@@ -1,0 +1,240 @@
+"""What every rule sees, and the few questions that several rules ask of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.call_ages import call_age
+from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
+from ray_rl_debug.analyze.pauses import is_blind, napping
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.rank_counters import Joined
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waiting import Graph
+from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Link, Who
+from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """View, solved graph and worlds."""
+
+    view: View
+    graph: Graph
+    worlds: tuple[World, ...]
+    joined: Joined = Joined()
+
+    def process_roots(self) -> Iterator[tuple[Root, Seen]]:
+        """Roots that are one collected process; also processes named by the user, for which nobody else has to wait."""
+        for root in self.graph.roots:
+            if not root.is_cycle and root.nodes[0] in self.view.seen:
+                yield root, self.view.seen[root.nodes[0]]
+        yield from self.lonely("named")
+
+    def lonely(self, kind: str) -> Iterator[tuple[Root, Seen]]:
+        """Processes of a kind that do something and neither wait for another process nor are waited for."""
+        tied = {n for e in self.graph.edges for n in (e.source, e.target)}
+        for one in self.view:
+            if one.process.kind == kind and one.key not in tied and not one.is_idle:
+                yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
+
+    def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
+        """Roots that are cycles, with their members and the edges inside."""
+        for root in self.graph.roots:
+            if root.is_cycle:
+                inside = set(root.nodes)
+                edges = [e for e in self.graph.edges if e.source in inside and e.target in inside]
+                yield root, [self.view.seen[n] for n in root.nodes if n in self.view.seen], edges
+
+    def children_move(self, one: Seen) -> bool:
+        """Do its child processes go on? It may well wait for them."""
+        return any(child.motion is Motion.MOVING for child in self.view.children(one))
+
+    def waiting_ranks(self, one: Seen) -> list[Seen]:
+        """Ranks that wait for `one` in a collective, rendezvous or recv."""
+        found = []
+        for edge in self.graph.into([one.key]):
+            waiter = self.view.seen.get(edge.source)
+            if waiter is not None and waiter.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY):
+                found.append(waiter)
+        return found
+
+    def actor(self, node: str) -> RayActor | None:
+        """The actor that a node of the graph is."""
+        return self.view.actors.get(name_of(node)) if kind_of(node) is NodeKind.ACTOR else None
+
+    def placement_group(self, node: str) -> RayPlacementGroup | None:
+        """The placement group that a node of the graph is."""
+        return self.view.placement_groups.get(name_of(node)) if kind_of(node) is NodeKind.PLACEMENT_GROUP else None
+
+    def who(self, node: str) -> Who:
+        """Anything in the graph as the report names it."""
+        if node in self.view.seen:
+            return self.view.seen[node].who()
+        actor = self.actor(node)
+        if actor is not None:
+            return dead_actor_who(self.view, actor)
+        group = self.placement_group(node)
+        if group is not None:
+            return Who(label=f"placement group {group.name or group.placement_group_id[:12]}")
+        kind, name = kind_of(node), name_of(node)
+        if kind is NodeKind.TASK:
+            task = self.view.tasks.get(name)
+            return Who(label=f"task {task.name if task else name[:16]}", task=task.name if task else None)
+        if kind is NodeKind.RANK:
+            key, rank = split(node)
+            world = next((w for w in self.worlds if w.key == key), None)
+            return Who(label=f"{world.name if world else 'rank'}/{rank}", world=world.name if world else None, rank=rank)
+        if kind is NodeKind.PID:
+            machine, pid = split(node)
+            return Who(label=f"pid {pid}", node=machine, pid=pid)
+        if kind is NodeKind.GONE:
+            engine = next(e for e in self.view.engines if e.key == name)
+            return Who(label=f"{engine.lost} of {self.view.seen[name].name}", node=engine.node, pid=engine.lost_pid, role="engine")
+        return Who(label=name or node, node=name if kind is NodeKind.MACHINE else None)
+
+    def link(self, edge: Edge) -> Link:
+        return Link(waiter=self.who(edge.source), target=self.who(edge.target), why=edge.words, evidence=edge.evidence, certainty=edge.certainty)
+
+    def usual_s(self, one: Seen) -> float | None:
+        """The longest finished call of the same name in this run, without those that stand apart; None when none has finished."""
+        return call_age(self.view, one).usual_s
+
+    def finished_calls(self, one: Seen) -> int:
+        """How many calls of the same name this run has finished."""
+        return call_age(self.view, one).finished
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule's finding, and the nodes of the graph that it explains."""
+
+    finding: Finding
+    explains: frozenset[str]
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """May a process be called hung?"""
+
+    certainty: Certainty | None
+    """None: it moves, nothing may be said against it."""
+    reason: str
+
+
+def judge(scene: Scene, one: Seen) -> Judgement:
+    """What the law says of one process: it moves, perhaps it hangs, or it hangs."""
+    activity, hope = scene.graph.solution.activities[one.key], scene.graph.hope(one.key)
+    if hope is Outlook.MOVES:
+        return Judgement(certainty=None, reason=activity.reason)
+    if hope is not Outlook.STANDS:
+        return Judgement(certainty=Certainty.POSSIBLE, reason=activity.reason)
+    return Judgement(certainty=weaker(Certainty.LIKELY, scene.graph.solution.certainty[one.key]), reason=activity.reason)
+
+
+def may_go_on(scene: Scene, one: Seen) -> str | None:
+    """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
+    if any(not is_own(t.chain[0]) for t in napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
+        return "coroutines of who should answer sleep for a time and go on by themselves"
+    if one.is_idle and is_blind(one):
+        return "the coroutines of who should answer could not be read"
+    return "a child of who should answer is at work" if _works_below(scene, one) else None
+
+
+def _works_below(scene: Scene, one: Seen) -> bool:
+    return any(child.motion in (Motion.MOVING, Motion.BUSY) or _works_below(scene, child) for child in scene.view.children(one))
+
+
+def weaker(a: Certainty, b: Certainty) -> Certainty:
+    order = (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE)
+    return order[max(order.index(a), order.index(b))]
+
+
+def waits(count: int, what: str = "process") -> str:
+    """``1 process waits``, ``3 processes wait``; ``2 ranks wait``."""
+    return f"1 {what} waits" if count == 1 else f"{count} {what}{'es' if what.endswith('s') else 's'} wait"
+
+
+_WRAPPERS = (
+    "torch/distributed/c10d_logger.py",
+    "ray/util/tracing/tracing_helper.py",
+    "ray/_private/client_mode_hook.py",
+    "ray/_private/auto_init_hook.py",
+)
+
+
+def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = None) -> Evidence:
+    """The innermost frames of `thread`, else of the telling one, as evidence; without stacks the running method."""
+    thread = thread or one.followed or one.telling
+    if thread is None:
+        return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
+    own = thread.place.own or 0
+    # What Ray and torch wrap around each call tells nothing: above the own code the call itself is named, below it only own code.
+    call = [f for f in thread.frames[:own] if not f.file.endswith(_WRAPPERS)][-1:]
+    frames = [*call, *(f for i, f in enumerate(thread.frames[own:]) if i == 0 or not is_library(f))][: depth + 1]
+    text = " < ".join(f"{f.function} ({f.file.rsplit('/', 1)[-1]}{f':{f.line}' if f.line else ''})" for f in frames)
+    return Evidence(kind="stack", where=f"{one.where()} thread {thread.name or thread.tid}", text=text)
+
+
+def proc_evidence(one: Seen, text: str) -> Evidence:
+    return Evidence(kind="proc", where=one.where(), text=text)
+
+
+def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
+    """One line for the waiting ranks, folded by what they wait in."""
+    by_place: dict[str, list[Seen]] = {}
+    for one in waiters:
+        by_place.setdefault(one.at(), []).append(one)
+    return tuple(
+        Evidence(kind="stack", where=_few(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they())
+        for text, ones in list(by_place.items())[:4]
+    )
+
+
+def _few(labels: Iterable[str]) -> str:
+    """The first six, and how many more there are."""
+    labels = sorted(labels, key=lambda label: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", label)])
+    return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+
+
+def dead_actor_who(view: View, actor: RayActor) -> Who:
+    node = next((n.name for n in view.snapshot.nodes if n.node_id == actor.node_id), None)
+    if node is None and view.ray is not None:
+        node = next((n.host for n in view.ray.nodes if n.node_id == actor.node_id), None)
+    name = actor.class_name.rsplit(".", 1)[-1]
+    return Who(label=actor.name or name, node=node, pid=actor.pid or None, actor=actor.name or None, class_=name)
+
+
+def make_finding(
+    rule_id: str,
+    name: str,
+    cause: Cause,
+    certainty: Certainty,
+    summary: str,
+    *,
+    who: Iterable[Who],
+    evidence: Iterable[Evidence],
+    remedy: Iterable[str],
+    phase: str | None = None,
+) -> Finding:
+    """A finding; victims, root and chain are filled in by the verdict, from the graph."""
+    return Finding(
+        id=rule_id,
+        name=name,
+        cause=cause,
+        certainty=certainty,
+        summary=summary,
+        phase=phase,
+        who=tuple(who),
+        evidence=tuple(evidence),
+        remedy=tuple(remedy),
+    )

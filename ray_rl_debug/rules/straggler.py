@@ -1,0 +1,82 @@
+"""RRD101 straggler
+
+Story
+    Most ranks of one world wait in a collective (or a driver in ray.get); one is busy or stuck in its own code.
+
+Evidence
+    The collective, the ranks waiting in it, the innermost frames of the one that has not come, its CPU time; the
+    number of the collective from Flight Recorder dumps, counts from NCCL RAS.
+
+Remedy
+    Read the stack of the absent rank first.
+
+Not this when
+    A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
+    Only *possible* where it waits in ray.get itself, for what was not seen, and for some seconds where the kernel does not
+    tell whether it only sleeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.counter_evidence import counted
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits, weaker
+
+ID = "RRD101"
+NAME = "straggler"
+CAUSE = Cause.STRAGGLER
+
+
+def _has_equals(scene: Scene, one: Seen) -> bool:
+    """Do those who wait for `one` wait as much for others without a stack? Then nothing singles it out."""
+    waiters = {e.source for e in scene.graph.into([one.key])}
+    equals = [e for e in scene.graph.edges if e.source in waiters and e.target != one.key]
+    return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots that others wait for and that no better rule explains."""
+    for root, one in scene.process_roots():
+        told, counts = counted(scene, one.key)
+        is_idle = one.is_idle and (bool(one.threads) or told is None)
+        if one.is_stopped or is_idle or one.kind in WAITS_FOR_RANKS or not scene.graph.into([one.key]):
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        ranks = scene.waiting_ranks(one)
+        doing = f"is busy: it {one.does()}" if one.motion is Motion.BUSY else one.does()
+        certainty = verdict.certainty
+        if one.kind in WAITS_FOR_RAY:  # for whom was not seen: nothing says that it is at fault itself
+            certainty = weaker(certainty, Certainty.POSSIBLE)
+        if not one.threads:
+            singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
+            if not counts and not singled_out and _has_equals(scene, one):
+                continue
+            doing = "is absent: " + counts[0].text if counts else doing
+            certainty = told or (verdict.certainty if singled_out else weaker(verdict.certainty, Certainty.POSSIBLE))
+            counts += [Evidence(kind="proc", where=one.where(), text=e.evidence) for e in singled_out[:3]]
+        seen = [stack_evidence(one), proc_evidence(one, verdict.reason)] if one.threads or not counts else []
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            certainty,
+            f"{one.where()} {doing}; {waits(len(root.waiters))} for it",
+            who=[one.who()],
+            evidence=[*seen, *counts, *waiter_evidence(ranks)],
+            remedy=[
+                "read this stack first: a loop that does not end, a degenerate sample, a slow call"
+                if one.threads
+                else "take the stacks of this rank: py-spy dump --pid, or rayrl-debug snapshot while it hangs",
+                "give reward and tool code a time limit in a process of its own",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))

@@ -1,0 +1,110 @@
+"""RRD301 weight sync mismatch
+
+Story
+    Trainer ranks and some engines are in the weight update; one engine still generates, is idle, or thinks the update
+    is over.
+
+Evidence
+    Ranks under update_weights, an absent rank outside it, its queued call. A rank that sends weights over a socket to which
+    nobody is connected, while the engine that should receive them waits for its next piece of work.
+
+Remedy
+    Pause and drain the engine before the update.
+
+Not this when
+    The absent rank is itself inside the update, in its own code, or the group is still being made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.engines import Engine, rests
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.known_error import lines_of
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+
+ID = "RRD301"
+NAME = "weight sync mismatch"
+CAUSE = Cause.WEIGHT_SYNC_MISMATCH
+
+
+_NOT_ASKED = [
+    "send the update to every engine: nobody called this one (a list of engines made before it was there, an off-by-one, a skipped branch)",
+    "compare the size of the update group with the number of engines that are called",
+]
+_BUSY = [
+    "abort or drain the rollouts of this engine before the update (pause, then update, then resume)",
+    "let the generation loop look at its stop flag between steps, and bound the length of a request",
+]
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """Roots outside a weight update that ranks inside it wait for; senders whose receiver has given up."""
+    yield from _unreceived(scene)
+    for root, one in scene.process_roots():
+        waiters = scene.waiting_ranks(one)
+        syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
+        if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped or one.motion is Motion.MOVING:
+            continue
+        queued = next((e for e in scene.graph.into([one.key]) if e.why is Why.QUEUED_CALL), None)
+        evidence = [stack_evidence(one), *waiter_evidence(syncing)]
+        if queued is not None:
+            evidence.append(Evidence(kind="task", where=queued.source, text=queued.evidence))
+        verdict = judge(scene, one)
+        certainty = Certainty.LIKELY if queued is not None else verdict.certainty
+        if certainty is None:
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            certainty,
+            f"{one.where()} has not joined the weight update: it {one.does()}; {waits(len(syncing), 'rank')} for it",
+            who=[one.who()],
+            evidence=evidence,
+            remedy=_NOT_ASKED if one.is_idle and queued is None else _BUSY,
+            phase="weight_sync",
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _unreceived(scene: Scene) -> Iterator[Found]:
+    """Senders of weights to which no engine is connected, while the engine is at rest: its side of the update failed, or never began."""
+    for one in scene.view:
+        edges = [e for e in scene.graph.out(one.key) if e.why is Why.WEIGHTS and e.target in scene.view.seen]
+        receivers = [scene.view.seen[e.target] for e in edges]
+        if not receivers or one.motion is Motion.MOVING or not all(rests(r) for r in receivers):
+            continue
+        verdict = judge(scene, one)
+        if verdict.certainty is None:
+            continue
+        served = [scene.view.seen[k] for e in scene.view.engines for k in e.servers if any(r.key in _parts(e) for r in receivers)]
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            verdict.certainty,
+            f"{one.where()} sends weights, and {receivers[0].where()} receives none: it is idle, its side of the update failed or never began",
+            who=[r.who() for r in receivers],
+            evidence=[
+                stack_evidence(one),
+                Evidence(kind="socket", where=one.where(), text=edges[0].evidence),
+                stack_evidence(receivers[0]),
+                proc_evidence(one, verdict.reason),
+                *(line for server in served for line in lines_of(server.process.log_lines, "vllm/worker-exception")),
+            ],
+            remedy=[
+                "look for the first error of the update in the engine's log: the sender is not told of it and waits for ever",
+                "give the transfer a time limit, and let a failed receiver answer with its error",
+            ],
+            phase="weight_sync",
+        )
+        yield Found(finding=finding, explains=frozenset(r.key for r in receivers))
+
+
+def _parts(engine: Engine) -> set[str]:
+    return {*engine.cores, *engine.helpers, *(w for below in engine.workers.values() for w in below)}
