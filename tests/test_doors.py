@@ -37,21 +37,9 @@ DOORS = {
 }
 """Who may import what; a folder stands for its modules."""
 
-PURE = (
-    "analyze/",
-    "rules/",
-    "doctor/",
-    "render/",
-    "signatures/",
-    "diagnosis/diagnose.py",
-    "diagnosis/verdict.py",
-    "diagnosis/summaries.py",
-    "model/merge.py",
-    "capture/jobs.py",
-    "commands/catalogue.py",
-)
+PURE = ("analyze/", "rules/", "doctor/", "render/", "signatures/", "diagnosis/", "model/merge.py", "capture/jobs.py", "commands/catalogue.py")
 OUTSIDE = {"ray", "torch", "pynvml", "click", "opentelemetry", "psutil", "grpc", "socket", "subprocess", "time", "random", "threading", "ctypes"}
-MODELS = ("model/snapshot/", "model/report.py", "model/errors.py", "model/gaps.py")
+MODELS = ("model/",)
 
 
 def imports(module: Path) -> Iterator[str]:
