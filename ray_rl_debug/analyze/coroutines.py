@@ -95,11 +95,6 @@ def serves(task: AsyncTask) -> bool:
     return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)
 
 
-def is_stuck(task: AsyncTask) -> bool:
-    """Waits for something that is no clock and no other task, at one place in both reads."""
-    return task.awaited is not None and task.awaited.kind in STUCK and task.stable is not False
-
-
 def find_ends(process: Process) -> tuple[End, ...]:
     """All ends of the waiting in a process, the most telling first; pure. Sleepers, runners and those that wait for nothing are left out."""
     tasks = {t.address: t for t in process.async_tasks or ()}

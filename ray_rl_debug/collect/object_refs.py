@@ -29,7 +29,6 @@ _ADDRESS = re.compile(r"ObjectRef at (0x[0-9a-f]+)")
 _CALLS = {"get_objects": "get", "get": "get", "wait": "wait"}
 _NAMES = ("object_refs", "ray_waitables")
 _LIST_SIZE_OFFSET = 16
-_LIST_ITEMS_OFFSET = 24
 
 
 @functools.cache
@@ -52,15 +51,6 @@ def is_object_id(raw: bytes) -> bool:
     if len(raw) != ID_BYTES or not any(raw[:24]):
         return False
     return 1 <= int.from_bytes(raw[24:], "little") <= MAX_RETURN_INDEX
-
-
-def read_ids(pid: int, addresses: Sequence[int], proc: Path = Path("/proc")) -> tuple[str, ...]:
-    """Ids (hex) of the ObjectRefs at these addresses of a live process, in their order; what cannot be read or is no id is left out."""
-    try:
-        with (proc / str(pid) / "mem").open("rb", buffering=0) as memory:
-            return _ids(memory, addresses)
-    except OSError:
-        return ()
 
 
 def find_waits(pid: int, threads: Iterable[RawThread], proc: Path = Path("/proc")) -> tuple[ObjectRefWait, ...]:

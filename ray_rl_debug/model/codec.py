@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import tempfile
 import zlib
@@ -132,8 +131,3 @@ def _decode(data: bytes, kind: type[T], schema: str) -> T:
         return msgspec.json.decode(plain, type=kind)
     except (msgspec.ValidationError, msgspec.DecodeError) as e:
         raise UnreadableFileError(f"not valid: {e}") from e
-
-
-def to_plain(value: msgspec.Struct) -> object:
-    """The value as plain dicts and lists, for tests and templates."""
-    return json.loads(encode(value))

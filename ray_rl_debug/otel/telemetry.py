@@ -169,9 +169,6 @@ class Telemetry:
     def _now(self) -> list[tuple[str, tuple[tuple[RoleLine, ...], float, int | None]]]:
         return list(self._progress.items())
 
-    def _steps(self) -> list[tuple[float, dict[str, str]]]:
-        return [(step, {"ray.job.id": job}) for job, (_, _, step) in self._now() if step is not None]
-
     def _ages(self) -> list[tuple[float, dict[str, str]]]:
         found = [(age, {"ray.job.id": job}) for job, (_, age, _) in self._now()]
         return found + [(r.age_s, {"ray.job.id": job, "rayrl.role": r.role}) for job, (roles, _, _) in self._now() for r in roles]

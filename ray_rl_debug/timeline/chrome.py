@@ -25,7 +25,6 @@ class ChromeWriter:
         self._tids: dict[tuple[Track, int], int] = {}
         self._lanes: dict[Track, Lanes] = {}
         self._async_ids = 0
-        self._last_ns = origin_ns
         self._first = True
         out.write(b'{"displayTimeUnit":"ms","otherData":{"origin_unix_ns":"%d"},"traceEvents":[\n' % origin_ns)
 

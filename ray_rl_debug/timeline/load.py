@@ -139,11 +139,6 @@ def joined(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     return result
 
 
-def _is_one_capture(a: Snapshot, b: Snapshot) -> bool:
-    is_close = b.taken_time_s - a.taken_time_s < ONE_CAPTURE_S
-    return is_close and a.ray is None and b.ray is None and not {n.name for n in a.nodes} & {n.name for n in b.nodes}
-
-
 def _one(all_events: Sequence[TaskEvents]) -> TaskEvents | None:
     """Several readings of Ray's table as one: of each task the latest."""
     if not all_events:

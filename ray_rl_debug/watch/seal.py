@@ -112,10 +112,6 @@ class Opener:
         self.limit_bytes = limit_bytes
         """Of one message."""
 
-    @property
-    def held_bytes(self) -> int:
-        return len(self._buffer)
-
     def add(self, data: bytes) -> list[bytes]:
         """The messages that are complete now.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.model.report import AwaitClass, Certainty, ProcessSummary, Report, StackClass, Who
+from ray_rl_debug.model.report import AwaitClass, Certainty, ProcessSummary, Report, Who
 from ray_rl_debug.model.snapshot import Node, Process, Snapshot
 from ray_rl_debug.render.samples import frames_of, line_of
 
@@ -64,10 +64,6 @@ class Book(msgspec.Struct, frozen=True):
         if not process.stack:
             return "blind"
         return GROUPS.get(self.kinds.get(process.stack, "code"), "code")
-
-    def stack_class(self, process: ProcessSummary) -> StackClass | None:
-        position = self.class_of.get(process.stack)
-        return self.report.classes[position] if position is not None and process.stack else None
 
     def stack(self, who: Who) -> tuple[str | None, tuple[str, ...]]:
         """Name and stack of the thread `who` speaks of, where the snapshot has it; else the telling thread of its process."""
