@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "ray_rl_debug"
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "ray_rl_debug"
 
 ORDER = (
     # what all speak of, and what all are careful with
@@ -103,6 +104,12 @@ def test_no_package_imports_one_above_it() -> None:
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
     assert ring(GRAPH) == []
+
+
+def test_the_architecture_page_tells_the_same_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = [line.split("|")[1].strip().strip("`") for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [*reversed(ORDER)]
 
 
 @pytest.mark.parametrize(
