@@ -48,7 +48,7 @@ class Agents:
             agents.start()                                  # an agent on every node; {node name: why not} for the others
             ...
             agents.refresh()                                # the same again: new nodes get one, dead agents are replaced
-            agents.ask("ray_rl_debug.watch.look:look", b"")  # one of our functions on every node, a few milliseconds
+            agents.ask("ray_rl_debug.watch.node_watch:look", b"")  # one of our functions on every node, a few milliseconds
             agents.gather(CollectOptions(samples=3))        # a full snapshot, well under a second beyond its window
             agents.stop()                                   # our claim is given up
 
