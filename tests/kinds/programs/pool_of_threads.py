@@ -15,7 +15,7 @@ def split_part(part: int) -> int:
 
 
 def split(task: tuple[int, int]) -> int:
-    step, document = task
+    step, _ = task
     kit.work(0.1)
     kit.mark("main")
     pool = SPLITTERS if kit.differs(step) else PARTS
