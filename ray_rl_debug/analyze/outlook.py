@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
@@ -242,6 +243,10 @@ def _blind(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; its coroutines could not be read" if is_blind(f.one) else None
 
 
+def _asks_unseen(f: Facts) -> str | None:
+    return f"{f.one.motion_reason}; for whom it waits was not seen" if f.one.kind in WAITS_FOR_RAY and not f.waits else None
+
+
 def _unread(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
 
@@ -295,6 +300,7 @@ TABLE: tuple[Row, ...] = (
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("children come and go", Outlook.WAKES, _children),
+    Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("stands still", Outlook.STANDS, _frozen),

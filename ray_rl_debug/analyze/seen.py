@@ -47,6 +47,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         return self.telling.place.kind if self.telling else None
 
     @property
+    def is_at_work(self) -> bool:
+        """Was it seen to run or to get somewhere?"""
+        return self.motion in (Motion.MOVING, Motion.BUSY)
+
+    @property
     def is_stopped(self) -> bool:
         return self.process.state in ("T", "t")
 

@@ -68,7 +68,7 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     known = [n for n in found.explains if n in scene.graph.solution.hope]
     if not known:
         return found
-    hope = min(scene.graph.hope(n) for n in known)
+    hope = max([min(scene.graph.hope(n) for n in known), *(scene.graph.hope(n) for n in found.rests_on)])
     if hope is Outlook.MOVES:
         return None
     sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)

@@ -39,7 +39,6 @@ from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.outlook import ENOUGH_CALLS
 from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
@@ -65,7 +64,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         yield from _unanswered(scene, root)
     for root, one in scene.process_roots():
-        if one.is_stopped or one.motion is Motion.MOVING:
+        if one.is_stopped:
             continue
         ends = _told(one)
         if one.is_idle:
@@ -105,7 +104,7 @@ def _calls(one: Seen) -> list[AsyncTask]:
 def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
     """Somebody waits for the next piece of work of a queue, and every process that does not wait for it is idle."""
     others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]
-    if not root.waiters or not all(o.is_idle and o.motion is not Motion.MOVING for o in others):
+    if not root.waiters or not all(o.is_idle and not o.is_at_work for o in others):
         return
     finding = make_finding(
         ID,
@@ -165,11 +164,11 @@ def _waits_for_loop(one: Seen, ends: tuple[End, ...]) -> bool:
 def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
     """Coroutines that await an answer of a process or address where the waiting ends."""
     sink = scene.view.seen.get(root.nodes[0])
-    if root.is_cycle or (sink is not None and (sink.motion is Motion.MOVING or sink.is_stopped or sink.kind in THREAD_WAITS)):
+    if root.is_cycle or (sink is not None and (sink.is_stopped or sink.kind in THREAD_WAITS)):
         return
     for edge in scene.graph.into(root.nodes):
         client = scene.view.seen.get(edge.source)
-        if edge.why is not Why.AWAITED_SOCKET or client is None or client.motion is Motion.MOVING:
+        if edge.why is not Why.AWAITED_SOCKET or client is None:
             continue
         ends = tuple(e for e in _told(client) if e.awaited.kind == "socket")
         if ends and is_write(ends[0].awaited):
@@ -177,7 +176,7 @@ def _unanswered(scene: Scene, root: Root) -> Iterator[Found]:
             continue
         if sink is not None and (_told(sink) or (sink.core and sink.core.running_task_ids)):
             continue  # it has a reason of its own
-        verdict = judge(scene, sink if sink is not None and sink.motion is Motion.BUSY else client)
+        verdict = judge(scene, sink if sink is not None and sink.is_at_work else client)
         if ends and verdict.certainty is not None:
             who = [client.who(), scene.who(root.nodes[0])]
             yield Found(finding=_finding(scene, client, ends, verdict.certainty, edge, who), explains=frozenset([client.key, *root.nodes]))
@@ -195,7 +194,7 @@ def _unread(scene: Scene, server: Seen, ends: tuple[End, ...], edge: Edge) -> It
 def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
     """A process that the user asks about, or a driver, with an idle loop: nobody waits for it but the user."""
     ends = _told(one)
-    if not ends or one.motion is Motion.MOVING or scene.children_move(one):
+    if not ends or scene.goes_on(one) or scene.children_move(one):
         return
     first = ends[0]
     listens = any(s.state == "LISTEN" for s in one.process.sockets or ()) and not _is_beside_server(one, first)

@@ -70,7 +70,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
         if sink is not None and sink.is_idle and waits_inside(sink.process):
             continue  # its own coroutines say what it waits for: another rule's
-        if handed and (sink is None or (sink.motion is not Motion.MOVING and sink.key not in scene.joined.advanced)):
+        if handed:
             client = scene.view.seen[handed[0].source]
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)

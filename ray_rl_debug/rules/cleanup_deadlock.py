@@ -23,7 +23,7 @@ from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Finding
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence
 
 ID = "RRD104"
 NAME = "cleanup deadlock"
@@ -37,9 +37,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         leaving = _leaves(one)
         if not waiters or one.is_stopped or not leaving:
             continue
-        verdict = judge(scene, one)
-        if verdict.certainty is not None:
-            yield Found(finding=_finding([one], waiters, verdict.certainty, verdict.reason), explains=frozenset(root.nodes))
+        yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
     for root, members, _ in scene.cycles():
         ranks = [m for m in members if is_waiting(m)]
         out = [m for m in ranks if _leaves(m)]

@@ -55,7 +55,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         yield Found(finding=_finding(sites), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
-        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and one.motion is not Motion.MOVING:
+        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
             yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
 
 

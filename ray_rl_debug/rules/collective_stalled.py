@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.waits_flight import bare, name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
@@ -41,7 +40,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _by_dumps(scene)
     for world in scene.worlds:
         members = world.members
-        if len(members) < 2 or world.missing or not all(is_waiting(m) and m.motion is Motion.FROZEN for m in members):
+        if len(members) < 2 or world.missing or not all(is_waiting(m) and not m.is_at_work and len(m.places) > 1 for m in members):
             continue
         if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1 or any(scene.graph.out(m.key) for m in members):
             continue

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion, is_awake
+from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty
 from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, stack_evidence, weaker
@@ -40,7 +40,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if owner.kind is not Kind.DATALOADER:
             continue
         verdict = judge(scene, owner)
-        if verdict.certainty is None or (owner is not one and (one.motion is Motion.MOVING or _naps(one))):
+        if verdict.certainty is None or (owner is not one and _naps(one)):
             continue
         certainty = weaker(verdict.certainty, Certainty.LIKELY)
         if owner is not one and sleeps(one) and scene.usual_s(owner) is None:  # an item that takes its time, for all that is known

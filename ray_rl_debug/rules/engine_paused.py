@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.analyze.coroutines import is_own
 from ray_rl_debug.analyze.engines import Engine, is_held, is_marked_paused, is_woken, new_tokens, rests
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_engines import in_flight
@@ -44,7 +43,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for engine in scene.view.engines:
         yield from _held(scene, engine)
     for one in scene.view:
-        if one.is_stopped or not one.is_idle or one.motion is Motion.MOVING or not scene.graph.into([one.key]) or scene.graph.out(one.key):
+        if one.is_stopped or not one.is_idle or not scene.graph.into([one.key]) or scene.graph.out(one.key):
             continue
         gated = [
             t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind in ("event", "condition", "future") and _gate(t)
@@ -89,7 +88,7 @@ def _held(scene: Scene, engine: Engine) -> Iterator[Found]:
     if not held or busy or (engine.calls and not engine.gated) or _gets_tokens(view, engine) or new_tokens(view.seen, engine):
         return
     said = _endpoint_says(servers)
-    updates = [o for o in view if o.identity.part is None and o.phase in ("weight_sync", "validation") and o.motion in (Motion.MOVING, Motion.BUSY)]
+    updates = [o for o in view if o.identity.part is None and o.phase in ("weight_sync", "validation") and o.is_at_work]
     certainty = Certainty.POSSIBLE if updates else Certainty.PROVEN if said or any(is_marked_paused(c, engine) for c in cores) else Certainty.LIKELY
     state = said or "paused or asleep"
     first = cores[0]

@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.model.snapshot import AsyncTask
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD202"
 NAME = "event loop blocked"
@@ -63,8 +63,7 @@ _SYNCHRONOUS = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD, Kind.R
 
 
 def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]:
-    verdict = judge(scene, one)
-    if verdict.certainty is None or (one.motion is Motion.BUSY and verdict.certainty is Certainty.POSSIBLE):
+    if one.is_at_work and scene.hope(one) is not Outlook.STANDS:
         return  # a loop that is busy with its coroutines is not blocked by one
     thread = blocked_loop_thread(one) or one.telling
     waiting = [t for t in one.process.async_tasks or () if thread is None or t.tid in (None, thread.tid)]
@@ -73,17 +72,17 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         ID,
         NAME,
         CAUSE,
-        verdict.certainty,
+        Certainty.LIKELY,
         f"the event loop of {one.where()} is blocked: it {as_verb(describe_place(thread.place)) if thread else one.does()}{others}",
         who=[one.who()],
-        evidence=[stack_evidence(one, thread=thread), proc_evidence(one, verdict.reason), *_tasks(one, waiting)],
+        evidence=[stack_evidence(one, thread=thread), proc_evidence(one, scene.reason(one)), *_tasks(one, waiting)],
         remedy=[
             "make the call asynchronous, or run it with loop.run_in_executor / asyncio.to_thread, with a time limit",
             "until then: restart this actor; every episode on its loop is lost",
         ],
         phase=one.phase,
     )
-    yield Found(finding=finding, explains=explains)
+    yield Found(finding=finding, explains=explains, rests_on=frozenset([one.key]))
 
 
 def _tasks(one: Seen, tasks: list[AsyncTask]) -> list[Evidence]:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
@@ -32,7 +31,7 @@ CAUSE = Cause.GIL_HELD
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots whose one thread owns the GIL at one line in every sample, asleep or in native code."""
     for _, one in scene.process_roots():
-        if one.motion is Motion.MOVING or len(one.places) < 2 or one.telling is None:
+        if len(one.places) < 2 or one.telling is None:
             continue
         holder = _holder(one)
         if holder is None:

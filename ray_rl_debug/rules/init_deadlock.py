@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD106"
 NAME = "start-up deadlock"
@@ -46,10 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = [w for w in scene.waiting_ranks(one) if w.kind in _INIT]
         if not waiters or one.is_stopped:
             continue
-        verdict = judge(scene, one)
-        if verdict.certainty is None:
-            continue
-        yield Found(finding=_finding([one], waiters, verdict.certainty, verdict.reason), explains=frozenset(root.nodes))
+        yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
     for root, members, _ in scene.cycles():
         waiting = [m for m in members if m.kind in _INIT]
         rest = [m for m in members if m.kind not in _INIT]
@@ -114,7 +111,7 @@ def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.LIKELY if nobody_comes else Certainty.POSSIBLE,
+        Certainty.LIKELY,
         f"{who.label} was not seen; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[who],
         evidence=[*waiter_evidence(ranks), *(_NOBODY_COMES if nobody_comes else ())],

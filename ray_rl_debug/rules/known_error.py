@@ -23,11 +23,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug import signatures
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.signatures import Signature
 
 ID = "RRD699"
@@ -107,10 +106,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         if one.writer is not None:
             by_writer[one.writer.key].append(one)
     for root, seen in scene.process_roots():
-        if seen.key in by_writer and root.waiters and judge(scene, seen).certainty is not None:
+        if seen.key in by_writer and root.waiters:
             yield Found(finding=_of_process(seen, by_writer[seen.key]), explains=frozenset([seen.key]))
     loose = [one for one in written if one.writer is None and pid_of_log(one.line.file) is None]
-    if loose and scene.graph.roots and not any(s.motion in (Motion.MOVING, Motion.BUSY) for s in scene.view):
+    if loose and scene.graph.roots and not any(s.is_at_work for s in scene.view):
         yield next(_of_logs(loose, Certainty.POSSIBLE))
 
 

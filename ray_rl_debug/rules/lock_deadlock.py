@@ -22,12 +22,11 @@ from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.waits_system import waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waits, weaker
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
 
 ID = "RRD503"
 NAME = "lock deadlock"
@@ -44,7 +43,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _served_under_lock(scene)
     for root, one in scene.process_roots():
         thread = one.telling
-        if thread is None or one.is_stopped or not thread.place.path or one.motion is not Motion.FROZEN:
+        if thread is None or one.is_stopped or not thread.place.path or one.is_at_work:
             continue
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
         if thread.place.kind not in _LOCKS and not lost:
@@ -58,14 +57,11 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
         if any(t.place.kind not in _LOCKS for t in others):
             continue  # somebody in the process still works and may release it
-        verdict = judge(scene, one)
-        if verdict.certainty is None:
-            continue
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
         yield Found(
-            finding=_finding(one, others, parents, verdict.certainty, verdict.reason, lost=lost),
+            finding=_finding(one, others, parents, Certainty.LIKELY, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
 
@@ -85,7 +81,7 @@ def _kept(scene: Scene) -> Iterator[Found]:
         if not into or not one.is_idle or one.is_stopped:
             continue
         others = [o for o in scene.view if o.key not in (one.key, *root.waiters) and o.identity.job_id == one.identity.job_id]
-        may_call = any(o.motion in (Motion.MOVING, Motion.BUSY) for o in others)
+        may_call = any(o.is_at_work for o in others)
         finding = make_finding(
             ID,
             NAME,
@@ -107,14 +103,11 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
             if thread is None:
                 continue
             client, server = scene.view.seen[edge.source], scene.view.seen[edge.target]
-            verdicts = [judge(scene, one).certainty for one in (client, server)]
-            if None in verdicts or Motion.MOVING in (client.motion, server.motion):
-                continue
             finding = make_finding(
                 ID,
                 NAME,
                 CAUSE,
-                Certainty.POSSIBLE if Certainty.POSSIBLE in verdicts else Certainty.LIKELY,
+                Certainty.LIKELY,
                 f"{server.where()} {server.does()}, and {client.where()} waits for an answer of its thread {thread.name or thread.tid}, "
                 f"which {describe_place(thread.place)}",
                 who=[server.who()],
@@ -127,7 +120,7 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
                 remedy=["give the lock back before waiting for another process", "give the request a time limit"],
                 phase=client.phase,
             )
-            yield Found(finding=finding, explains=frozenset(root.nodes))
+            yield Found(finding=finding, explains=frozenset(root.nodes), rests_on=frozenset([client.key, server.key]))
 
 
 def _no_child_works(scene: Scene, one: Seen) -> bool:

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Who
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waits
@@ -39,14 +38,14 @@ def detect(scene: Scene) -> Iterator[Found]:
     if scene.view.ray is None:
         return
     io_workers = [s for s in scene.view if s.identity.class_name in ("RestoreWorker", "SpillWorker") and s.identity.method is not None]
-    stuck = [w for w in io_workers if w.motion is Motion.FROZEN and (not w.threads or _storage_thread(w) is not None)]
+    stuck = [w for w in io_workers if not scene.goes_on(w) and (not w.threads or _storage_thread(w) is not None)]
     full = [
         n
         for n in scene.view.ray.nodes
         if (s := scene.view.ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
     ]
-    waiters = [s for s in scene.view if s.kind in WAITS_FOR_RAY and s.motion is not Motion.MOVING and not scene.graph.out(s.key)]
-    putting = [s for s in scene.view if s.telling and any(f.function.endswith("put_object") for f in s.telling.frames) and s.motion is Motion.FROZEN]
+    waiters = [s for s in scene.view if s.kind in WAITS_FOR_RAY and not scene.goes_on(s) and not scene.graph.out(s.key)]
+    putting = [s for s in scene.view if s.telling and any(f.function.endswith("put_object") for f in s.telling.frames) and not scene.goes_on(s)]
     if not stuck and not (full and (waiters or putting)):
         return
     who = [w.who(thread=_thread_id(w)) for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]

@@ -22,7 +22,6 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.model.snapshot import RayActor
@@ -118,7 +117,7 @@ def _restarted(scene: Scene) -> Iterator[Found]:
     """A rank that Ray restarted: the new process knows nothing of the group the others wait in."""
     for _, one in scene.process_roots():
         ranks = scene.waiting_ranks(one)
-        if not ranks or one.actor is None or one.actor.restarts == 0 or one.is_stopped or one.motion is Motion.MOVING:
+        if not ranks or one.actor is None or one.actor.restarts == 0 or one.is_stopped:
             continue
         if not (one.is_idle or one.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP)):
             continue

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
@@ -40,7 +39,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         if members and len(calls) == len(edges):
             yield Found(finding=_finding(scene, members, calls), explains=frozenset(root.nodes))
         elif calls and _closes_over_collectives(scene, members, calls, edges):
-            yield Found(finding=_over_collectives(scene, members, calls, edges), explains=frozenset(root.nodes))
+            yield Found(
+                finding=_over_collectives(scene, members, calls, edges), explains=frozenset(root.nodes), rests_on=frozenset(m.key for m in members)
+            )
 
 
 def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
@@ -67,11 +68,7 @@ def _closes_over_collectives(scene: Scene, members: list[Seen], calls: list[Edge
     A call that runs may be answered: by another thread than the one in the collective.
     """
     ranks = [scene.view.seen.get(e.source) for e in edges if e not in calls]
-    return (
-        all(e.why is Why.QUEUED_CALL for e in calls)
-        and all(one is not None and is_waiting(one) for one in ranks)
-        and all(m.motion is Motion.FROZEN for m in members)
-    )
+    return all(e.why is Why.QUEUED_CALL for e in calls) and all(one is not None and is_waiting(one) for one in ranks)
 
 
 def _over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> Finding:

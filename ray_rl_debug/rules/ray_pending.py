@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -48,7 +47,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if state == NEEDS_ARGS:
             continue  # not for want of resources, and who should produce its argument is not known
         yield from _found(scene, nodes[0], is_awaited=True, task=tasks[nodes[0]], alike=nodes)
-    if not scene.view.has_stacks and not any(one.motion is Motion.MOVING for one in scene.view):
+    if not scene.view.has_stacks and not any(scene.goes_on(one) for one in scene.view):
         for node in _pending(scene):
             yield from _found(scene, node, is_awaited=False)
 
@@ -84,7 +83,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         holders = _plain_tasks(scene)
         if any(h.core and (h.core.executed_tasks or 0) > (h.core.executed_tasks_before or 0) for h in holders):
             return  # a queue: tasks end and others begin
-        if any(h.motion in (Motion.MOVING, Motion.BUSY) for h in holders):
+        if any(h.is_at_work for h in holders):
             short, certainty = "tasks at work hold the resources", Certainty.POSSIBLE
         elif not _holders_answered(scene):
             certainty = Certainty.POSSIBLE

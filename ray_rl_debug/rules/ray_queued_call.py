@@ -19,10 +19,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Why
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD403"
 NAME = "call queued behind an endless one"
@@ -38,10 +37,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots with calls queued behind their running one, when no rank waits for them otherwise."""
     for root, one in scene.process_roots():
         queued = [e for e in scene.graph.into([one.key]) if e.why is Why.QUEUED_CALL]
-        if not queued or scene.waiting_ranks(one) or one.is_stopped or _has_nothing_to_do(one) or one.motion is Motion.MOVING:
-            continue
-        verdict = judge(scene, one)
-        if verdict.certainty is None:
+        if not queued or scene.waiting_ranks(one) or one.is_stopped or _has_nothing_to_do(one):
             continue
         running = one.identity.method or (one.telling.place.op if one.telling else "a call")
         length = one.core.queue_length if one.core else None
@@ -49,14 +45,13 @@ def detect(scene: Scene) -> Iterator[Found]:
             ID,
             NAME,
             CAUSE,
-            # a loop that serves may sleep between two turns for ever; what is set up will be ready one day
-            verdict.certainty if running == "__init__" else Certainty.LIKELY if one.motion is not Motion.UNKNOWN else Certainty.POSSIBLE,
+            Certainty.LIKELY,
             f"{one.where()} runs {running} and does not come back; {len(queued)} waited-for call{'s' if len(queued) > 1 else ''} queue behind it",
             who=[one.who()],
             evidence=[
                 *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in queued[:3]),
                 stack_evidence(one),
-                proc_evidence(one, verdict.reason + (f"; {length} calls in its queue" if length else "")),
+                proc_evidence(one, scene.reason(one) + (f"; {length} calls in its queue" if length else "")),
             ],
             remedy=[
                 "run the endless loop in a thread or an async method, or give the actor concurrency groups (max_concurrency > 1)",

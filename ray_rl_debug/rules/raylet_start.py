@@ -22,7 +22,6 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node, Process
@@ -52,7 +51,7 @@ _DOCTOR = "rayrl-debug doctor --preflight names what is too small, taken or unre
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes that cannot get into Ray, with what the logs say."""
     for one in scene.view:
-        if one.kind is Kind.RAY_INIT and one.motion is not Motion.MOVING and not one.is_stopped:
+        if one.kind is Kind.RAY_INIT and not scene.goes_on(one) and not one.is_stopped:
             yield Found(finding=_finding(one), explains=frozenset([one.key]))
 
 

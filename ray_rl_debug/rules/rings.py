@@ -10,12 +10,11 @@ from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
 _OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
 _OF_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
@@ -43,17 +42,14 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
 def rings(scene: Scene) -> Iterator[Ring]:
     """Rings of locks on files, pipes, children and sockets, as sure as their weakest part."""
     for root, members, edges in scene.cycles():
-        if len(members) < 2 or len(members) < len(root.nodes) or any(m.motion is Motion.MOVING for m in members):
+        if len(members) < 2 or len(members) < len(root.nodes):
             continue
         if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
             continue  # a ring of ranks: other rules'
         if any(e.certainty is Certainty.POSSIBLE or e.why in _OF_CALLS for e in edges):
             continue
-        verdicts = [judge(scene, m).certainty for m in members]
-        if None in verdicts:
-            continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
-        if Certainty.POSSIBLE in verdicts or any(_has_hands_free(m) for m in members):
+        if any(_has_hands_free(m) for m in members):
             certainty = Certainty.POSSIBLE
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
 
@@ -76,7 +72,7 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         remedy=remedy,
         phase=members[0].phase,
     )
-    return Found(finding=finding, explains=frozenset(ring.root.nodes))
+    return Found(finding=finding, explains=frozenset(ring.root.nodes), rests_on=frozenset(m.key for m in ring.members))
 
 
 def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:

@@ -15,7 +15,6 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
 from ray_rl_debug.analyze.pauses import is_blind, napping
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
@@ -57,9 +56,21 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
                 edges = [e for e in self.graph.edges if e.source in inside and e.target in inside]
                 yield root, [self.view.seen[n] for n in root.nodes if n in self.view.seen], edges
 
+    def hope(self, one: Seen) -> Outlook:
+        """What may become of a process."""
+        return self.graph.hope(one.key)
+
+    def goes_on(self, one: Seen) -> bool:
+        """Does it move, or may it be lifted by somebody who does?"""
+        return self.graph.hope(one.key) is Outlook.MOVES
+
+    def reason(self, one: Seen) -> str:
+        """What its own facts say of its future, in words."""
+        return self.graph.solution.activities[one.key].reason
+
     def children_move(self, one: Seen) -> bool:
         """Do its child processes go on? It may well wait for them."""
-        return any(child.motion is Motion.MOVING for child in self.view.children(one))
+        return any(self.goes_on(child) for child in self.view.children(one))
 
     def waiting_ranks(self, one: Seen) -> list[Seen]:
         """Ranks that wait for `one` in a collective, rendezvous or recv."""
@@ -121,6 +132,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     finding: Finding
     explains: frozenset[str]
+    rests_on: frozenset[str] = frozenset()
+    """Nodes that must all stand still if the claim is to hold."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +164,7 @@ def may_go_on(scene: Scene, one: Seen) -> str | None:
 
 
 def _works_below(scene: Scene, one: Seen) -> bool:
-    return any(child.motion in (Motion.MOVING, Motion.BUSY) or _works_below(scene, child) for child in scene.view.children(one))
+    return any(child.is_at_work or _works_below(scene, child) for child in scene.view.children(one))
 
 
 def weaker(a: Certainty, b: Certainty) -> Certainty:

@@ -23,7 +23,7 @@ from ray_rl_debug.analyze.frameworks import GATES, spot_of
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import WANTED_FRACTION, Motion, is_awake
+from ray_rl_debug.analyze.progress import WANTED_FRACTION, is_awake
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty
 from ray_rl_debug.model.snapshot import Frame
@@ -44,7 +44,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for one in scene.view:
         gates = [t for t in one.threads if any(_is_gate(f.function, f.file) for f in t.frames)]
         waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
-        if not waits or one.motion is Motion.MOVING or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
+        if not waits or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
             continue
         tasks = one.process.async_tasks
         episodes = [t for t in tasks or () if any(any(w in f.function.lower() for w in _EPISODES) for f in t.chain)]

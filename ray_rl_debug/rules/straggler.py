@@ -21,12 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Why
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
-from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.counter_evidence import counted
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits, weaker
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD101"
 NAME = "straggler"
@@ -47,22 +46,17 @@ def detect(scene: Scene) -> Iterator[Found]:
         is_idle = one.is_idle and (bool(one.threads) or told is None)
         if one.is_stopped or is_idle or one.kind in WAITS_FOR_RANKS or not scene.graph.into([one.key]):
             continue
-        verdict = judge(scene, one)
-        if verdict.certainty is None:
-            continue
         ranks = scene.waiting_ranks(one)
-        doing = f"is busy: it {one.does()}" if one.motion is Motion.BUSY else one.does()
-        certainty = verdict.certainty
-        if one.kind in WAITS_FOR_RAY:  # for whom was not seen: nothing says that it is at fault itself
-            certainty = weaker(certainty, Certainty.POSSIBLE)
+        doing = f"is busy: it {one.does()}" if one.is_at_work else one.does()
+        certainty = Certainty.LIKELY
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
             if not counts and not singled_out and _has_equals(scene, one):
                 continue
             doing = "is absent: " + counts[0].text if counts else doing
-            certainty = told or (verdict.certainty if singled_out else weaker(verdict.certainty, Certainty.POSSIBLE))
+            certainty = told or (Certainty.LIKELY if singled_out else Certainty.POSSIBLE)
             counts += [Evidence(kind="proc", where=one.where(), text=e.evidence) for e in singled_out[:3]]
-        seen = [stack_evidence(one), proc_evidence(one, verdict.reason)] if one.threads or not counts else []
+        seen = [stack_evidence(one), proc_evidence(one, scene.reason(one))] if one.threads or not counts else []
         finding = make_finding(
             ID,
             NAME,

@@ -22,10 +22,9 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import Kind
-from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.known_error import lines_of
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD301"
 NAME = "weight sync mismatch"
@@ -48,21 +47,17 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
-        if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped or one.motion is Motion.MOVING:
+        if not syncing or len(syncing) < len(waiters) or one.phase == "weight_sync" or one.is_stopped:
             continue
         queued = next((e for e in scene.graph.into([one.key]) if e.why is Why.QUEUED_CALL), None)
         evidence = [stack_evidence(one), *waiter_evidence(syncing)]
         if queued is not None:
             evidence.append(Evidence(kind="task", where=queued.source, text=queued.evidence))
-        verdict = judge(scene, one)
-        certainty = Certainty.LIKELY if queued is not None else verdict.certainty
-        if certainty is None:
-            continue
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            certainty,
+            Certainty.LIKELY,
             f"{one.where()} has not joined the weight update: it {one.does()}; {waits(len(syncing), 'rank')} for it",
             who=[one.who()],
             evidence=evidence,
@@ -77,24 +72,21 @@ def _unreceived(scene: Scene) -> Iterator[Found]:
     for one in scene.view:
         edges = [e for e in scene.graph.out(one.key) if e.why is Why.WEIGHTS and e.target in scene.view.seen]
         receivers = [scene.view.seen[e.target] for e in edges]
-        if not receivers or one.motion is Motion.MOVING or not all(rests(r) for r in receivers):
-            continue
-        verdict = judge(scene, one)
-        if verdict.certainty is None:
+        if not receivers or not all(rests(r) for r in receivers):
             continue
         served = [scene.view.seen[k] for e in scene.view.engines for k in e.servers if any(r.key in _parts(e) for r in receivers)]
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            verdict.certainty,
+            Certainty.LIKELY,
             f"{one.where()} sends weights, and {receivers[0].where()} receives none: it is idle, its side of the update failed or never began",
             who=[r.who() for r in receivers],
             evidence=[
                 stack_evidence(one),
                 Evidence(kind="socket", where=one.where(), text=edges[0].evidence),
                 stack_evidence(receivers[0]),
-                proc_evidence(one, verdict.reason),
+                proc_evidence(one, scene.reason(one)),
                 *(line for server in served for line in lines_of(server.process.log_lines, "vllm/worker-exception")),
             ],
             remedy=[
@@ -103,7 +95,7 @@ def _unreceived(scene: Scene) -> Iterator[Found]:
             ],
             phase="weight_sync",
         )
-        yield Found(finding=finding, explains=frozenset(r.key for r in receivers))
+        yield Found(finding=finding, explains=frozenset(r.key for r in receivers), rests_on=frozenset([one.key]))
 
 
 def _parts(engine: Engine) -> set[str]:
