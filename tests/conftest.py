@@ -1,0 +1,20 @@
+"""Which real tests plain ``pytest`` runs: a few of each kind, named in ``quick.txt``. For all others name their markers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+QUICK = frozenset(
+    line.strip() for line in (Path(__file__).parent / "quick.txt").read_text().splitlines() if line.strip() and not line.startswith("#")
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what ``quick.txt`` names: a file, a test, or one of its parameters."""
+    for item in items:
+        file, _, name = item.nodeid.removeprefix("tests/").partition("::")
+        if {file, f"{file}::{name.partition('[')[0]}", f"{file}::{name}"} & QUICK:
+            item.add_marker("quick")
