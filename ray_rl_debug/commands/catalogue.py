@@ -17,7 +17,7 @@ def list_ids() -> tuple[tuple[str, str], ...]:
     found = {rule.ID: rule.NAME for rule in RULES}
     found.update({s.id: s.title for s in signatures.load()})
     found.update(gaps.NAMES)
-    found.update({check.ID: check.NAME for check in CHECKS})
+    found.update({check.id: check.name for check in CHECKS})
     found.update({rule.id: rule.name for rule in lint_rules.RULES})
     found.update({kind.id: _first_sentence(kind) for kind in _errors()})
     return tuple(sorted(found.items()))
@@ -36,9 +36,9 @@ def explain(rule_id: str) -> str | None:
         return (
             f"{wanted} {gaps.NAMES[wanted]}\n\nA gap: something the tool tried to see and did not. The report says where, and what would open it.\n"
         )
-    check = next((c for c in CHECKS if wanted == c.ID), None)
+    check = next((c for c in CHECKS if wanted == c.id), None)
     if check is not None:
-        return f"{inspect.getdoc(check) or ''}\n\nCheck of the doctor\n    {check.CHECK}\n"
+        return f"{check.explanation()}\nCheck of the doctor\n    {check.key}\n"
     fault = lint.explain(wanted)
     if fault is not None:
         return fault

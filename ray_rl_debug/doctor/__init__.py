@@ -1,100 +1,86 @@
-"""May this cluster start, be joined, be inspected: one check per file, run over the facts of all nodes.
+"""May this cluster start, be joined, be inspected: a table of checks, run over the facts of all nodes.
 
-A check yields `Result`s; one that raises becomes a result too, and the others still run.
+A check is one row here and one or two functions: one that looks at each node, one that compares all of them. The docstring of the first one is what
+``rayrl-debug explain`` prints. A check that raises becomes a result too, and the others still run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from types import ModuleType
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from ray_rl_debug import __version__
-from ray_rl_debug.doctor import (
-    auth_same,
-    clock_skew,
-    cpu_allowed,
-    cpu_quota,
-    cpu_step,
-    dbg_env,
-    dbg_ptrace,
-    fs_logdir,
-    gpu_busy,
-    gpu_count,
-    gpu_driver,
-    gpu_env,
-    lim_memlock,
-    lim_nofile,
-    lim_nproc,
-    log_scan,
-    mem_limit,
-    net_head,
-    net_name,
-    net_nccl,
-    net_proxy,
-    node_seen,
-    port_block,
-    ray_all,
-    ray_other,
-    shm_size,
-    slurm_kill,
-    slurm_mem,
-    slurm_ver,
-    start_cost,
-    tmp_path,
-    tmp_stale,
-    tmp_write,
-    train_env,
-    ver_same,
-)
-from ray_rl_debug.model.health import Examination, Health, Result, Status
+from ray_rl_debug.doctor import clusters, cpus, folders, gpus, limits, logs, network, nodes, settings, slurm
+from ray_rl_debug.model.health import Examination, Health, NodeHealth, Result, Status
 
-CHECKS: tuple[ModuleType, ...] = (
-    node_seen,
-    log_scan,
-    cpu_allowed,
-    cpu_step,
-    cpu_quota,
-    start_cost,
-    lim_nproc,
-    lim_nofile,
-    lim_memlock,
-    shm_size,
-    mem_limit,
-    tmp_path,
-    tmp_write,
-    tmp_stale,
-    ray_all,
-    ray_other,
-    port_block,
-    net_head,
-    net_name,
-    net_proxy,
-    net_nccl,
-    ver_same,
-    auth_same,
-    gpu_count,
-    gpu_env,
-    gpu_busy,
-    gpu_driver,
-    clock_skew,
-    dbg_ptrace,
-    dbg_env,
-    train_env,
-    fs_logdir,
-    slurm_kill,
-    slurm_mem,
-    slurm_ver,
+
+class Check(NamedTuple):
+    """One check of the doctor."""
+
+    id: str
+    key: str
+    """``cpu.allowed``: what the first column shows."""
+    name: str
+    of_node: Callable[[NodeHealth], Iterable[Result]] | None = None
+    of_all: Callable[[Health], Iterable[Result]] | None = None
+
+    def explanation(self) -> str:
+        """Its story, evidence, remedy, and when it is something else; under the same heads as a rule's."""
+        story, *parts = re.split(r"^(Evidence|Remedy|Not this when): ", inspect.getdoc(self.of_node or self.of_all) or "", flags=re.MULTILINE)
+        pairs = zip(["Story", *parts[::2]], [story, *parts[1::2]], strict=True)
+        return f"{self.id} {self.name}\n" + "".join(f"\n{head}\n    {' '.join(text.split())}\n" for head, text in pairs)
+
+
+LOG_SCAN = Check("RRD833", "log.scan", "known errors in the logs", logs.scan)
+CHECKS: tuple[Check, ...] = (
+    Check("RRD834", "node.seen", "a node gave no answer", of_all=nodes.seen),
+    LOG_SCAN,
+    Check("RRD802", "cpu.allowed", "more CPUs for Ray than allowed", cpus.allowed),
+    Check("RRD803", "cpu.step", "the step has fewer CPUs than the job", cpus.step),
+    Check("RRD804", "cpu.quota", "a CPU quota below Ray's CPUs", cpus.quota),
+    Check("RRD805", "start.cost", "workers would not register in time", cpus.start_cost),
+    Check("RRD806", "lim.nproc", "too few processes allowed", limits.processes),
+    Check("RRD807", "lim.nofile", "too few open files allowed", limits.files),
+    Check("RRD808", "lim.memlock", "locked memory is limited beside InfiniBand", limits.locked_memory),
+    Check("RRD809", "shm.size", "/dev/shm is smaller than the object store", limits.shared_memory),
+    Check("RRD810", "mem.limit", "Ray counts more memory than allowed", limits.memory),
+    Check("RRD811", "tmp.path", "Ray's temporary folder has too long a name", folders.temp_path),
+    Check("RRD812", "tmp.write", "Ray cannot use its temporary folder", folders.temp_writable),
+    Check("RRD813", "tmp.stale", "sessions of Ray that are over", folders.stale_sessions),
+    Check("RRD835", "ray.all", "a node of the job without Ray", of_all=clusters.everywhere),
+    Check("RRD814", "ray.other", "another Ray runs on this node", clusters.others),
+    Check("RRD815", "port.block", "a port of Ray is taken", clusters.ports),
+    Check("RRD816", "net.head", "nodes cannot reach each other", network.contacts),
+    Check("RRD817", "net.name", "the host name leads elsewhere", of_all=network.names),
+    Check("RRD818", "net.proxy", "a proxy is set for the cluster's own addresses", of_all=network.proxies),
+    Check("RRD819", "net.nccl", "NCCL or Gloo is told of an interface that is not there", network.interfaces, network.infiniband),
+    Check("RRD820", "ver.same", "versions differ between nodes", of_all=nodes.versions),
+    Check("RRD821", "auth.same", "nodes would use different tokens", nodes.token, nodes.tokens),
+    Check("RRD822", "gpu.count", "Ray's GPUs are not those that are there", gpus.count, gpus.counts),
+    Check("RRD823", "gpu.env", "CUDA's and ROCm's device variables are set together", gpus.variables),
+    Check("RRD824", "gpu.busy", "a GPU is in use before the job starts", gpus.busy),
+    Check("RRD825", "gpu.driver", "the GPU driver does not answer", gpus.driver, gpus.drivers),
+    Check("RRD826", "clock.skew", "clocks differ", nodes.clock),
+    Check("RRD801", "dbg.ptrace", "processes may not be inspected", settings.ptrace),
+    Check("RRD827", "dbg.env", "workers would leave no evidence of a hang", settings.evidence),
+    Check("RRD828", "train.env", "settings that slow a run down or hide a hang", settings.training),
+    Check("RRD829", "fs.logdir", "the log folder is not shared, or not writable", folders.log_folder, folders.log_folders),
+    Check("RRD830", "slurm.kill", "Slurm leaves little time", of_all=slurm.time_left),
+    Check("RRD831", "slurm.mem", "steps must share memory", of_all=slurm.memory),
+    Check("RRD832", "slurm.ver", "steps do not inherit --cpus-per-task", of_all=slurm.inheritance),
 )
-LOG_CHECKS: tuple[ModuleType, ...] = (log_scan,)
+LOG_CHECKS: tuple[Check, ...] = (LOG_SCAN,)
 """Those that need nothing but logs."""
 _ORDER = {Status.FAIL: 0, Status.WARN: 1, Status.UNKNOWN: 2, Status.OK: 3}
 
 
-def examine(health: Health, checks: Sequence[ModuleType] = CHECKS) -> Examination:
+def examine(health: Health, checks: Sequence[Check] = CHECKS) -> Examination:
     """Run all checks; the worst results come first."""
-    results = [result for check in checks for result in _run(check, health)]
+    results = [msgspec.structs.replace(r, id=c.id, check=c.key, name=c.name) for c in checks for r in _run(c, health)]
     measured = [r.status for r in results if r.status is not Status.UNKNOWN]
     return Examination(
         tool_version=__version__,
@@ -106,13 +92,12 @@ def examine(health: Health, checks: Sequence[ModuleType] = CHECKS) -> Examinatio
     )
 
 
-def _run(check: ModuleType, health: Health) -> Iterator[Result]:
+def _run(check: Check, health: Health) -> Iterator[Result]:
     try:
-        for result in check.examine(health):
-            yield _complete(check, result)
+        if check.of_node is not None:
+            for node in health.nodes:
+                yield from (msgspec.structs.replace(r, node=node.name) for r in check.of_node(node))
+        if check.of_all is not None:
+            yield from check.of_all(health)
     except Exception as e:  # noqa: BLE001 a check that fails says so, and costs no other
-        yield _complete(check, Result(status=Status.UNKNOWN, measured=f"this check failed: {type(e).__name__}: {str(e)[:160]}"))
-
-
-def _complete(check: ModuleType, result: Result) -> Result:
-    return msgspec.structs.replace(result, id=check.ID, check=check.CHECK, name=check.NAME)
+        yield Result(status=Status.UNKNOWN, measured=f"this check failed: {type(e).__name__}: {str(e)[:160]}")

@@ -1,26 +1,28 @@
-"""How a check says what it found; the engine adds which check it was."""
+"""How a check says what it found; the engine adds which check it was, and of which node."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from ray_rl_debug.model.health import Result, Status
 
 
-def ok(node: str | None, measured: str, threshold: str = "") -> Result:
+def ok(measured: str, threshold: str = "", *, node: str | None = None) -> Result:
     """Measured, and good."""
     return Result(status=Status.OK, node=node, measured=measured, threshold=threshold)
 
 
-def warn(node: str | None, measured: str, threshold: str, consequence: str, remedy: str) -> Result:
+def warn(measured: str, threshold: str, consequence: str, remedy: str, *, node: str | None = None) -> Result:
     """May cause trouble."""
     return Result(status=Status.WARN, node=node, measured=measured, threshold=threshold, consequence=consequence, remedy=remedy)
 
 
-def fail(node: str | None, measured: str, threshold: str, consequence: str, remedy: str) -> Result:
+def fail(measured: str, threshold: str, consequence: str, remedy: str, *, node: str | None = None) -> Result:
     """Will cause trouble, or does."""
     return Result(status=Status.FAIL, node=node, measured=measured, threshold=threshold, consequence=consequence, remedy=remedy)
 
 
-def unknown(node: str | None, reason: str) -> Result:
+def unknown(reason: str, *, node: str | None = None) -> Result:
     """Could not be measured."""
     return Result(status=Status.UNKNOWN, node=node, measured=reason)
 
@@ -28,3 +30,8 @@ def unknown(node: str | None, reason: str) -> Result:
 def gib(count: int) -> str:
     """Bytes as people write them."""
     return f"{count / (1 << 30):.1f} GiB" if count >= 1 << 30 else f"{count / (1 << 20):.0f} MiB"
+
+
+def listed(values: Mapping[str, object]) -> str:
+    """What differs between nodes: ``n1: 8, n2: 4``, six at most."""
+    return ", ".join(f"{name}: {value}" for name, value in sorted(values.items())[:6])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.collect.health.folders import read_temp
-from ray_rl_debug.doctor import tmp_stale
-from ray_rl_debug.model.health import Folder, Health, NodeHealth, Plan
+from ray_rl_debug.doctor.folders import stale_sessions
+from ray_rl_debug.model.health import Folder, NodeHealth, Plan
 
 HOSTILE = ("session_2; touch pwned", "session_2$(touch pwned)", "session_2`touch pwned`", "session_2 x", "session_2'\"&|")
 
@@ -28,8 +28,7 @@ def test_a_printed_command_can_be_pasted(name: str) -> None:
     """A node that lies tells a session's folder whose name a shell would run.
     The command that the doctor prints names that folder as one word."""
     temp = Folder(path="/tmp/ray", owner="root", stale=(f"/tmp/ray/{name}",) * 50)
-    health = Health(nodes=(NodeHealth(name="n1", taken_time_s=0.0, plan=Plan(), temp=temp),))
-    (result,) = tmp_stale.examine(health)
+    (result,) = stale_sessions(NodeHealth(name="n1", taken_time_s=0.0, plan=Plan(), temp=temp))
     assert result.remedy is not None
     words = shlex.split(result.remedy.partition(" (and")[0])
     assert words == ["rm", "-rf", f"/tmp/ray/{name}"]

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from ray_rl_debug.collect import live_counters
-from ray_rl_debug.doctor.dbg_env import WANTED
+from ray_rl_debug.doctor.settings import WANTED
 from ray_rl_debug.formats import restricted_pickle
 from ray_rl_debug.formats.flight_recorder import parse
 from ray_rl_debug.slurm.job import Job

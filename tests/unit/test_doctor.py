@@ -10,7 +10,7 @@ import pytest
 
 from ray_rl_debug.capture import doctor_facts
 from ray_rl_debug.commands.cli import main
-from ray_rl_debug.doctor import CHECKS, examine
+from ray_rl_debug.doctor import CHECKS, Check, examine
 from ray_rl_debug.model.health import (
     Auth,
     Contact,
@@ -94,7 +94,7 @@ def test_a_good_node_has_nothing_but_good_results_and_every_check_speaks():
     other = msgspec.structs.replace(GOOD, name="n2")
     assert bad(GOOD, other) == {}
     running = (RUNNING, msgspec.structs.replace(RUNNING, name="n2"))
-    assert {r.check for r in (*results(GOOD, other), *results(*running))} | {"log.scan"} == {c.CHECK for c in CHECKS}
+    assert {r.check for r in (*results(GOOD, other), *results(*running))} | {"log.scan"} == {c.key for c in CHECKS}
     assert bad(*running) == {}
 
 
@@ -183,7 +183,7 @@ def test_each_trouble_is_found_with_measure_consequence_and_cure(check, node, st
 
 def test_every_check_has_a_trouble_here():
     elsewhere = {"node.seen", "log.scan", "ver.same", "ray.all"}
-    assert {c for c, *_ in TROUBLES} | elsewhere == {c.CHECK for c in CHECKS}
+    assert {c for c, *_ in TROUBLES} | elsewhere == {c.key for c in CHECKS}
 
 
 def test_what_only_several_nodes_show():
@@ -211,7 +211,7 @@ def test_a_node_of_the_job_without_ray_is_named_and_strangers_do_not_count():
 
 
 def test_interface_names_in_nccls_and_gloos_notation():
-    from ray_rl_debug.doctor.net_nccl import is_named
+    from ray_rl_debug.doctor.network import is_named
 
     assert is_named("eth0", "eth", by_prefix=True)
     assert is_named("ib0", "^lo,docker", by_prefix=True)
@@ -234,16 +234,10 @@ def test_nothing_measured_is_unknown_and_never_good():
 
 
 def test_a_check_that_crashes_is_a_result_and_the_others_run():
-    from types import ModuleType
-
-    broken = ModuleType("broken")
-    broken.ID, broken.CHECK, broken.NAME = "RRD899", "x.y", "broken"
-
-    def explode(health):
+    def explode(node):
         raise RuntimeError("no such thing")
 
-    broken.examine = explode
-    found = examine(Health(nodes=(GOOD,)), (broken, *CHECKS))
+    found = examine(Health(nodes=(GOOD,)), (Check("RRD899", "x.y", "broken", explode), *CHECKS))
     assert found.state is Status.OK
     crashed = next(r for r in found.results if r.id == "RRD899")
     assert crashed.status is Status.UNKNOWN
@@ -318,7 +312,7 @@ def test_explain_knows_every_check():
     from ray_rl_debug.commands.catalogue import explain
 
     for check in CHECKS:
-        text = explain(check.ID)
-        assert text is not None and text.startswith(f"{check.ID} {check.NAME}\n")
+        text = explain(check.id)
+        assert text is not None and text.startswith(f"{check.id} {check.name}\n")
         for head in ("Story", "Evidence", "Remedy", "Not this when"):
-            assert f"\n{head}\n" in text, (check.CHECK, head)
+            assert f"\n{head}\n" in text, (check.key, head)
