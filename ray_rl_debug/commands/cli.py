@@ -25,13 +25,13 @@ ERROR_SCHEMA = "rayrl-debug/error/1"
 
 EPILOG = """\b
 Examples:
-  rayrl-debug snapshot                   on the head node, in the moment of trouble
-  rayrl-debug snapshot -o hang           the same, and keep everything in hang/
-  rayrl-debug snapshot --here            this node only, works when Ray does not
-  ray job submit -- rayrl-debug watch    the companion that catches the hang while you sleep
+  rayrl-debug snapshot                 # job hangs: run this on the head node
+  rayrl-debug snapshot -o hang         # the same, and write files into hang/
+  rayrl-debug snapshot --here          # this node only; works without Ray
   rayrl-debug report hang/snapshot.json.gz
-  rayrl-debug report rank*.txt           stacks collected by hand
-  rayrl-debug explain RRD101
+  rayrl-debug report rank*.txt         # stacks that you collected by hand
+  rayrl-debug explain RRD101           # what an id means
+  ray job submit -- rayrl-debug watch  # reports the next hang while it lasts
 
 \b
 Exit codes: 0 nothing wrong and enough seen, 1 findings, 2 wrong usage,
@@ -42,7 +42,7 @@ Exit codes: 0 nothing wrong and enough seen, 1 findings, 2 wrong usage,
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="rayrl-debug")
 def cli() -> None:
-    """Name the rank, actor, process or service that hangs an RL run on Ray, and why."""
+    """Find the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
 
 VERBS: tuple[click.Command, ...] = (snapshot, watch, report, timeline, doctor, slurm_group, explain, demo)
@@ -72,9 +72,9 @@ def _guarded(given: list[str]) -> int:
     try:
         return _run(cli, given)
     except KeyboardInterrupt:
-        return _fail(given, "interrupted", "what was gathered is kept only with -o DIR", "RRD950", EXIT_INTERRUPTED)
+        return _fail(given, "interrupted", "give -o DIR to keep what was gathered", "RRD950", EXIT_INTERRUPTED)
     except StalledOutputError as e:
-        return _fail([], str(e), "read it from a file: rayrl-debug ... > FILE, or -o DIR", OutputError.id, EXIT_NO_VERDICT)
+        return _fail([], str(e), "write the output to a file: rayrl-debug ... > FILE, or -o DIR", OutputError.id, EXIT_NO_VERDICT)
     except BrokenPipeError:
         # The reader (head, less) went away; point stdout elsewhere so that the interpreter's last flush stays silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

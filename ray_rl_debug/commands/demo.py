@@ -11,12 +11,12 @@ from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_OK
 from ray_rl_debug.saving.files import save
 
 
-@click.command(epilog="\b\nExamples:\n  rayrl-debug demo\n  rayrl-debug demo -o demo        keep the snapshot and the report")
+@click.command(epilog="\b\nExamples:\n  rayrl-debug demo\n  rayrl-debug demo -o demo  # write the snapshot and the report into demo/")
 @rendering
 def demo(format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
-    """Start a small Ray cluster here, hang a real job on purpose, and report on it.
+    """Hang a small job on a Ray of its own, and report on it.
 
-    Exit code 0 when the report names the true culprit, 1 when it does not.
+    Exit codes: 0 the report names the true culprit, 1 it does not.
     """
     from ray_rl_debug.demo.run import run_demo
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  rayrl-debug doctor                                  the cluster that runs here; without one, this node before start
-  rayrl-debug doctor --preflight --num-cpus 64        before ray start
-  rayrl-debug doctor --jobid 4711                     every node of a running Slurm job, without asking Ray
-  srun rayrl-debug doctor --here -q -o doc            on each node of a Slurm job ...
-  rayrl-debug doctor doc                              ... and all of them together
-  rayrl-debug doctor --logs /tmp/ray/session_latest   after it died
+  rayrl-debug doctor                            # the cluster that runs here
+  rayrl-debug doctor --preflight --num-cpus 64  # before ray start
+  rayrl-debug doctor --jobid 4711               # nodes of a running Slurm job
+  rayrl-debug doctor --logs /tmp/ray/session_latest  # after a crash
+  srun rayrl-debug doctor --here -q -o doc      # on each node of a job ...
+  rayrl-debug doctor doc                        # ... and all of them together
 
 \b
 Exit codes: 0 nothing fails, 1 something fails (with --strict also warnings),
@@ -35,25 +35,25 @@ _PATH = PatientPath(path_type=Path)
 
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, type=PatientPath(exists=True, path_type=Path), metavar="[FILE]...")
-@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
-@click.option("--jobid", "job_id", metavar="N", help="Every node of a running Slurm job, through srun beside what runs there.")
-@click.option("--here", is_flag=True, help="This node only, without Ray.")
-@click.option("--preflight", is_flag=True, help="Before start: also what a start costs, and whether ports are free (implies --here).")
-@click.option("--logs", type=_PATH, multiple=True, metavar="DIR", help="Post mortem: known errors in logs; repeatable.")
-@click.option("--num-cpus", type=click.IntRange(min=0), help="What Ray will be told.  [default: what Ray would take]")
-@click.option("--num-gpus", type=click.IntRange(min=0), help="What Ray will be told.")
+@click.option("--address", metavar="HOST:PORT", help="Address of the cluster; not needed where one runs here.")
+@click.option("--jobid", "job_id", metavar="N", help="Check every node of a running Slurm job, in a small step of its own.")
+@click.option("--here", is_flag=True, help="Check this node only, without Ray.")
+@click.option("--preflight", is_flag=True, help="Before start: also measure what a start costs, and whether ports are free (implies --here).")
+@click.option("--logs", type=_PATH, multiple=True, metavar="DIR", help="After a crash: look for known errors in these logs. Repeatable.")
+@click.option("--num-cpus", type=click.IntRange(min=0), help="CPUs that Ray will get.  [default: what Ray would take]")
+@click.option("--num-gpus", type=click.IntRange(min=0), help="GPUs that Ray will get.")
 @click.option("--temp-dir", metavar="DIR", help="Ray's temporary folder.  [default: /tmp/ray]")
-@click.option("--log-dir", metavar="DIR", help="The job's log folder; must be seen by all nodes.")
+@click.option("--log-dir", metavar="DIR", help="The job's log folder; all nodes must see it.")
 @click.option("--port-base", type=click.IntRange(1024, 65000), help="First of the job's block of ports.  [default: Ray's own ports]")
-@click.option("--expect", metavar="NAMES", default="", help="With FILE: nodes that must be among them, with commas.")
+@click.option("--expect", metavar="NAMES", default="", help="With FILE: nodes that must be in it, separated by commas.")
 @click.option("--facts", metavar="PLAN", hidden=True, help="What --jobid runs on each node: its facts as lines on stdout.")
-@click.option("--strict", is_flag=True, help="Warnings count as failures.")
+@click.option("--strict", is_flag=True, help="Count warnings as failures.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=5), default=60.0, show_default=True, help="Seconds for the whole cluster.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document, also for errors.")
-@click.option("-o", "--output", type=PatientPath(file_okay=False, path_type=Path), metavar="DIR", help="Keep the facts in DIR, one file per node.")
-@click.option("-v", "--verbose", is_flag=True, help="Also what is good.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
-@click.option("--no-color", is_flag=True, help="No colours; NO_COLOR and a pipe do the same.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results, or the error, as one JSON document.")
+@click.option("-o", "--output", type=PatientPath(file_okay=False, path_type=Path), metavar="DIR", help="Write the facts into DIR, one file per node.")
+@click.option("-v", "--verbose", is_flag=True, help="Show also what is good.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
+@click.option("--no-color", is_flag=True, help="No colours. NO_COLOR and a pipe have the same effect.")
 def doctor(
     files: tuple[Path, ...],
     address: str | None,
@@ -72,16 +72,17 @@ def doctor(
     no_color: bool,
     **plan: object,
 ) -> int:
-    """Say whether Ray can start here, be joined and be inspected: measured value, threshold, consequence, cure.
+    """Check that Ray can start here, be joined and be inspected.
 
-    FILE is what -o wrote on several nodes, or a folder of such files.
+    Each line says what was measured, what it should be, what happens otherwise, and what cures it. FILE is what -o wrote on several nodes, or a
+    folder of such files.
     """
     from ray_rl_debug.doctor import CHECKS, LOG_CHECKS, examine
 
     if sum(map(bool, (files, logs, here or preflight, address, job_id))) > 1:
-        raise UsageError("--address, --jobid, --here or --preflight, --logs and FILE exclude each other", hint="give one of them")
+        raise UsageError("--address, --jobid, --here or --preflight, --logs and FILE exclude each other", hint="give only one of them")
     if job_id is not None and not job_id.isdigit():
-        raise UsageError(f"--jobid {job_id!r}: write the job's number, such as 4711")
+        raise UsageError(f"--jobid {job_id!r} is not the number of a job", hint="write it as squeue does, such as 4711")
     if facts is not None:
         return _tell_facts(facts)
     from ray_rl_debug.capture import doctor_facts
@@ -138,7 +139,7 @@ def _look(address: str | None, here: bool, preflight: bool, timeout_s: float, pl
     try:
         found = find_address(address, os.environ)
     except NoClusterError:
-        show("no Ray cluster runs here: this node before start (--preflight)")
+        show("no Ray cluster runs here: checking this node before start (--preflight)")
         return doctor_facts.check_here(msgspec.structs.replace(plan, is_preflight=True))
     return doctor_facts.check_cluster(found, plan, timeout_s=timeout_s, progress=show)
 

@@ -23,12 +23,12 @@ FORMATS = ("terminal", "json", "markdown", "html", "speedscope")
 def rendering(f: F) -> F:
     """``--format``, ``--json``, ``-o``, ``-v``, ``-q`` and ``--no-color``."""
     for option in (
-        click.option("--no-color", is_flag=True, help="No colours; NO_COLOR and a pipe do the same."),
-        click.option("-q", "--quiet", is_flag=True, help="No progress on stderr."),
-        click.option("-v", "--verbose", is_flag=True, help="Everything: all stacks, all ranks, all evidence."),
-        click.option("-o", "--output", type=PatientPath(file_okay=False, path_type=Path), metavar="DIR", help="Keep the files in DIR."),
-        click.option("--json", "as_json", is_flag=True, help="The report as one JSON document, also for errors."),
-        click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="How the report is shown."),
+        click.option("--no-color", is_flag=True, help="No colours. NO_COLOR and a pipe have the same effect."),
+        click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr."),
+        click.option("-v", "--verbose", is_flag=True, help="Show all stacks, all ranks, all evidence."),
+        click.option("-o", "--output", type=PatientPath(file_okay=False, path_type=Path), metavar="DIR", help="Write all files into DIR."),
+        click.option("--json", "as_json", is_flag=True, help="Print the report, or the error, as one JSON document."),
+        click.option("--format", "format_", type=click.Choice(FORMATS), default="terminal", show_default=True, help="Format of the report."),
     ):
         f = option(f)
     return f

@@ -13,12 +13,12 @@ from ray_rl_debug.saving.files import save
 EPILOG = """\b
 Examples:
   rayrl-debug report hang/snapshot.json.gz
-  rayrl-debug report hang/*/snapshot.json.gz     one file per node, taken with --here
-  rayrl-debug report dumps/                      a folder of py-spy, pystack or faulthandler output
-  rayrl-debug report rank0.txt rank1.txt         stacks collected by hand
-  rayrl-debug report /tmp/nccl_trace_rank_*      Flight Recorder dumps, pickle or JSON
-  rayrl-debug report run/hang_detector/          what Ray Train captured: stacks and ncclras
-  rayrl-debug report slurm-812.out ray/logs/     known errors in logs
+  rayrl-debug report hang/*/snapshot.json.gz  # from several nodes, see --here
+  rayrl-debug report dumps/                   # py-spy, pystack, faulthandler
+  rayrl-debug report rank0.txt rank1.txt      # stacks collected by hand
+  rayrl-debug report /tmp/nccl_trace_rank_*   # Flight Recorder dumps
+  rayrl-debug report run/hang_detector/       # what Ray Train captured
+  rayrl-debug report slurm-812.out ray/logs/  # known errors in logs
   rayrl-debug report --format html hang/snapshot.json.gz > page.html
 """
 
@@ -27,11 +27,11 @@ Examples:
 @click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, path_type=Path), metavar="FILE...")
 @rendering
 def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
-    """Analyse snapshots, stacks, counters and logs that were saved, on any machine; Ray is not needed.
+    """Analyse saved snapshots, stacks, counters and logs.
 
-    FILE is a snapshot (several merge into one), a saved report.json, what py-spy dump, pystack, faulthandler
-    or torch's debug server printed, a Flight Recorder dump, an answer of ncclras, or a log; a folder stands
-    for its files. What cannot be used is listed with the reason; the rest is used.
+    Works on any machine, without Ray. FILE is a snapshot (several are merged), a saved report.json, what py-spy dump, pystack, faulthandler or
+    torch's debug server printed, a Flight Recorder dump, an answer of ncclras, or a log. A folder stands for its files. A file that cannot be used
+    is listed with the reason; the others are used.
     """
     from ray_rl_debug.imports.folder import load
 

@@ -26,11 +26,12 @@ Examples:
 
 RENDER_EPILOG = """\b
 Examples:
-  rayrl-debug slurm render ray --nodes 2 --gpus-per-node h100:8 -o job.sbatch -- python train.py
-  rayrl-debug slurm render verl --nodes 4 --container apptainer --image verl.sif --check -o job.sbatch
-  rayrl-debug slurm render verl-single --cpus-per-node 32 --gpus-per-node 4 --shared --mem 256G
+  rayrl-debug slurm render ray --nodes 2 -o job.sbatch -- python train.py
+  rayrl-debug slurm render ray --gpus-per-node h100:8 --check -o job.sbatch
+  rayrl-debug slurm render verl --container apptainer --image verl.sif
+  rayrl-debug slurm render verl-single --cpus-per-node 32 --shared --mem 256G
   rayrl-debug slurm render verl --diff old.sbatch -o job.sbatch
-  rayrl-debug slurm render attach
+  rayrl-debug slurm render attach -o attach.sh
 """
 
 LINT_EPILOG = """\b
@@ -39,22 +40,29 @@ Examples:
   rayrl-debug slurm lint *.sbatch --format sarif -o lint.sarif
 
 \b
-Exit codes: 0 nothing wrong, 1 faults found, 2 wrong usage, 3 a file cannot be read.
+Exit codes: 0 nothing wrong, 1 faults found, 2 wrong usage,
+3 a file cannot be read.
 """
 
 
 @click.group(name="slurm", epilog=GROUP_EPILOG)
 def slurm_group() -> None:
-    """Job scripts for Slurm that start Ray reliably; faults in existing ones."""
+    """Write Slurm job scripts that start Ray; find faults in others."""
 
 
 _SLURM_OPTIONS = (
     click.option("--nodes", type=click.IntRange(min=1), help="Nodes of the job.  [default: 2; 1 for verl-single and areal-slurm]"),
-    click.option("--cpus-per-node", type=click.IntRange(min=1), help="Asked of Slurm; without it, what an exclusive node has."),
-    click.option("--gpus-per-node", metavar="[TYPE:]N", help="Asked of Slurm; 0 for a job without GPUs.  [default: 8]"),
-    click.option("--gpu-flag", type=click.Choice(["gpus-per-node", "gres"]), default="gpus-per-node", show_default=True, help="How sites take it."),
-    click.option("--mem", default="0", show_default=True, help="Per node; 0 is all of it."),
-    click.option("--exclusive/--shared", default=True, show_default=True, help="Whole nodes, or beside other jobs."),
+    click.option("--cpus-per-node", type=click.IntRange(min=1), help="CPUs to ask Slurm for.  [default: all of an exclusive node]"),
+    click.option("--gpus-per-node", metavar="[TYPE:]N", help="GPUs to ask Slurm for; 0 for a job without GPUs.  [default: 8]"),
+    click.option(
+        "--gpu-flag",
+        type=click.Choice(["gpus-per-node", "gres"]),
+        default="gpus-per-node",
+        show_default=True,
+        help="The option that your site takes for GPUs.",
+    ),
+    click.option("--mem", default="0", show_default=True, help="Memory per node; 0 is all of it."),
+    click.option("--exclusive/--shared", default=True, show_default=True, help="Take whole nodes, or run beside other jobs."),
     click.option("--time", default="24:00:00", show_default=True, help="Time limit."),
     click.option("--partition", help="Partition."),
     click.option("--account", help="Account."),
@@ -62,35 +70,70 @@ _SLURM_OPTIONS = (
     click.option("--constraint", help="Node features."),
     click.option("--reservation", help="Reservation."),
     click.option("--job-name", help="Name of the job.  [default: the framework]"),
-    click.option("--output-dir", default="$SLURM_SUBMIT_DIR/logs", show_default=True, help="Where jobs keep their logs; seen by all nodes."),
+    click.option("--output-dir", default="$SLURM_SUBMIT_DIR/logs", show_default=True, help="Folder for the logs of jobs; all nodes must see it."),
     click.option(
-        "--signal-lead", "signal_lead_s", type=click.IntRange(min=10), default=120, show_default=True, help="Seconds before the time limit."
+        "--signal-lead",
+        "signal_lead_s",
+        type=click.IntRange(min=10),
+        default=120,
+        show_default=True,
+        help="Seconds from Slurm's signal to the time limit.",
     ),
-    click.option("--requeue", type=click.IntRange(min=0), default=0, show_default=True, help="How often to requeue before the time limit."),
+    click.option(
+        "--requeue", type=click.IntRange(min=0), default=0, show_default=True, help="How often the job may requeue itself before its time limit."
+    ),
 )
 _RAY_OPTIONS = (
-    click.option("--cmd", help="The program, as one string; or after --."),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment of all steps; repeatable."),
-    click.option("--setup", metavar="FILE", help="A file to source: modules, virtual environment."),
-    click.option("--container", type=click.Choice(["none", "apptainer", "pyxis"]), default="none", show_default=True, help="Where programs run."),
-    click.option("--image", help="The image, for --container."),
-    click.option("--bind", help="More folders inside the image, with commas."),
+    click.option("--cmd", help="The program as one string; or give it after --."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Variable for the environment of all steps. Repeatable."),
+    click.option("--setup", metavar="FILE", help="File to source first: modules, virtual environment."),
+    click.option(
+        "--container", type=click.Choice(["none", "apptainer", "pyxis"]), default="none", show_default=True, help="Container that programs run in."
+    ),
+    click.option("--image", help="Image for --container."),
+    click.option("--bind", help="More folders to show inside the image, separated by commas."),
     click.option("--container-args", default="", help="More options of the container runtime, as one string."),
     click.option("--iface", help="Network interface of the head."),
     click.option("--cidr", help="Network of the head, as 10.0.0.0/16."),
-    click.option("--port-base", default="auto", show_default=True, help="First of a block of 100 ports; auto: from the job's number."),
-    click.option("--temp-dir", help="Local folder; the job makes rrJOBID in it and removes only that.  [default: /tmp]"),
-    click.option("--ready-timeout", "ready_timeout_s", type=click.IntRange(min=5), default=300, show_default=True, help="Seconds for all nodes."),
-    click.option("--min-nodes", type=click.IntRange(min=1), help="Start with so many.  [default: all]"),
-    click.option("--register-timeout", "register_timeout_s", type=click.IntRange(min=1), default=300, show_default=True, help="Seconds per worker."),
-    click.option("--object-store-mb", type=click.IntRange(min=100), help="Size of each object store.  [default: Ray's choice]"),
-    click.option("--auth", type=click.Choice(["token", "disabled", "auto"]), default="token", show_default=True, help="Ray's authentication."),
-    click.option("--ray-version", metavar="X.Y", help="Leave out what this Ray does not know.  [default: a recent one]"),
+    click.option("--port-base", default="auto", show_default=True, help="First of a block of 100 ports; auto takes one from the job's number."),
+    click.option("--temp-dir", help="Folder on a local disk; the job makes rrJOBID in it and removes only that.  [default: /tmp]"),
+    click.option(
+        "--ready-timeout",
+        "ready_timeout_s",
+        type=click.IntRange(min=5),
+        default=300,
+        show_default=True,
+        help="Seconds until all nodes must be alive.",
+    ),
+    click.option("--min-nodes", type=click.IntRange(min=1), help="Start once this many nodes are alive.  [default: all]"),
+    click.option(
+        "--register-timeout",
+        "register_timeout_s",
+        type=click.IntRange(min=1),
+        default=300,
+        show_default=True,
+        help="Seconds for a worker to register with its raylet.",
+    ),
+    click.option("--object-store-mb", type=click.IntRange(min=100), help="Size of each node's object store.  [default: Ray's choice]"),
+    click.option("--auth", type=click.Choice(["token", "disabled", "auto"]), default="token", show_default=True, help="Authentication of Ray."),
+    click.option("--ray-version", metavar="X.Y", help="Version of Ray: leave out options that it does not know.  [default: a recent one]"),
     click.option("--collect-logs/--no-collect-logs", default=True, show_default=True, help="Keep Ray's logs of every node."),
     click.option("--watch/--no-watch", default=True, show_default=True, help="Run rayrl-debug watch beside the job."),
     click.option("--watch-args", default="", help="More options of watch, as one string."),
-    click.option("--doctor", type=click.Choice(["warn", "fail", "off"]), default="warn", show_default=True, help="rayrl-debug doctor before start."),
-    click.option("--debug-level", type=click.Choice(["off", "light", "full"]), default="light", show_default=True, help="Evidence variables."),
+    click.option(
+        "--doctor",
+        type=click.Choice(["warn", "fail", "off"]),
+        default="warn",
+        show_default=True,
+        help="Run rayrl-debug doctor first: warn of trouble, or do not start.",
+    ),
+    click.option(
+        "--debug-level",
+        type=click.Choice(["off", "light", "full"]),
+        default="light",
+        show_default=True,
+        help="How much evidence of a hang torch and NCCL keep.",
+    ),
 )
 
 
@@ -111,13 +154,14 @@ def _with(options: tuple[Callable[[_Command], _Command], ...]) -> Callable[[_Com
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @_with(_SLURM_OPTIONS)
 @_with(_RAY_OPTIONS)
-@click.option("--check", is_flag=True, help="Also run bash -n and, where there is Slurm, sbatch --test-only.")
-@click.option("--diff", "old", type=PatientPath(path_type=Path), metavar="OLD", help="Ask Slurm for what OLD asks; show the difference.")
+@click.option("--check", is_flag=True, help="Also run bash -n and, where Slurm is installed, sbatch --test-only.")
+@click.option("--diff", "old", type=PatientPath(path_type=Path), metavar="OLD", help="Ask Slurm for what the script OLD asks; show the difference.")
 @click.option("-o", "--output", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
 def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | None, output: Path | None, **given: object) -> int:
-    """Write a job script: one plain bash file that needs nothing of ours to run.
+    """Write a job script: one plain bash file.
 
-    ARGUMENTS after -- are the program that the job runs. With --diff, the difference goes to stdout, and the script where --output says.
+    The script runs without this tool. ARGUMENTS after -- are the program that the job runs. With --diff, the difference goes to stdout, and the
+    script where --output says.
     """
     from ray_rl_debug.privacy.masking import has_secret
     from ray_rl_debug.slurm.check import check_script
@@ -131,7 +175,7 @@ def render(framework: str, arguments: tuple[str, ...], check: bool, old: Path | 
         text, difference = _like(old, framework, arguments, given)
         click.echo(difference)
     if holds_secret:
-        click.echo("the script holds what looks like a secret, and others may read scripts: export it in the file of --setup instead", err=True)
+        click.echo("the script holds what looks like a secret, and others can read job scripts: export it in the file of --setup instead", err=True)
     if output is None and old is None:
         click.echo(text, nl=False)
     elif output is not None:
@@ -157,7 +201,7 @@ def _like(old: Path, framework: str, arguments: tuple[str, ...], given: dict[str
     from ray_rl_debug.slurm.script import parse
 
     if framework == "attach":
-        raise UsageError("attach is no job script", hint="compare with the framework that the old script runs")
+        raise UsageError("attach is not a job script", hint="compare with the framework that the old script runs")
     before = _read(old)
     request, context = read_request(parse(before)), click.get_current_context()
     default = click.core.ParameterSource.DEFAULT
@@ -170,7 +214,7 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError as e:
-        raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give a job script, as sbatch takes it") from e
+        raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give a job script as sbatch takes it") from e
 
 
 def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -> Job:
@@ -179,7 +223,7 @@ def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -
 
     port_base = str(given.pop("port_base"))
     if port_base != "auto" and not port_base.isdigit():
-        raise UsageError(f"--port-base {port_base!r}: write auto or a number")
+        raise UsageError(f"--port-base {port_base!r} is neither auto nor a number")
     command = str(given.pop("cmd") or "")
     if command and arguments:
         raise UsageError("the program was given twice, by --cmd and after --")
@@ -196,12 +240,20 @@ def _job(framework: str, arguments: tuple[str, ...], given: dict[str, object]) -
 @slurm_group.command(epilog=LINT_EPILOG)
 @click.argument("files", nargs=-1, required=True, type=PatientPath(path_type=Path))
 @click.option(
-    "--format", "format_", type=click.Choice(["terminal", "json", "sarif"]), default="terminal", show_default=True, help="How faults are shown."
+    "--format",
+    "format_",
+    type=click.Choice(["terminal", "json", "sarif"]),
+    default="terminal",
+    show_default=True,
+    help="Format of the list of faults.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("-o", "--output", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write here instead of to stdout.")
 def lint(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None) -> int:
-    """Find what makes Ray fail under Slurm in existing job scripts: line, reason, repair."""
+    """Find in job scripts what makes Ray fail under Slurm.
+
+    Each fault comes with its line, the reason and the repair.
+    """
     from ray_rl_debug.slurm.lint import lint_script
     from ray_rl_debug.slurm.lint_formats import as_document, as_sarif, as_text
 

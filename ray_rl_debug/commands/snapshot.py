@@ -29,10 +29,10 @@ TRACE_S = 60.0
 """For the timeline of a large run."""
 EPILOG = """\b
 Examples:
-  rayrl-debug snapshot                         the whole cluster, from any of its nodes
-  rayrl-debug snapshot -o hang --samples 5     keep the files, look longer
-  rayrl-debug snapshot --here                  this node only, without Ray
-  rayrl-debug snapshot --pid 8123              one process and its descendants
+  rayrl-debug snapshot                      # the cluster, from any node of it
+  rayrl-debug snapshot -o hang --samples 5  # write all files, look longer
+  rayrl-debug snapshot --here               # this node only, without Ray
+  rayrl-debug snapshot --pid 8123           # one process and its descendants
   srun --overlap rayrl-debug snapshot --here -q -o hang/$(hostname)
 """
 
@@ -41,17 +41,19 @@ Examples:
 @click.option(
     "--address",
     metavar="HOST:PORT",
-    help="The cluster; found by itself when one runs here. With --here: its processes here, and its tables when they can be read.",
+    help="Address of the cluster; not needed where one runs here. With --here: only its processes, and its tables where they can be read.",
 )
-@click.option("--here", is_flag=True, help="This node only, without Ray: works when Ray does not.")
-@click.option("--pid", "pids", type=click.IntRange(min=1), multiple=True, help="Only this process and its descendants (implies --here); repeatable.")
-@click.option("--job", "job_id", metavar="ID", help="Only this Ray job, by its id or its submission id.")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds beyond the sampling.")
+@click.option("--here", is_flag=True, help="Look at this node only, without Ray; works when Ray does not answer.")
+@click.option(
+    "--pid", "pids", type=click.IntRange(min=1), multiple=True, help="Look only at this process and its descendants (implies --here). Repeatable."
+)
+@click.option("--job", "job_id", metavar="ID", help="Look only at this Ray job: its id or its submission id.")
+@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for all but the sampling.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
-@click.option("--native", is_flag=True, help="Also C++ frames: slower, stops each process a little longer.")
-@click.option("--pystack", is_flag=True, help="One more sample of each process by pystack, where it is installed: it reads some that py-spy cannot.")
-@click.option("--no-engine-endpoints", is_flag=True, help="Do not ask vLLM and SGLang servers at their own /metrics and /is_paused.")
+@click.option("--native", is_flag=True, help="Also read C++ frames. Slower, and each process stops a little longer.")
+@click.option("--pystack", is_flag=True, help="Take one more sample with pystack, where it is installed: it reads some processes that py-spy cannot.")
+@click.option("--no-engine-endpoints", is_flag=True, help="Do not ask vLLM and SGLang servers for their /metrics and whether they are paused.")
 @rendering
 def snapshot(
     address: str | None,
@@ -71,14 +73,14 @@ def snapshot(
     quiet: bool,
     no_color: bool,
 ) -> int:
-    """Capture the cluster in the moment of trouble and say who hangs it, and why.
+    """Look at the cluster now and say who hangs it, and why.
 
-    Needs nothing prepared in the job; no process is left stopped.
+    The job needs no preparation, and no process is left stopped.
     """
     if address and pids:
-        raise UsageError("--address asks for a cluster, --pid for processes of this node", hint="give one of them")
+        raise UsageError("--address asks for a cluster, --pid for processes of this node", hint="give only one of them")
     if job_id and (pids or (here and not address)):
-        raise UsageError("--job needs Ray's tables, and this capture does without Ray", hint="add --address HOST:PORT to --here, or leave --job out")
+        raise UsageError("--job needs Ray's tables, and this capture does not use Ray", hint="add --address HOST:PORT to --here, or leave --job out")
     from ray_rl_debug.collect.options import CollectOptions
     from ray_rl_debug.privacy.redact import made_safe
 
@@ -155,7 +157,7 @@ def stop_on_interrupt(show: Callable[..., None]) -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         first = time.monotonic()
         stop.set()
-        show("interrupted: ending with what was gathered (once more drops it)")
+        show("interrupted: reporting what was gathered so far (a second Ctrl-C drops it)")
 
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  rayrl-debug timeline -o run.pftrace           the cluster that runs now
-  rayrl-debug timeline -o run.pftrace --open    and hand it to the Perfetto UI
-  rayrl-debug timeline hang/ -o run.pftrace     what snapshot -o hang saved
-  rayrl-debug timeline hang/ logs/me/exp/trial  with AReaL's traces
-  rayrl-debug timeline rank*.json.gz            traces of torch's profiler
+  rayrl-debug timeline -o run.pftrace           # the cluster that runs now
+  rayrl-debug timeline -o run.pftrace --open    # and open it in Perfetto
+  rayrl-debug timeline hang/ -o run.pftrace     # what snapshot -o hang saved
+  rayrl-debug timeline hang/ logs/me/exp/trial  # with AReaL's traces
+  rayrl-debug timeline rank*.json.gz            # traces of torch's profiler
 """
 _TRACES = (".pftrace", ".pftrace.gz", ".perfetto-trace")
 
@@ -31,19 +31,29 @@ _TRACES = (".pftrace", ".pftrace.gz", ".perfetto-trace")
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, type=PatientPath(exists=True, path_type=Path), metavar="[FILE]...")
 @click.option(
-    "-o", "--output", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write the trace; with the ending .gz compressed."
+    "-o",
+    "--output",
+    type=PatientPath(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the trace here; compressed if the name ends in .gz.",
 )
-@click.option("--format", "format_", type=click.Choice(("perfetto", "chrome")), default="perfetto", show_default=True, help="Of the trace.")
-@click.option("--open", "open_", is_flag=True, help="Hand the trace to the Perfetto UI: served on 127.0.0.1 until it was fetched.")
-@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
-@click.option("--job", "job_id", metavar="ID", help="Only this Ray job.")
+@click.option("--format", "format_", type=click.Choice(("perfetto", "chrome")), default="perfetto", show_default=True, help="Format of the trace.")
+@click.option("--open", "open_", is_flag=True, help="Serve the trace on 127.0.0.1 until the Perfetto UI has fetched it.")
+@click.option("--address", metavar="HOST:PORT", help="Address of the cluster; not needed where one runs here.")
+@click.option("--job", "job_id", metavar="ID", help="Show only this Ray job: its id or its submission id.")
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for the whole capture.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
-@click.option("--max-slices", type=click.IntRange(min=1), default=3_000_000, show_default=True, help="Beyond this the shortest are left out.")
-@click.option("--json", "as_json", is_flag=True, help="The tables as one JSON document, also for errors.")
-@click.option("-v", "--verbose", is_flag=True, help="All steps and rows.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress on stderr.")
+@click.option(
+    "--max-slices",
+    type=click.IntRange(min=1),
+    default=3_000_000,
+    show_default=True,
+    help="Slices in the trace; beyond that the shortest are left out.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the tables, or the error, as one JSON document.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all steps and rows.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
 def timeline(
     files: tuple[Path, ...],
     output: Path | None,
@@ -59,21 +69,21 @@ def timeline(
     verbose: bool,
     quiet: bool,
 ) -> int:
-    """The whole run in one picture: tasks, phases, stacks, GPUs, and the hang as an open slice.
+    """Write a run as a trace for Perfetto; show its phases.
 
-    Without FILE it looks at the cluster that runs now. FILE is a folder or file of: snapshots of ours, ray.timeline(), AReaL's
-    perf_tracer and session_tracer, verl's console or file log, torch profiler traces, Flight Recorder dumps. Without -o only the
-    tables are shown.
+    The trace shows tasks, phases, stacks, GPUs, and a hang as an open slice. Without FILE it is made from the cluster that runs now. FILE is a
+    folder or file of: our snapshots, ray.timeline(), AReaL's perf_tracer and session_tracer, verl's console or file log, torch profiler traces,
+    Flight Recorder dumps. Without -o only the tables are shown.
     """
     show = progress(quiet)
     if open_ and not output and len(files) == 1 and files[0].name.endswith(_TRACES):
         return _serve(files[0], show)
     if open_ and not output:
-        raise UsageError("--open needs a trace", hint="add -o run.pftrace, or name a trace that exists")
+        raise UsageError("--open needs a trace", hint="add -o run.pftrace, or name an existing trace")
     if open_ and as_json:
-        raise UsageError("--json prints one document, --open an address", hint="give one of them")
+        raise UsageError("--json prints one document, --open prints an address", hint="give only one of them")
     if files and address:
-        raise UsageError("--address asks for a cluster, FILE for what was saved", hint="give one of them")
+        raise UsageError("--address asks for a cluster, FILE for what was saved", hint="give only one of them")
     from ray_rl_debug.timeline.compose import make_timeline
     from ray_rl_debug.timeline.serve import how_to_open
     from ray_rl_debug.timeline.show import document, lines
@@ -124,11 +134,11 @@ def _serve(path: Path, show: Callable[..., None]) -> int:
     from ray_rl_debug.timeline.serve import served
 
     with served(path) as (url, fetched):
-        show("open this in a browser on this machine (over ssh: -L 9001:127.0.0.1:9001); Ctrl-C ends it")
+        show("open this in a browser on this machine (through ssh: -L 9001:127.0.0.1:9001); Ctrl-C ends the server")
         click.echo(url)
         try:
             fetched.wait()
-            show("the trace was fetched")
+            show("the browser has fetched the trace")
         except KeyboardInterrupt:
             show("ended")
     return EXIT_OK

@@ -24,22 +24,30 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  ray job submit --no-wait -- rayrl-debug watch -o /shared/watch      beside the run; needs no free CPU
-  rayrl-debug watch                                                   in a terminal, on any node
-  rayrl-debug watch --job 02000000 --once-hung exit                   one job, and end when it hangs
-  rayrl-debug watch --on-hang 'mail -s "$RAYRL_DEBUG_SUMMARY" me < "$RAYRL_DEBUG_REPORT_TEXT"'
+  # beside the run; needs no free CPU
+  ray job submit --no-wait -- rayrl-debug watch -o /shared/watch
+  # in a terminal, on any node
+  rayrl-debug watch
+  # one job; ends when it hangs
+  rayrl-debug watch --job 02000000 --once-hung exit
+  # tell people
   rayrl-debug watch --slack-file ~/.slack-webhook
+  rayrl-debug watch \\
+    --on-hang 'mail -s "$RAYRL_DEBUG_SUMMARY" me < "$RAYRL_DEBUG_REPORT_TEXT"'
+  # traces, gauges and verdicts to OpenTelemetry
   OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 rayrl-debug watch
 
 \b
-The command of --on-hang finds in its environment: RAYRL_DEBUG_SUMMARY, _STATE,
-_CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT (JSON),
-_REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry says.
-Addresses of --webhook and --slack are secrets: a command line can be read by
-others. Put them into a file, or into RAYRL_DEBUG_WEBHOOK and RAYRL_DEBUG_SLACK.
+The command of --on-hang finds in its environment: RAYRL_DEBUG_SUMMARY,
+_STATE, _CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT
+(JSON), _REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry
+says.
+Addresses of --webhook and --slack are secrets, and others can read a command
+line: put them into a file, or into RAYRL_DEBUG_WEBHOOK and RAYRL_DEBUG_SLACK.
 
 \b
-Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage, 130 interrupted.
+Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage,
+130 interrupted.
 """
 
 
@@ -47,8 +55,8 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(epilog=EPILOG)
-@click.option("--address", metavar="HOST:PORT", help="The cluster; found by itself when one runs here.")
-@click.option("--job", "job_id", metavar="ID", help="Only this Ray job (id or submission id); otherwise all jobs of the cluster.")
+@click.option("--address", metavar="HOST:PORT", help="Address of the cluster; not needed where one runs here.")
+@click.option("--job", "job_id", metavar="ID", help="Watch only this Ray job: its id or its submission id.  [default: all jobs]")
 @click.option(
     "-o",
     "--output",
@@ -56,7 +64,7 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
     default=Path("rayrl-debug-watch"),
     show_default=True,
     metavar="DIR",
-    help="History, snapshots and reports; a shared folder outlives the node.",
+    help="Write history, snapshots and reports here; a shared folder outlives the node.",
 )
 @click.option(
     "--interval",
@@ -64,22 +72,32 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.FloatRange(0.5, 60),
     default=2.0,
     show_default=True,
-    help="Seconds between two readings; half as much while something stands still, half more while a known run goes on.",
+    help="Seconds between two readings; half of it while something stands still, half more once the run is known.",
 )
-@click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="Seconds: no stall is called a hang earlier.")
-@click.option("--stall-ceiling", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds: no stall is tolerated longer.")
-@click.option("--stall-first", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds for a call that never ended before.")
-@click.option("--once-hung", type=click.Choice(("exit", "stay")), default="stay", show_default=True, help="After a hang was told.")
-@click.option("--on-hang", metavar="COMMAND", help="Run this in a shell when a run hangs.")
-@click.option("--webhook", "webhooks", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_WEBHOOK", help="POST a JSON document there; repeatable.")
-@click.option("--webhook-file", type=_URL_FILE, metavar="FILE", help="The same for each line of FILE.")
-@click.option("--slack", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_SLACK", help="In the form of Slack's incoming webhooks; repeatable.")
-@click.option("--slack-file", type=_URL_FILE, metavar="FILE", help="The same for each line of FILE.")
-@click.option("--stop-job", is_flag=True, help="End the hung job's driver once the verdict has held for 30 s. Off by default.")
-@click.option("--otel-file", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Traces, gauges and verdicts as OTLP-JSON lines.")
+@click.option("--stall-floor", type=click.FloatRange(min=1), default=10.0, show_default=True, help="Seconds before any stall is called a hang.")
+@click.option("--stall-ceiling", type=click.FloatRange(min=1), default=1800.0, show_default=True, help="Seconds after which every stall is reported.")
+@click.option(
+    "--stall-first", type=click.FloatRange(min=1), default=180.0, show_default=True, help="Seconds allowed to a call that never ended before."
+)
+@click.option(
+    "--once-hung", type=click.Choice(("exit", "stay")), default="stay", show_default=True, help="End, or go on watching, after a hang was reported."
+)
+@click.option("--on-hang", metavar="COMMAND", help="Run this shell command when a run hangs.")
+@click.option(
+    "--webhook", "webhooks", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_WEBHOOK", help="Send each verdict there as JSON. Repeatable."
+)
+@click.option("--webhook-file", type=_URL_FILE, metavar="FILE", help="Addresses for --webhook, one in each line.")
+@click.option("--slack", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_SLACK", help="Send each verdict to this Slack webhook. Repeatable.")
+@click.option("--slack-file", type=_URL_FILE, metavar="FILE", help="Addresses for --slack, one in each line.")
+@click.option("--stop-job", is_flag=True, help="End the driver of a hung job once the verdict has held for 30 s.")
+@click.option(
+    "--otel-file", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write traces, gauges and verdicts as OTLP-JSON lines."
+)
 @click.option("--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Offer the gauges to Prometheus.")
-@click.option("--ray-agents", is_flag=True, help="Watch through Ray actors, where nodes may not connect to each other; 0.5 % of a core each.")
-@click.option("-q", "--quiet", is_flag=True, help="Only what happens, no view of the roles.")
+@click.option(
+    "--ray-agents", is_flag=True, help="Watch through Ray actors, for nodes that may not connect to each other; each costs 0.5 % of a core."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print events only, no table of roles.")
 def watch(
     address: str | None,
     job_id: str | None,
@@ -100,10 +118,10 @@ def watch(
     ray_agents: bool,
     quiet: bool,
 ) -> int:
-    """Stay beside a run, notice that it stands still, look closely before anything is killed, tell people.
+    """Stay beside a run and report a hang while it lasts.
 
-    Reads a few numbers of each process every two seconds; looks closely only when progress stops. How long calls usually take is learned
-    from the run itself. Ends when the job ends. When it is killed, or fails, it is started again and goes on with the same history.
+    Reads a few numbers of each process every two seconds, and takes a snapshot when progress stops, before anything is killed. Learns from the
+    run itself how long calls usually take. Ends when the job ends. If it is killed or fails, it starts again and goes on with the same history.
     """
     if stall_floor > stall_ceiling:
         raise UsageError("--stall-floor is above --stall-ceiling", hint="a floor of 10 and a ceiling of 1800 seconds are the defaults")
@@ -210,7 +228,7 @@ def _read_urls(file: Path | None) -> tuple[str, ...]:
     try:
         lines = file.read_text("utf-8", "replace").splitlines()
     except OSError as e:
-        raise UsageError(f"cannot read {file}: {e.strerror}", hint="one address in each line, readable by you alone") from e
+        raise UsageError(f"cannot read {file}: {e.strerror}", hint="write one address in each line, and let nobody else read the file") from e
     return tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
 
 
@@ -219,7 +237,7 @@ def _warn_of_visible(context: click.Context) -> None:
     given = [f"--{option}" for name, option in (("webhooks", "webhook"), ("slack", "slack")) if _is_on_command_line(context, name)]
     if given:
         option = given[0]
-        click.echo(f"the address of {option} can be read by others in ps and in Ray's table of jobs: give it in a file, {option}-file FILE", err=True)
+        click.echo(f"others can read the address of {option} in ps and in Ray's table of jobs: give it in a file, {option}-file FILE", err=True)
 
 
 def _is_on_command_line(context: click.Context, name: str) -> bool:
