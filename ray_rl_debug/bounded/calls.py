@@ -56,7 +56,7 @@ def within(seconds: float, function: Callable[[], T]) -> T:
         worker = _idle.pop() if _idle else None
     if worker is None or worker.owner != os.getpid():  # a fork has no threads
         if len(_stuck) >= STUCK_ENOUGH:
-            raise TimeoutError(errno.ETIMEDOUT, f"not tried: {len(_stuck)} calls before this one do not come back")
+            raise TimeoutError(errno.ETIMEDOUT, f"not tried: {len(_stuck)} earlier calls have not come back")
         worker = _Worker()
     answer: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
     is_back = False

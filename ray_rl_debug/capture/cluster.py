@@ -238,7 +238,7 @@ class Capture:
                 waiting.pop(message.node_id, None)
                 self._lost[message.node_id] = message.reason
             elif isinstance(message, Ended):
-                self._lost.update(dict.fromkeys(waiting, message.reason or "the gathering ended without it"))
+                self._lost.update(dict.fromkeys(waiting, message.reason or "gathering ended before it answered"))
                 break
             elif message is not None:
                 self._note(message)
@@ -349,7 +349,7 @@ class Capture:
 
     def _without_tables(self, address: str, error: ClusterUnreachableError) -> Snapshot:
         """The GCS does not answer, and raylets of its cluster run here: this machine is looked at without it."""
-        self._progress(f"{error}; looking at this machine alone")
+        self._progress(f"{error}; looking at this machine only")
         taken = time.time()
         room = max(1.0, self._gather_until - self._window_end())
         node = collect_node(msgspec.structs.replace(self._options.collect, gcs_address=address, timeout_s=room), stop=self._stop)

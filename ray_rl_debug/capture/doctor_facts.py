@@ -37,7 +37,7 @@ def check_cluster(address: str, plan: Plan, *, timeout_s: float, progress: Calla
     try:
         with Agents(ClusterOptions(address=address, timeout_s=timeout_s), progress=progress) as agents:
             silent = agents.start(deadline_s=max(5.0, timeout_s / 2))
-            progress(f"{len(agents.nodes)} nodes are looked at")
+            progress(f"looking at {len(agents.nodes)} nodes")
             answers = agents.ask(TARGET, msgspec.json.encode(asked), deadline_s=max(5.0, timeout_s / 2))
             clocks = _compare_clocks(agents)
             agents.stop()
@@ -80,7 +80,7 @@ def check_job(job_id: str, plan: Plan, *, timeout_s: float, progress: Callable[.
 
     allocation = read_allocation(job_id)
     asked = msgspec.structs.replace(plan, slurm_job=job_id, is_preflight=False, meeting_dir=plan.meeting_dir or allocation.work_dir)
-    progress(f"{len(allocation.nodes)} nodes of job {job_id} are looked at")
+    progress(f"looking at {len(allocation.nodes)} nodes of job {job_id}")
     answers, silent = ask_nodes(allocation, ["doctor", "--facts", msgspec.json.encode(asked).decode()], timeout_s=timeout_s)
     nodes = []
     for name in allocation.nodes:
@@ -88,7 +88,7 @@ def check_job(job_id: str, plan: Plan, *, timeout_s: float, progress: Callable[.
             if name in answers:
                 nodes.append(msgspec.json.decode(answers[name], type=NodeHealth))
         except (msgspec.DecodeError, msgspec.ValidationError) as e:
-            silent[name] = f"its answer is not understood, perhaps of another version of this tool: {e}"
+            silent[name] = f"its answer cannot be read; perhaps another version of this tool runs there: {e}"
     return Health(nodes=tuple(sorted(nodes, key=lambda n: n.name)), silent=tuple(sorted(silent.items())))
 
 
@@ -101,7 +101,7 @@ def check_logs(paths: Sequence[Path], *, clock: Callable[[], float] = time.time)
     nodes = []
     for path in paths:
         if not path.exists():
-            raise UsageError(f"there is no {path}", hint="give the log folder of a job, or a session folder of Ray")
+            raise UsageError(f"there is no {path}", hint="name the log folder of a job, or a session folder of Ray")
         lines, missing = read_log_paths([path])
         shown = tuple(msgspec.structs.replace(line, file=_below(line.file, path)) for line in lines)
         nodes.append(NodeHealth(tool_version=__version__, name=path.resolve().name, taken_time_s=clock(), plan=Plan(), log_lines=shown, gaps=missing))
@@ -116,12 +116,14 @@ def read_files(paths: Sequence[Path], expected: Sequence[str] = ()) -> Health:
     """
     files = [f for p in paths for f in (sorted(p.glob(f"*{SUFFIX}")) if p.is_dir() else [p])]
     if not files and not expected:
-        raise UnreadableFileError(f"nothing of the doctor in {', '.join(map(str, paths))}", hint="on each node: rayrl-debug doctor --here -o DIR")
+        raise UnreadableFileError(
+            f"no file of the doctor in {', '.join(map(str, paths))}", hint="write one on each node: rayrl-debug doctor --here -o DIR"
+        )
     latest: dict[str, NodeHealth] = {}
     for node in map(_read, files):
         if node.name not in latest or node.taken_time_s > latest[node.name].taken_time_s:
             latest[node.name] = node
-    silent = tuple((name, "the doctor left nothing there; it may have been stopped, or is not installed") for name in expected if name not in latest)
+    silent = tuple((name, "the doctor wrote no file there: it was stopped, or it is not installed") for name in expected if name not in latest)
     return Health(nodes=tuple(latest[name] for name in sorted(latest)), silent=silent)
 
 
@@ -137,7 +139,7 @@ def _read(path: Path) -> NodeHealth:
     except OSError as e:
         raise UnreadableFileError(f"cannot read {path}: {e.strerror}") from e
     except (msgspec.DecodeError, msgspec.ValidationError) as e:
-        raise UnreadableFileError(f"{path} is not a file of the doctor: {e}", hint="give what doctor --here -o DIR wrote") from e
+        raise UnreadableFileError(f"{path} is not a file of the doctor: {e}", hint="give the files that doctor --here -o DIR wrote") from e
     if node.schema != FACTS_SCHEMA:
         raise UnreadableFileError(f"{path}: schema {node.schema!r} is not {FACTS_SCHEMA!r}")
     return node

@@ -35,7 +35,7 @@ def take_here(collect: CollectOptions, *, progress: Callable[[str], None], stop:
     before: tuple[CoreWorker, ...] = ()
     if collect.job_id is not None:
         if state is None:
-            raise ClusterUnreachableError(f"which processes belong to job {collect.job_id} stands in Ray's tables, which cannot be read")
+            raise ClusterUnreachableError(f"Ray's tables cannot be read, and only they say which processes belong to job {collect.job_id}")
         collect = msgspec.structs.replace(collect, job_id=choose_job(collect.job_id, state.jobs))
     if state is not None:
         collect, before = _known(collect, state)

@@ -46,7 +46,7 @@ class OtherWays:
         return self.found()
 
     def how(self, node_id: str) -> str:
-        return "it was looked at from here" if node_id in self._here else "it was looked at by a step of the Slurm job"
+        return "its facts were read from here" if node_id in self._here else "its facts were read by a step of the Slurm job"
 
     def also_failed(self, node_id: str) -> str:
         """What became of the way by Slurm; empty when it was not tried."""

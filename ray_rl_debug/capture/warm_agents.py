@@ -137,9 +137,7 @@ class Agents:
             if isinstance(message, Facts | Lost) and message.node_id in waiting:
                 name = waiting.pop(message.node_id).name
                 answers.append(Answer(node=name, data=message.data) if isinstance(message, Facts) else Answer(node=name, reason=message.reason))
-        answers += (
-            Answer(node=agent_node.name, reason="our Ray driver did not answer, or does not know an agent there") for agent_node in waiting.values()
-        )
+        answers += (Answer(node=agent_node.name, reason="our Ray driver did not answer, or has no agent there") for agent_node in waiting.values())
         return tuple(answers)
 
     def gather(self, collect: CollectOptions | None = None, *, job_id: str | None = None, stop: threading.Event | None = None) -> Snapshot:

@@ -241,7 +241,7 @@ _STAGES = {
     "wait": "its agent was not asked",
     "collect": "it did not finish collecting",
     "ping": "its clock did not answer",
-    "page": "its facts did not come over",
+    "page": "its facts did not arrive",
 }
 
 

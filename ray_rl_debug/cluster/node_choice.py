@@ -42,7 +42,7 @@ def choose_agent_nodes(
         if node.node_id in silent:
             refused[node.node_id] = f"its raylet is silent ({_state_of(pid) or silent[node.node_id]})"
         elif head is None:
-            refused[node.node_id] = "this machine is no node of the cluster, and Ray lets drivers in on nodes only"
+            refused[node.node_id] = "this machine is not a node of the cluster, and Ray accepts drivers only on its nodes"
         elif (crowded := has_room(pid)) is not None:
             refused[node.node_id] = crowded
         else:

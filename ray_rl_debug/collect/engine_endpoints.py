@@ -164,7 +164,7 @@ class EngineLooks:
             states[server.pid] = self._state(server, answer, now)
         waiting = {p.pid for p in processes if p.pid in states and any(_is_question(t) for t in p.async_tasks or ())}
         for pid in waiting:
-            states[pid] = msgspec.structs.replace(states[pid], reason=states[pid].reason or "/is_paused: an earlier question still waits")
+            states[pid] = msgspec.structs.replace(states[pid], reason=states[pid].reason or "/is_paused: an earlier request has no answer yet")
         quiet = [s for s in self._servers if s.pid not in waiting and self._may_be_called(s, states[s.pid])]
         more = self._switches(quiet, until)
         return {pid: msgspec.structs.replace(state, **more.get(pid, {})) for pid, state in states.items()}

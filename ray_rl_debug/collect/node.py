@@ -99,7 +99,7 @@ def collect_node(
     window = time.monotonic() - clock
     late = lateness.stop()
     moved = guard.call("network counters", lambda: read_network(proc), NetworkBytes()).since(network)
-    doors = guard.call("which doors are open", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
+    doors = guard.call("what we may read", lambda: find_doors([b.found.pid for b in before if b and b.found.kind in SAMPLED], proc), NO_DOORS)
     log_lines, log_gaps = _result(logs_, ({}, ()))
     name = options.node_name or socket.gethostname()
     processes, gone, missing = _read_processes([b for b in before if b], Reader(doors, stacks, log_lines, guard, proc), name, deadline)
@@ -330,6 +330,6 @@ def _door_gaps(name: str, doors: Doors, count: int) -> list[Gap]:
 def _driver_gap(name: str, discovery: Discovery, cure: str | None) -> list[Gap]:
     if not discovery.hidden or any(f.kind == "driver" for f in discovery.found):
         return []
-    reason = f"{discovery.hidden} Python processes here may be it, and do not let us look; nobody named it"
+    reason = f"{discovery.hidden} Python processes here may be it; we may not read them, and no --pid names it"
     remedy_ = cure or "name it: rayrl-debug snapshot --pid PID"
     return [Gap(id=gaps.DRIVER_UNKNOWN, where=name, what="the driver of the job", reason=reason, remedy=remedy_)]

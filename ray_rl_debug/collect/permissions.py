@@ -39,7 +39,7 @@ def remedy(doors: Doors) -> str | None:
     if "other user" in setting:
         return "run rayrl-debug as the user who runs the job, or with sudo"
     if "namespace" in setting:
-        return "run rayrl-debug outside of this user namespace (not under unshare -U or a rootless container)"
+        return "run rayrl-debug outside this user namespace (not under unshare -U or in a rootless container)"
     if doors.place == "kubernetes":
         return "add to the pod's container: securityContext: {capabilities: {add: [SYS_PTRACE]}}"
     if doors.place == "docker":
@@ -83,7 +83,7 @@ def _closing_setting(tried: Sequence[int], proc: Path) -> str:
         return "we run in a user namespace of our own"
     owners = {_owner(p, proc) for p in tried}
     if not effective & CAP_SYS_PTRACE and owners and os.geteuid() not in owners:
-        return "the processes belong to an other user"
+        return "the processes belong to another user"
     if scope not in ("", "0") and not effective & CAP_SYS_PTRACE:
         return f"ptrace_scope={scope}"
     return "no CAP_SYS_PTRACE" if not effective & CAP_SYS_PTRACE else "a security module or seccomp filter"

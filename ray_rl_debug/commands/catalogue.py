@@ -11,6 +11,8 @@ from ray_rl_debug.rules import RULES
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.slurm import lint, lint_rules
 
+_GAP = "The tool tried to read something and could not. The report says where, why, and what would help."
+
 
 def list_ids() -> tuple[tuple[str, str], ...]:
     """All ids with their names, sorted: rules, known errors in logs, gaps, errors."""
@@ -33,9 +35,7 @@ def explain(rule_id: str) -> str | None:
     if signature is not None:
         return _explain_line(signature)
     if wanted in gaps.NAMES:
-        return (
-            f"{wanted} {gaps.NAMES[wanted]}\n\nA gap: something the tool tried to see and did not. The report says where, and what would open it.\n"
-        )
+        return f"{wanted} {gaps.NAMES[wanted]}\n\nGap\n    {_GAP}\n"
     check = next((c for c in CHECKS if wanted == c.id), None)
     if check is not None:
         return f"{check.explanation()}\nCheck of the doctor\n    {check.key}\n"

@@ -25,7 +25,7 @@ class DemoFailedError(RayRlDebugError):
     """The demo's own cluster did not come up."""
 
     id = "RRD959"
-    hint = "is another heavy job running here? try again, or look at the log shown"
+    hint = "a heavy job beside it may be the reason: try again, or read the line shown"
 
 
 def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Report, Snapshot, bool]:
@@ -44,7 +44,7 @@ def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Repor
     from ray_rl_debug.diagnosis.diagnose import diagnose
 
     with _job(progress) as truth:
-        progress(f"the job hangs now; asking who it is (truth: pid {truth['culprit']})")
+        progress(f"the job hangs now; looking for the culprit (it is pid {truth['culprit']})")
         options = ClusterOptions(address=truth["address"], collect=CollectOptions(samples=3, interval_s=1.0), timeout_s=30.0)
         snapshot = take_snapshot(options, progress=progress)
     report = diagnose(snapshot)
@@ -82,7 +82,7 @@ def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
         yield json.loads(line)
     finally:
         guard.cancel()
-        progress("taking the demo's cluster down")
+        progress("stopping the demo's cluster")
         _close(job)
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -10,7 +10,7 @@ from ray_rl_debug.model.health import Health, NodeHealth, RayProcess, Result
 
 
 def everywhere(health: Health) -> Iterator[Result]:
-    """Ray runs on some nodes of a job and not on others: a raylet died or never joined. Its CPUs and GPUs are missing; what needs them waits.
+    """Ray runs on some nodes of a job and not on others: a raylet died or never joined. Its CPUs and GPUs are missing, and whatever needs them waits.
 
     Evidence: Raylets of this cluster on each node.
     Remedy: Read the start log of that node; look at its raylet's last lines.
@@ -22,7 +22,7 @@ def everywhere(health: Health) -> Iterator[Result]:
     if len(known) < 2 or not having:
         return
     for node in without:
-        consequence = "its CPUs and GPUs are missing: a placement group that needs them waits for ever"
+        consequence = "its CPUs and GPUs are missing: a placement group that needs them waits forever"
         remedy = "rayrl-debug doctor --logs LOG_DIR; dmesg -T | grep -i 'killed process'"
         yield fail(f"no raylet runs here, {having} of {len(known)} nodes have one", "one", consequence, remedy, node=node.name)
     if not without:
@@ -75,8 +75,8 @@ def ports(node: NodeHealth) -> Iterator[Result]:
     if not taken:
         yield ok(f"{len(node.ports)} ports are free")
     elif base is not None:
-        remedy = f"PORT_BASE={base + 100} in the job script (it moves on by itself when it starts Ray)"
-        yield warn(text, "free", "Ray cannot start with this block of ports", remedy)
+        remedy = f"PORT_BASE={base + 100} in the job script (the script takes the next free block by itself when it starts Ray)"
+        yield warn(text, "free", "Ray cannot start on this block of ports", remedy)
     elif any(p.use == "GCS" for p in taken):
         consequence = "ray start --head waits and says only that it cannot connect to the GCS"
         yield fail(text, "free", consequence, "ray start --head --port=$((20000 + RANDOM % 10000))")

@@ -15,7 +15,7 @@ COLD_S = 20.0
 
 def allowed(node: NodeHealth) -> Iterator[Result]:
     """Ray takes the machine's cores unless it is told; Slurm and containers allow fewer. Ray then starts one worker per core at once, they do not
-    register in time on the few allowed cores, and ray.init() hangs without a word.
+    register in time on the few allowed cores, and ray.init() hangs without a message.
 
     Evidence: CPUs in the affinity mask, what Slurm gave, and what Ray would take or its raylet has taken.
     Remedy: Give Ray the number of allowed CPUs.
@@ -25,7 +25,7 @@ def allowed(node: NodeHealth) -> Iterator[Result]:
     if node.plan.is_preflight:
         yield _allowed_before_start(node)
     elif not raylets:
-        yield unknown("no raylet that could be read")
+        yield unknown("no raylet could be read")
     yield from (_allowed_to(raylet, node) for raylet in raylets)
 
 
@@ -72,7 +72,7 @@ def step(node: NodeHealth) -> Iterator[Result]:
     if here >= job:
         yield ok(f"{here} CPUs in this step, {job} in the job", f"{job}")
         return
-    consequence = f"Ray runs on {here} of {job} cores; told of all of them, ray.init() hangs"
+    consequence = f"Ray runs on {here} of {job} cores; if it counts on all of them, ray.init() hangs"
     remedy = f"srun --cpus-per-task={job} --cpu-bind=none ..., and export SRUN_CPUS_PER_TASK={job}"
     yield fail(f"this step may use {here} CPUs, the job has {job} here", f"{job}", consequence, remedy)
 
@@ -93,12 +93,12 @@ def quota(node: NodeHealth) -> Iterator[Result]:
         yield ok(f"quota of {cores:g} cores")
     else:
         text, remedy = f"quota of {cores:g} cores, Ray takes {intended[0]} ({intended[1]})", f"ray start --num-cpus={max(1, int(cores))}"
-        yield warn(text, f"at least {intended[0]}", "workers are throttled together, and slow to start", remedy)
+        yield warn(text, f"at least {intended[0]}", "the kernel throttles all workers, and they start slowly", remedy)
 
 
 def start_cost(node: NodeHealth) -> Iterator[Result]:
     """A raylet gives its workers 60 seconds to import Ray and register. Many workers on few cores, or an environment on a slow shared file system,
-    need longer; the driver then waits in ray.init() for ever.
+    need longer; the driver then waits in ray.init() forever.
 
     Evidence: Time and CPU time of importing Ray here, cold and warm; workers that start together; allowed cores; the time-out.
     Remedy: Fewer CPUs for Ray, an environment on a local disk, a longer time-out.
@@ -123,10 +123,10 @@ def start_cost(node: NodeHealth) -> Iterator[Result]:
         threshold = f"{limit_s:g} s (RAY_worker_register_timeout_seconds)"
         if needed_s > START_FAIL_SHARE * limit_s:
             remedy = f"ray start --num-cpus={node.cpus.allowed}, or export RAY_worker_register_timeout_seconds={_whole_minutes(4 * needed_s)}"
-            yield fail(measured, threshold, "workers do not register within the timeout; ray.init() hangs without a word", remedy)
+            yield fail(measured, threshold, "workers do not register within the timeout; ray.init() hangs without a message", remedy)
         elif needed_s > START_WARN_SHARE * limit_s:
             remedy = f"export RAY_worker_register_timeout_seconds={_whole_minutes(5 * needed_s)} before ray start"
-            yield warn(measured, threshold, "on a busy day ray.init() hangs", remedy)
+            yield warn(measured, threshold, "ray.init() hangs when the machine is busy", remedy)
         else:
             yield ok(measured, threshold)
     if start.cold_s is not None and start.cold_s > COLD_S:

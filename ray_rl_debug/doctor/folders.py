@@ -31,7 +31,7 @@ def temp_path(node: NodeHealth) -> Iterator[Result]:
 
 
 def temp_writable(node: NodeHealth) -> Iterator[Result]:
-    """/tmp/ray of another user, a read-only place, a network file system that takes no sockets, a full disk.
+    """/tmp/ray belongs to another user, is read-only, is on a network file system that takes no sockets, or is on a full disk.
 
     Evidence: An attempt to make the folder and a Unix socket in it; its owner, file system and free space.
     Remedy: A folder of one's own on a local disk.
@@ -39,7 +39,7 @@ def temp_writable(node: NodeHealth) -> Iterator[Result]:
     """
     temp = node.temp
     if temp is None:
-        yield unknown("the temporary folder was not tried")
+        yield unknown("the temporary folder was not tested")
         return
     free = temp.free_bytes
     space, look = f"{temp.path}: {gib(free or 0)} free", f"df -h {shlex.quote(temp.path)}"
@@ -58,7 +58,7 @@ def temp_writable(node: NodeHealth) -> Iterator[Result]:
 
 
 def stale_sessions(node: NodeHealth) -> Iterator[Result]:
-    """Old sessions fill the disk, and session_latest may point at one of them: tools then look at the wrong cluster.
+    """Old sessions fill the disk, and session_latest may point to one of them: tools then look at the wrong cluster.
 
     Evidence: Session folders in which no raylet and no GCS runs.
     Remedy: Remove them.
@@ -76,7 +76,7 @@ def stale_sessions(node: NodeHealth) -> Iterator[Result]:
 
 
 def log_folder(node: NodeHealth) -> Iterator[Result]:
-    """A job that cannot write its logs leaves nothing to read; a log folder that every node has for itself leaves the logs on nodes that are gone.
+    """A job that cannot write its logs leaves nothing to read. If every node has a log folder of its own, the logs stay on nodes that are gone.
 
     Evidence: A file written from each node, and whether all nodes see the same marker in it.
     Remedy: A folder on the shared file system.

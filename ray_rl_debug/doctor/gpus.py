@@ -13,8 +13,8 @@ _OTHERS = ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
 def count(node: NodeHealth) -> Iterator[Result]:
-    """Ray is told of more GPUs than the node has or the job may use: two workers share one, or CUDA fails with "invalid device ordinal". Told of
-    fewer, placement groups never fit.
+    """Ray counts on more GPUs than the node has or the job may use: two workers share one, or CUDA fails with "invalid device ordinal". If it
+    counts on fewer, large placement groups never fit.
 
     Evidence: GPUs that NVML counts, CUDA_VISIBLE_DEVICES, what Slurm gave, what Ray is told.
     Remedy: Tell Ray the number that the job has.
@@ -27,13 +27,13 @@ def count(node: NodeHealth) -> Iterator[Result]:
     if told is None or found is None:
         return
     number, source = found
-    text, remedy = f"Ray is told of {told:g} GPUs, {number} usable ({source})", f"ray start --num-gpus={number}"
+    text, remedy = f"Ray counts on {told:g} GPUs, the job may use {number} ({source})", f"ray start --num-gpus={number}"
     if told > number:
-        yield fail(text, f"{number}", "workers are placed on GPUs that are not there: invalid device ordinal", remedy)
+        yield fail(text, f"{number}", "Ray places workers on GPUs that do not exist: invalid device ordinal", remedy)
     elif 0 < told < number:
-        yield fail(text, f"{number}", "GPUs stay idle, larger placement groups never fit", remedy)
+        yield fail(text, f"{number}", "GPUs stay idle, and large placement groups never fit", remedy)
     else:
-        yield ok(f"{told:g} GPUs for Ray, {number} usable ({source})", f"{number}")
+        yield ok(f"{told:g} GPUs for Ray, the job may use {number} ({source})", f"{number}")
 
 
 def counts(health: Health) -> Iterator[Result]:
@@ -108,7 +108,7 @@ def driver(node: NodeHealth) -> Iterator[Result]:
     """
     has = node.gpus
     if has is None:
-        yield unknown("GPUs were not asked for")
+        yield unknown("GPUs were not read")
     elif has.error is not None and "binding" in has.error:
         yield warn(has.error, "NVML answers", "reports have no GPU facts", "pip install nvidia-ml-py")
     elif has.error is not None:

@@ -51,7 +51,7 @@ def _rooms(node: NodeHealth) -> Iterator[tuple[int, str, str]]:
 
 
 def files(node: NodeHealth) -> Iterator[Result]:
-    """The raylet and the GCS keep several sockets per worker. Out of descriptors, a raylet aborts or refuses workers.
+    """The raylet and the GCS keep several sockets per worker. When descriptors run out, a raylet aborts or refuses workers.
 
     Evidence: RLIMIT_NOFILE.
     Remedy: Raise the soft limit to the hard one before ray start.
@@ -109,7 +109,7 @@ def shared_memory(node: NodeHealth) -> Iterator[Result]:
     if room >= wanted:
         yield ok(text, threshold)
     else:
-        consequence = "Ray's object store goes to a disk folder and is slow; NCCL's shared memory may fail"
+        consequence = "Ray puts its object store into a disk folder, which is slow; NCCL's shared memory may fail"
         yield warn(text, threshold, consequence, f"--shm-size={wanted >> 30 or 1}g, or ray start --object-store-memory={int(0.9 * room)}")
 
 
@@ -128,4 +128,4 @@ def memory(node: NodeHealth) -> Iterator[Result]:
         yield ok(f"{gib(total)}, {'no limit' if limit is None else 'limit ' + gib(limit)}")
     else:
         remedy = f"sbatch --mem=0 (all of it), or ray start --memory={int(0.6 * limit)} --object-store-memory={int(0.3 * limit)}"
-        yield warn(f"limit {gib(limit)} of {gib(total)}", gib(total), "the kernel kills the job where Ray still sees free memory", remedy)
+        yield warn(f"limit {gib(limit)} of {gib(total)}", gib(total), "the kernel kills the job while Ray still sees free memory", remedy)

@@ -14,7 +14,7 @@ SLOW_S = 0.1
 
 
 def contacts(node: NodeHealth) -> Iterator[Result]:
-    """An address of the wrong interface, or a firewall: a worker node says "Failed to connect to GCS" and is missing.
+    """The address belongs to the wrong interface, or a firewall is between: a worker node says "Failed to connect to GCS" and is missing.
 
     Evidence: A TCP connection from every node to the first one, and back; on a running cluster one to its GCS.
     Remedy: Name the interface or the network.
@@ -35,7 +35,7 @@ def _contact(peer: str, tried: list[Contact]) -> Result:
         consequence = "Ray may choose the address that does not work"
         return warn(f"{text}, not at {bad}", "all addresses", consequence, f"ray start --node-ip-address={host}")
     if took_s > SLOW_S:
-        return warn(f"{text} in {took_s:.2f} s", f"{SLOW_S:g} s", "heartbeats of Ray may be late", f"ping {host}")
+        return warn(f"{text} in {took_s:.2f} s", f"{SLOW_S:g} s", "Ray's heartbeats may be late", f"ping {host}")
     return ok(f"{text} in {1000 * took_s:.1f} ms", f"{SLOW_S:g} s")
 
 
@@ -54,7 +54,7 @@ def names(health: Health) -> Iterator[Result]:
     for address, hosts in holders.items():
         if len(hosts) > 1:
             text = f"{', '.join(sorted(hosts)[:4])} are all {address}"
-            yield fail(text, "an address each", "ranks meet themselves instead of each other", "getent ahosts NAME on each node; /etc/hosts")
+            yield fail(text, "an address each", "ranks connect to themselves instead of each other", "getent ahosts NAME on each node; /etc/hosts")
 
 
 def _name(node: NodeHealth, *, is_alone: bool) -> Result:
@@ -82,7 +82,8 @@ def reachable(node: NodeHealth) -> tuple[str, ...]:
 
 
 def proxies(health: Health) -> Iterator[Result]:
-    """gRPC and HTTP clients send what is meant for another node to the proxy, which does not know it. Ray's and the engines' calls fail or hang.
+    """gRPC and HTTP clients send to the proxy what is meant for another node, and the proxy does not know that node. Ray's and the engines' calls
+    fail or hang.
 
     Evidence: Proxy variables, and own addresses that no_proxy does not name.
     Remedy: Name the nodes in no_proxy, or unset the proxies in the job.
@@ -121,7 +122,7 @@ def is_covered(address: str, name: str, no_proxy: tuple[str, ...]) -> bool:
 
 
 def interfaces(node: NodeHealth) -> Iterator[Result]:
-    """NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names an interface of another machine: NCCL finds none and fails, Gloo hangs or fails when the first
+    """NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME names an interface of another machine: NCCL finds none and fails; Gloo hangs or fails when the first
     group is made. Nodes with different InfiniBand ports disagree about the transport.
 
     Evidence: The variables and the interfaces of each node; active InfiniBand ports.
@@ -141,7 +142,7 @@ def _interface(variable: str, wanted: str, has: tuple[Interface, ...]) -> Result
     if up:
         return ok(f"{variable}={wanted}: {', '.join(i.name for i in up)}")
     there = ", ".join(i.name for i in has if i.is_up and i.addresses)
-    state = f"{', '.join(i.name for i in named)} is down or has no address" if named else "there is none such"
+    state = f"{', '.join(i.name for i in named)} is down or has no address" if named else "this node has no such interface"
     consequence = "NCCL: no socket interface found" if variable.startswith("NCCL") else "Gloo cannot make its groups"
     return fail(f"{variable}={wanted}: {state}; up: {there}", "up on every node", consequence, f"unset {variable}, or name one of: {there}")
 

@@ -17,20 +17,20 @@ def seen(health: Health) -> Iterator[Result]:
     """A node that cannot be looked at may be the one that is sick.
 
     Evidence: Why nothing came from it.
-    Remedy: Look from the node itself.
+    Remedy: Run the doctor on the node itself.
     Not this when: The node left the cluster on purpose.
     """
     for name, reason in health.silent:
         remedy = f"ssh {name} rayrl-debug doctor --here"
         if name.startswith("cluster "):
             remedy = "on the head node: rayrl-debug doctor --logs /tmp/ray/session_latest, and rayrl-debug snapshot --here"
-        yield fail(reason, "an answer", "nothing is known of it", remedy, node=name)
+        yield fail(reason, "an answer", "nothing is known about this node", remedy, node=name)
     if not health.silent:
         yield ok(f"{len(health.nodes)} node{'s' if len(health.nodes) != 1 else ''} answered")
 
 
 def versions(health: Health) -> Iterator[Result]:
-    """Ray refuses nodes whose Python or Ray is of another version; other packages that differ fail later and stranger.
+    """Ray refuses nodes whose Python or Ray has another version. Other packages that differ fail later, in ways that are harder to understand.
 
     Evidence: Versions of Python, Ray and the frameworks as each node would import them.
     Remedy: One image or environment for all nodes.
@@ -49,7 +49,7 @@ def versions(health: Health) -> Iterator[Result]:
             paths = ", ".join(sorted({n.versions.get("executable", "?") for n in nodes})[:3])
             yield fail(text, "equal on all nodes", "Ray refuses to join nodes of another version", f"run one image on all nodes: {paths}")
         else:
-            yield warn(text, "equal on all nodes", "objects and messages may not be understood on the other node", "pip list on both nodes")
+            yield warn(text, "equal on all nodes", "another node may not understand objects and messages", "pip list on both nodes")
 
 
 def _holders(name: str, nodes: list[NodeHealth]) -> str:
@@ -60,7 +60,7 @@ def _holders(name: str, nodes: list[NodeHealth]) -> str:
 
 
 def token(node: NodeHealth) -> Iterator[Result]:
-    """Since Ray 2.59 the head asks for a token where its user has one. A node or container with another home has none, answers InvalidAuthToken and
+    """Since Ray 2.59 the head asks for a token if its user has one. A node or container with another home has none, says InvalidAuthToken and
     is missing.
 
     Evidence: Mode, place and digest of the token on each node.
@@ -71,7 +71,7 @@ def token(node: NodeHealth) -> Iterator[Result]:
         yield unknown("authentication was not read")
     elif node.auth.mode == "token" and node.auth.digest is None:
         place = f" at {node.auth.source}" if node.auth.source else ""
-        yield fail(f"RAY_AUTH_MODE=token and no readable token{place}", "a token", "every call to the cluster is refused", _ONE_TOKEN)
+        yield fail(f"RAY_AUTH_MODE=token, and no token can be read{place}", "a token", "every call to the cluster is refused", _ONE_TOKEN)
 
 
 def tokens(health: Health) -> Iterator[Result]:
@@ -90,7 +90,7 @@ def tokens(health: Health) -> Iterator[Result]:
     elif len(set(used.values())) > 1:
         yield fail(text, "the same token", refused, _ONE_TOKEN)
     elif modes == {None} and len(known) > 1 and any(used.values()) and _is_new(known[0][0]):
-        consequence = "the head turns authentication on by itself, other nodes do not"
+        consequence = "the head turns authentication on by itself, the other nodes do not"
         yield warn(f"RAY_AUTH_MODE is not set, and there is a token ({text})", "token or disabled", consequence, _ONE_TOKEN)
     else:
         yield ok(f"mode {next(iter(modes)) or 'not set'}, {text}", "the same token")
@@ -102,11 +102,11 @@ def _is_new(node: NodeHealth) -> bool:
 
 
 def clock(node: NodeHealth) -> Iterator[Result]:
-    """Logs and timelines of several nodes are put in order by their clocks. Tokens and certificates fail when clocks are far apart.
+    """Clocks put the logs and timelines of several nodes in order. Tokens and certificates fail when clocks are far apart.
 
     Evidence: This node's clock against the first node's over a TCP connection, or against a shared file system's time stamps.
     Remedy: Let the nodes keep time with chrony or ntpd.
-    Not this when: The difference is smaller than the way there and back.
+    Not this when: The difference is smaller than the time that the measurement took.
     """
     measured = [(c.clock_ahead_s, c.bound_s or 0.0, c.peer) for c in node.contacts or () if c.clock_ahead_s is not None]
     if node.logs is not None and node.logs.clock_ahead_s is not None:

@@ -21,22 +21,24 @@ LONGEST_S = 4 * 3600
 def ptrace(node: NodeHealth) -> Iterator[Result]:
     """py-spy needs ptrace rights to read another process's stack. Without them a report of a hang has titles, states and tables, but no stacks.
 
-    Evidence: py-spy on a process of our own that is no child; ptrace_scope and capabilities.
-    Remedy: The one setting that opens the door here.
-    Not this when: Only another user's processes are closed, as they should be.
+    Evidence: py-spy on a process of our own that is not a child; ptrace_scope and capabilities.
+    Remedy: The one setting that gives the rights here.
+    Not this when: Only another user's processes cannot be read, as it should be.
     """
     looking, wanted, consequence = node.looking, "py-spy can read a process", "a report of a hang has no stacks from this node"
     if looking is None:
-        yield unknown("no look was tried")
+        yield unknown("reading a process was not tried")
         return
     remedy = looking.remedy or "sudo sysctl kernel.yama.ptrace_scope=0"
     if looking.error is not None:
         closed = f" ({looking.doors.setting})" if looking.doors.setting else ""
         yield warn(f"py-spy: {looking.error}{closed}", wanted, consequence, remedy)
     elif looking.pyspy is None:
-        yield warn("py-spy is not here", wanted, f"{consequence}, unless it is sent there", "pip install py-spy")
+        yield warn("py-spy is not installed here", wanted, f"{consequence}, unless the snapshot can send py-spy there", "pip install py-spy")
     elif looking.doors.memory is False:
-        yield warn(f"memory of processes is closed ({looking.doors.setting})", "open", "asyncio tasks and object ids are missing", remedy)
+        yield warn(
+            f"the memory of processes cannot be read ({looking.doors.setting})", "readable", "asyncio tasks and object ids are missing", remedy
+        )
     else:
         yield ok(f"py-spy {looking.pyspy} read a process", wanted)
 
@@ -56,18 +58,18 @@ def evidence(node: NodeHealth) -> Iterator[Result]:
             continue
         missing = [setting for names, setting in WANTED if not any(env.get(n) not in (None, "", "0") for n in names)]
         if missing:
-            consequence = "after a time-out of a collective there is no record of who was late"
+            consequence = "after a time-out of a collective there is no record of which rank was late"
             yield warn(f"{place} lacks {', '.join(missing)}", "set", consequence, f"export {' '.join(missing)} before ray start")
         else:
             yield ok(f"{place}: " + " ".join(f"{n}={env[n]}" for names, _ in WANTED for n in names if n in env))
 
 
 def training(node: NodeHealth) -> Iterator[Result]:
-    """CUDA_LAUNCH_BLOCKING=1 and TORCH_DISTRIBUTED_DEBUG=DETAIL find one error and make everything slow, and change the timing that a hang depends
-    on. Without NCCL's monitor a stuck watchdog never ends the job; with NCCL_TIMEOUT of days a hang costs days.
+    """CUDA_LAUNCH_BLOCKING=1 and TORCH_DISTRIBUTED_DEBUG=DETAIL help to find an error, make everything slow, and change the timing that a hang
+    depends on. Without NCCL's monitor a stuck watchdog never ends the job; with NCCL_TIMEOUT of days a hang costs days.
 
     Evidence: The variables of the raylet, or of this process before start.
-    Remedy: For a search: NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=DETAIL, a short time-out, and CUDA_LAUNCH_BLOCKING=1 only for a single error on
+    Remedy: To search a hang: NCCL_DEBUG=INFO, TORCH_DISTRIBUTED_DEBUG=DETAIL, a short time-out, and CUDA_LAUNCH_BLOCKING=1 only for a single error on
     few GPUs. For a real run: without them.
     Not this when: They were set on purpose, for one search.
     """
@@ -82,15 +84,15 @@ def training(node: NodeHealth) -> Iterator[Result]:
 
 def _costly(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     if env.get("CUDA_LAUNCH_BLOCKING", "0") not in ("0", ""):
-        consequence = "every kernel is waited for: far slower, and NCCL calls of one thread may deadlock"
+        consequence = "the CPU waits for every kernel: far slower, and NCCL calls of one thread may deadlock"
         yield "CUDA_LAUNCH_BLOCKING=1", consequence, "unset CUDA_LAUNCH_BLOCKING"
     if env.get("TORCH_DISTRIBUTED_DEBUG", "").upper() == "DETAIL":
-        yield "TORCH_DISTRIBUTED_DEBUG=DETAIL", "each collective is checked with two more: slow", "export TORCH_DISTRIBUTED_DEBUG=OFF"
+        yield "TORCH_DISTRIBUTED_DEBUG=DETAIL", "torch checks each collective with two more, which is slow", "export TORCH_DISTRIBUTED_DEBUG=OFF"
     if env.get("NCCL_DEBUG", "").upper() in ("TRACE", "INFO") and "NCCL_DEBUG_FILE" not in env:
         yield f"NCCL_DEBUG={env['NCCL_DEBUG']}", "the lines of all ranks flood the driver's log", "export NCCL_DEBUG_FILE=/tmp/nccl.%h.%p.log"
     for name in ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING"):
         if env.get(name) == "0":
-            yield f"{name}=0", "a rank that lost its peers waits for ever instead of failing", f"unset {name}"
+            yield f"{name}=0", "a rank that lost its peers waits forever instead of failing", f"unset {name}"
     if env.get("TORCH_NCCL_ENABLE_MONITORING") == "0":
         yield "TORCH_NCCL_ENABLE_MONITORING=0", "nothing ends a process whose watchdog is stuck", "unset TORCH_NCCL_ENABLE_MONITORING"
     for name in ("NCCL_TIMEOUT", "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"):

@@ -11,7 +11,7 @@ SHORT_S, SOON_S = 15, 300
 
 
 def time_left(health: Health) -> Iterator[Result]:
-    """After scancel a step has KillWait seconds to save logs and remove its files. A job close to its time limit ends in the middle of start-up.
+    """After scancel a step has KillWait seconds to save logs and remove its files. A job close to its time limit ends before it has started up.
 
     Evidence: KillWait and UnkillableStepTimeout of the site, and the time that is left.
     Remedy: Save logs early; ask for more time.
@@ -28,11 +28,11 @@ def time_left(health: Health) -> Iterator[Result]:
     else:
         yield ok(f"KillWait={slurm.kill_wait_s}, UnkillableStepTimeout={slurm.unkillable_timeout_s}", f"{SHORT_S}")
     if slurm.left_s is not None and slurm.left_s < SOON_S:
-        yield warn(f"job {slurm.job_id} has {slurm.left_s} s left", f"{SOON_S}", "it ends before training begins", "sbatch --time=HH:MM:SS")
+        yield warn(f"job {slurm.job_id} has {slurm.left_s} s left", f"{SOON_S}", "the job ends before training begins", "sbatch --time=HH:MM:SS")
 
 
 def memory(health: Health) -> Iterator[Result]:
-    """Where memory is a resource, the first step takes all of the job's, and a second one fails: "Memory required by task is not available".
+    """Where Slurm manages memory, the first step takes all of the job's, and a second one fails: "Memory required by task is not available".
     --overlap shares CPUs and GPUs, not memory.
 
     Evidence: SelectTypeParameters of the site, and the memory this step was given.
@@ -45,9 +45,9 @@ def memory(health: Health) -> Iterator[Result]:
     given = node.env.get("SLURM_MEM_PER_CPU") or node.env.get("SLURM_MEM_PER_NODE")
     if node.slurm.has_memory and given not in (None, "0"):
         consequence = "a second step beside this one cannot be created: Memory required by task is not available"
-        yield warn("memory is a resource here, and this step took its share", "--mem=0", consequence, "srun --overlap --mem=0 ...")
+        yield warn("Slurm manages memory here, and this step took its share", "--mem=0", consequence, "srun --overlap --mem=0 ...")
     else:
-        yield ok("memory is a resource that steps share" if node.slurm.has_memory else "memory is not a resource here")
+        yield ok("Slurm manages memory, and steps share it" if node.slurm.has_memory else "Slurm does not manage memory here")
 
 
 def inheritance(health: Health) -> Iterator[Result]:

@@ -117,8 +117,8 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
                 id=gaps.WINDOW_SHORT,
                 where=name,
                 what=f"a second look at {len(missing)} {'process' if len(missing) == 1 else 'processes'}",
-                reason="each was dumped once: a slow place and a hung one look alike",
-                remedy="dump them again some seconds later and give all files",
+                reason="each process was dumped once, so slow and hung look the same",
+                remedy="dump them again some seconds later, and give all files",
             )
         )
     return Node(

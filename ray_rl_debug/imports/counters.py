@@ -84,7 +84,7 @@ def add_counters(known: Snapshot | None, files: Sequence[CounterFile]) -> Snapsh
 def _add_flight(nodes: list[Node], files: Sequence[CounterFile], name: str, folder: str, *, alone: bool) -> tuple[list[Node], list[Gap]]:
     records = [(f, f.record) for f in files if f.record is not None]
     lacks = [
-        Gap(id=gaps.RANK_UNKNOWN, where=f.stem, what="this Flight Recorder dump", reason="neither the dump nor the name of its file tells a rank")
+        Gap(id=gaps.RANK_UNKNOWN, where=f.stem, what="this Flight Recorder dump", reason="neither the dump nor its file name gives a rank")
         for f, r in records
         if r.rank is None
     ]

@@ -16,7 +16,7 @@ class RayRlDebugError(Exception):
     """Base of all errors that a user sees."""
 
     id = "RRD950"
-    hint = "run the command again with -v for details"
+    hint = "run the command again with -v to see where it failed"
     exit_code = EXIT_NO_VERDICT
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
@@ -29,7 +29,7 @@ class NoClusterError(RayRlDebugError):
     """No Ray cluster was found on this machine and no address was given."""
 
     id = "RRD951"
-    hint = "name it with --address HOST:PORT (ray start prints it), or look at this node without Ray: rayrl-debug snapshot --here"
+    hint = "give --address HOST:PORT (ray start prints it), or look at this node without Ray: rayrl-debug snapshot --here"
 
 
 class SeveralClustersError(RayRlDebugError):
@@ -51,14 +51,14 @@ class ClusterUnreachableError(RayRlDebugError):
     """The address does not answer."""
 
     id = "RRD954"
-    hint = "check the address; when Ray itself is stuck, look at this node without it: rayrl-debug snapshot --here"
+    hint = "check the address; if Ray itself is stuck, look at this node without it: rayrl-debug snapshot --here"
 
 
 class UnreadableFileError(RayRlDebugError):
     """A snapshot or a dump cannot be read."""
 
     id = "RRD955"
-    hint = "the file may be cut off or of another tool; copy it again, or take a new snapshot"
+    hint = "the file may be cut off, or from another tool: copy it again, or take a new snapshot"
 
 
 class MissingToolError(RayRlDebugError):

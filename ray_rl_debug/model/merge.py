@@ -35,7 +35,7 @@ def merge_snapshots(snapshots: Sequence[Snapshot]) -> Snapshot:
                     id=TRUNCATED,
                     where=node.name,
                     what="an older capture of this node",
-                    reason="the node is in several of the files; the newest capture is used",
+                    reason="several files hold this node; the newest capture is used",
                 )
             ] = None
     with_tables = [s for s in ordered if s.ray is not None]

@@ -58,7 +58,7 @@ def read_settings(env: Mapping[str, str], *, file: Path | None = None, prometheu
         chosen = [e.strip() for e in named.split(",") if e.strip()] or (["otlp"] if has_endpoint else [])
         for one in chosen:
             if one not in _EXPORTERS or (one == "prometheus" and signal != "metrics"):
-                raise UsageError(f"OTEL_{upper}_EXPORTER={one} is not one of ours", hint=f"use: {', '.join(_EXPORTERS)}")
+                raise UsageError(f"OTEL_{upper}_EXPORTER={one} is not supported", hint=f"use: {', '.join(_EXPORTERS)}")
         chosen = [e for e in chosen if e != "none"]
         if file is not None:
             chosen.append("file")
@@ -66,7 +66,7 @@ def read_settings(env: Mapping[str, str], *, file: Path | None = None, prometheu
             chosen.append("prometheus")
         protocol = env.get(f"OTEL_EXPORTER_OTLP_{upper}_PROTOCOL") or env.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "http/protobuf"
         if "otlp" in chosen and protocol not in _PROTOCOLS:
-            raise UsageError(f"OTLP over {protocol} is not offered", hint=f"set OTEL_EXPORTER_OTLP_PROTOCOL to one of: {', '.join(_PROTOCOLS)}")
+            raise UsageError(f"OTLP over {protocol} is not supported", hint=f"set OTEL_EXPORTER_OTLP_PROTOCOL to one of: {', '.join(_PROTOCOLS)}")
         exporters[signal], protocols[signal] = tuple(dict.fromkeys(chosen)), protocol
     prometheus = None
     if "prometheus" in exporters["metrics"]:

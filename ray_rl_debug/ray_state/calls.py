@@ -25,7 +25,7 @@ def call_all(addresses: Sequence[str], call: Callable[[Any, int, float], Any], d
         deadline_s: For all. Where there are more addresses than connections, each gets its part of the time.
     """
     until = time.monotonic() + deadline_s
-    answers: list[Any] = [TimeoutError("not asked: the time was up")] * len(addresses)
+    answers: list[Any] = [TimeoutError("not asked: no time was left")] * len(addresses)
     waiting = deque(range(len(addresses)))
     channels: dict[int, Any] = {}
     done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()

@@ -62,7 +62,7 @@ def why_unreachable(address: str, error: Exception, *, probe_s: float = 2.0) -> 
     except OSError as e:
         return f"{address} cannot be reached ({e.strerror or 'no answer'})"
     if _status(error) == "DEADLINE_EXCEEDED":
-        return f"{address} takes connections and does not answer: a Ray cluster that is stopped, or something else"
+        return f"{address} accepts connections but does not answer: the Ray cluster is stopped, or this is another program"
     return f"what listens at {address} is not the GCS of a Ray cluster ({describe_failure(error)})"
 
 

@@ -65,4 +65,4 @@ def _why_silent(error: Exception) -> str | None:
         return None
     if "refused" in text.lower():
         return "nothing listens on its port: the raylet is gone"
-    return "it takes connections and does not answer: stopped or overloaded" if text.startswith("DEADLINE") else text
+    return "it accepts connections but does not answer: stopped or overloaded" if text.startswith("DEADLINE") else text

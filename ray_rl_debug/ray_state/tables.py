@@ -51,7 +51,7 @@ def read_ray_state(address: str, *, job_id: str | None = None, deadline_s: float
 def _by_state_api(address: str, job_id: str | None, deadline_s: float, why: str) -> tuple[RayState, tuple[Gap, ...]]:
     state, found = read_by_state_api(address, job_id=job_id, deadline_s=deadline_s)
     what = "live statistics of Ray workers and raylets, exact times of tasks"
-    reason = f"the tables came from the dashboard, since gRPC cannot be used ({why})"
+    reason = f"the tables came from the dashboard, because gRPC cannot be used ({why})"
     missing = Gap(id=gaps.RAY_TABLES, where="cluster", what=what, reason=reason, remedy="pip install 'ray[default]'")
     return msgspec.structs.replace(state, version=_ray_version()), (missing, *found)
 
@@ -157,7 +157,7 @@ def _ask_nodes(channel: Any, address: str, deadline_s: float) -> Any:
         return stubs.NodeInfoGcsServiceStub(channel).GetAllNodeInfo(pb.GetAllNodeInfoRequest(), timeout=deadline_s).node_info_list
     except Exception as e:
         if is_refused(e):
-            raise AuthenticationRefusedError(f"the Ray cluster at {address} refused us: {describe_failure(e)}") from e
+            raise AuthenticationRefusedError(f"the Ray cluster at {address} did not let us in: {describe_failure(e)}") from e
         raise ClusterUnreachableError(why_unreachable(address, e)) from e
 
 

@@ -217,7 +217,7 @@ def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[tuple[str | None, int 
     if not by_process:
         return
     yield ""
-    yield out.head("asyncio tasks") + "  equal chains merged, the most telling first"
+    yield out.head("asyncio tasks") + "  equal chains merged, the most important first"
     ordered = sorted(by_process.items(), key=lambda g: (g[1][0].node, g[1][0].pid) not in suspects)
     shown = out.limit(_MAX_AWAITING, len(ordered))
     for position, (process, items) in enumerate(ordered[:shown]):

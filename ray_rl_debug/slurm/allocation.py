@@ -44,7 +44,9 @@ def read_allocation(job_id: str, *, run: Run = run_bounded, which: Callable[[str
         UsageError: there is no such job, or it does not run.
     """
     if which("squeue") is None or which("srun") is None:
-        raise MissingToolError("Slurm's commands are not here", hint="run it where you run sbatch, or on each node: rayrl-debug doctor --here -o DIR")
+        raise MissingToolError(
+            "Slurm's commands are not here", hint="run this where you run sbatch, or on each node: rayrl-debug doctor --here -o DIR"
+        )
     asked = run(["squeue", "--noheader", f"--jobs={job_id}", "--format=%T|%u|%N|%Z"], ASK_S, env=clean(os.environ))
     state, user, nodes, work_dir = (asked.out.decode("utf-8", "replace").strip() + "|||").split("|", 3)
     if asked.code != 0 or not state:

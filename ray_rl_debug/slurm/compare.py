@@ -65,7 +65,7 @@ def compare(old_text: str, old_name: str, new_text: str, left: Sequence[tuple[in
     if not lines:
         lines = [f"the same request as {old_name}"]
     if left:
-        lines += ["", "not taken over; add to the rendered script what it needs:"]
+        lines += ["", "not copied; add to the new script what it needs:"]
         lines += [f"  {old_name}:{number}  #SBATCH {option}" for number, option in left]
     faults, remaining = lint_script(old_text, old_name), {f.id for f in lint_script(new_text, "rendered")}
     gone = [f for f in faults if f.id not in remaining]

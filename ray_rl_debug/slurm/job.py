@@ -110,7 +110,7 @@ def check_job(job: Job) -> None:
             raise UsageError(f"--env {mask(repr(pair))}: write NAME=VALUE")
     if any(_HOOK_OPTION.match(word) for word in job.watch_args) or any(_HOOK_VARIABLE.match(pair) for pair in job.env):
         hint = "write it into a file that only you can read, and give --watch-args '--slack-file FILE' or '--webhook-file FILE'"
-        raise UsageError("the address of a webhook would stand in the job script, where others read it", hint=hint)
+        raise UsageError("the job script would hold the address of a webhook, and others can read job scripts", hint=hint)
 
 
 def _version(text: str) -> tuple[int, int]:

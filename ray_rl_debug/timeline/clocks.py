@@ -45,7 +45,7 @@ class Alignment(msgspec.Struct, frozen=True):
 
     def describe(self) -> str:
         if self.bound_ns is None:
-            return f"{self.method}: shown as recorded" if self.offset_ns == 0 else f"{self.method}: how far off is not known"
+            return f"{self.method}: shown as recorded" if self.offset_ns == 0 else f"{self.method}, error unknown"
         return f"{self.method}, within {_show(self.bound_ns)}"
 
 

@@ -159,7 +159,7 @@ def earlier_looks(history: Path, *, before_s: float, most: int = MAX_LOOKS, max_
 
 def _no_second(address: str) -> list[dict[str, Any]]:
     """Beside a snapshot nobody waits another minute."""
-    raise TimeoutError(f"not asked of {address}: it takes too long beside a snapshot")
+    raise TimeoutError(f"not asked at {address}: it would hold up the snapshot")
 
 
 def read_saved_events(path: Path) -> TaskEvents:

@@ -90,7 +90,7 @@ def _take(path: Path, was_named: bool, found: _Found) -> None:
     if path.name.endswith(_NEVER):
         if was_named:
             found.trouble(
-                path, "a trace is made of other files, not of traces of ours" if ".pftrace" in path.name else "no trace in this kind of file"
+                path, "it is a trace of ours; a trace is made from other files" if ".pftrace" in path.name else "no trace in this kind of file"
             )
         return
     try:
@@ -113,7 +113,7 @@ def _take(path: Path, was_named: bool, found: _Found) -> None:
             if source is not None:
                 found.others.append(source)
             elif was_named or path.suffix in (".json", ".jsonl", ".gz"):
-                raise UnreadableFileError("empty" if not head.strip() else "none of the traces and logs we read")
+                raise UnreadableFileError("empty" if not head.strip() else "not a trace or log that we read")
     except UnreadableFileError as e:
         found.trouble(path, str(e))
     except OSError as e:

@@ -23,7 +23,7 @@ PORT = 9001
 def how_to_open(path: Path) -> tuple[str, ...]:
     """What to do with a trace, in words."""
     command = f"rayrl-debug timeline --open {shlex.quote(str(path))}"
-    return (f"open {UI} and drop {path} on it (the file stays in your browser)", f"or let us hand it over: {command}")
+    return (f"open {UI} and drop {path} on it (the file stays in your browser)", f"or let the tool open it: {command}")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from ray_rl_debug.watch.signals import NodeReading
 
 END = "ray_rl_debug.watch.node_watch:end_process"
 LOOK = "ray_rl_debug.watch.node_watch:look"
-NO_DRIVER = "its driver was not ended: it is not the process it was, or nobody of ours is on its node"
+NO_DRIVER = "the driver was not ended: another process has its number now, or no agent of ours is on its node"
 ANSWER_S = 2.0
 SILENT_TIMES = 3
 """Readings that a node may miss before it counts as silent: it is busy."""

@@ -219,7 +219,7 @@ class Progress:
                 age_s=quiet,
                 look_s=max(known, self.learned.quiet.look_s(self.limits)),
                 usual_s=self.learned.quiet.longest_s,
-                reason=f"nobody has worked for {quiet:.0f} s, the last progress was {age:.0f} s ago",
+                reason=f"no process has worked for {quiet:.0f} s; the last progress was {age:.0f} s ago",
             ),
             Stall(
                 name="job",
@@ -243,7 +243,7 @@ class Progress:
             gaps = self.learned.of_call(name, self.limits) if (role, call) in self._lasting else self.learned.calls.get(name)
             limit = patience_s(gaps, self.limits)
             carries = self._carries(role, now) and age < self.limits.ceiling_s
-            text = f"{name} without progress for {age:.0f} s{', but it moves bytes' if carries else ''}; {usual_text(gaps)}"
+            text = f"{name} has made no progress for {age:.0f} s{', but it moves bytes' if carries else ''}; {usual_text(gaps)}"
             if age >= limit - AHEAD_S:
                 usual_s = gaps.longest_s if gaps is not None else 0.0
                 found.append(

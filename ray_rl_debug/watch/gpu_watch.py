@@ -66,7 +66,7 @@ class GpuWatch:
         if not select.select([self._child.stdout], [], [], ANSWER_S)[0]:
             self._silent += 1
             if self._silent >= MAX_SILENT:
-                raise ValueError("NVML is silent")
+                raise ValueError("NVML does not answer")
             return None
         self._silent = 0
         line = os.read(self._child.stdout.fileno(), 1 << 16)

@@ -83,7 +83,7 @@ class JobWatch:
         if not look.is_hang and not self._is_stalled(state, age_told):
             text = f"{state.value}: {text}"
         elif look.is_hang and not (self.decision.declared or look.is_proven):
-            text = f"suspected: {text} (it may still be within what is usual)"
+            text = f"suspected: {text} (this may still be normal)"
         elif look.key == self.alarmed:
             text = f"still: {text}"
         else:

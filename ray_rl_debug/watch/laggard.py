@@ -36,5 +36,5 @@ class Laggards:
             name = f"{role} {who}"
             if times >= SHARE * total and beat.at_s - self._said.get(name, float("-inf")) > REST_S:
                 self._said[name] = beat.at_s
-                return f"{name} is last: it alone worked in {times} of {total} readings in which its peers rested"
+                return f"{name} is always last: it alone worked in {times} of {total} readings in which its peers rested"
         return None

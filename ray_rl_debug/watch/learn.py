@@ -99,7 +99,7 @@ def patience_s(gaps: Gaps | None, limits: Limits) -> float:
 def usual_text(gaps: Gaps | None) -> str:
     """What is usual, in words."""
     if gaps is None or not gaps.recent:
-        return "it was never seen to end"
+        return "no earlier call has ended yet"
     return (
         f"the longest of the last {len(gaps.recent)} took {gaps.longest_s:.0f} s"
         if len(gaps.recent) > 1

@@ -189,7 +189,7 @@ class Companion:
         seen = [s for s in self._census.seen.values() if s.known.kind == "driver" and s.known.pid == job.driver_pid and s.node in ids]
         seen = [s for s in seen if self._census.job_of(s) == job.job_id]
         if self._end_driver is None or not seen or len({s.known.born for s in seen}) > 1:
-            return "its driver was not ended: which process it is was not seen"
+            return "the driver was not ended: its process was not found"
         return self._end_driver(ids[seen[0].node], seen[0].known.pid, seen[0].known.born)
 
     def _tell(self, watch: JobWatch, age_s: float) -> None:
@@ -272,7 +272,7 @@ class Companion:
                 return
             watch.last_look = look = take_look(lambda: found[0], watch.history, now_s=now_s, judge=lambda _: found[1])
         except Exception as e:  # noqa: BLE001 the end of one job is not the end of the watch
-            self._trouble(f"job {watch.job.job_id}: what it did cannot be read: {describe_trouble(e)}")
+            self._trouble(f"job {watch.job.job_id}: its finished tasks cannot be read: {describe_trouble(e)}")
             return
         event = watch.verdict(look, now_s)
         self._say(f"job {watch.job.job_id}: {event.text}")
@@ -314,7 +314,7 @@ class Companion:
 
     def _leave(self, stop: threading.Event) -> None:
         for job in list(self._jobs):
-            self._end_job(job, "the companion leaves" if stop.is_set() else "the companion has done its work")
+            self._end_job(job, "the companion was stopped" if stop.is_set() else "the companion has done its work")
         self._notifier.finish(LEAVE_S)
         if self._listener is not None:
             self._listener.close()

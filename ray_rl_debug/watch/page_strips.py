@@ -61,7 +61,7 @@ def _gpus(seen: Sequence[Event], until_s: float) -> Strip:
         idle = f", {numbers['gpus_idle']:.0f} of {numbers['gpus']:.0f} idle" if numbers.get("gpus_idle") and "gpus" in numbers else ""
         percent = 100 * numbers["gpu_utilization"]
         bands.append(Band(event.time_s, end, percent, f"{percent:.0f} % of the time with a kernel{watts}{idle}"))
-    return Strip(label="GPUs of the cluster", bands=tuple(bands), note="a collective that waits counts as busy: mind the power")
+    return Strip(label="GPUs of the cluster", bands=tuple(bands), note="a waiting collective counts as busy, but takes little power")
 
 
 def _stretches(known: Sequence[Event], until_s: float) -> list[tuple[Event, float]]:

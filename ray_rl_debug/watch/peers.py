@@ -70,7 +70,7 @@ class Peer:
                 self.hello = one
                 self._expect()
             elif self.hello is None or isinstance(one, Hello):
-                raise WireError("a watcher says who it is first, and once")
+                raise WireError("a watcher must say who it is, first and once")
             if isinstance(one, Collected):
                 self._expect(done=one.ticket)
         return found
@@ -79,7 +79,7 @@ class Peer:
         """Raises OSError when it is gone, or takes nothing any more."""
         body = encode(order)
         if self._sealer is None or self._opener is None or self.link.waiting_bytes + len(body) > MAX_WAITING_BYTES:
-            raise OSError("it takes no orders")
+            raise OSError("it does not read its orders")
         if isinstance(order, Collect):
             self._expect(asked=order.ticket)
         self.link.send_sealed(self._sealer.seal, body)
@@ -96,7 +96,7 @@ class Peer:
         number, theirs = read_knock(self._first)
         invitation = invited(number)
         if invitation is None:
-            raise WireError("nobody was invited by this number")
+            raise WireError("no invitation has this number")
         ours = secrets.token_bytes(NONCE_BYTES)
         keys = derive(invitation, theirs, ours)
         self.invitation = invitation

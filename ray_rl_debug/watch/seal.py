@@ -60,7 +60,7 @@ def read_knock(data: bytes) -> tuple[str, bytes]:
         WireError: no watcher says that.
     """
     if len(data) != KNOCK_BYTES or not data.startswith(MAGIC):
-        raise WireError("no watcher knocks like that")
+        raise WireError("this is not how a watcher connects")
     start = len(MAGIC)
     return data[start : start + NUMBER_BYTES].hex(), data[start + NUMBER_BYTES :]
 

@@ -233,7 +233,7 @@ class WatcherServer:
         with self._lock:
             peer.unread += 1
         if peer.unread > MAX_UNREAD:
-            raise WireError("it says more than it is asked")
+            raise WireError("it sends answers that were not asked for")
         self._answers.put((node_id, answer, peer))
 
     def _mind(self, peer: Peer) -> None:

@@ -145,7 +145,7 @@ class Watcher:
             keys = derive(order.invitation, nonce, check_answer(order.invitation, nonce, answer[:ANSWER_BYTES]))
             opener = Opener(keys.orders, MAX_ORDER_BYTES)
             if len(answer) > ANSWER_BYTES:
-                raise WireError("the companion speaks before it knows whom it speaks to")
+                raise WireError("the companion sent an order before it knew this watcher")
         except BaseException:
             link.close()
             raise

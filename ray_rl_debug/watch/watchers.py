@@ -206,7 +206,7 @@ class WatcherCrew:
             lost = {name: str(e) for name, _ in missing.values()}
         for node, (name, _) in missing.items():
             if node not in self._server.nodes:
-                self._backoff.failed(node, lost.get(name, "its watcher was started and cannot reach us"))
+                self._backoff.failed(node, lost.get(name, "its watcher started but cannot connect to us"))
         if any(not hello.has_pyspy for hello in self._server.nodes.values()) and not self._packed:
             from ray_rl_debug.cluster.gathering import packed_pyspy
 

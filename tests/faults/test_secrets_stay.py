@@ -193,7 +193,7 @@ def test_webhooks_come_from_files_and_variables(tmp_path: Path, monkeypatch: pyt
     assert "--slack-file" in capsys.readouterr().err
     assert main(["watch", "--slack-file", str(tmp_path / "absent")]) == 2
     for wrong in ({"watch_args": ("--slack", "https://x")}, {"watch_args": ("--webhook=https://x",)}, {"env": ("RAYRL_DEBUG_SLACK=https://x",)}):
-        with pytest.raises(Exception, match="webhook would stand in the job script"):
+        with pytest.raises(Exception, match="would hold the address of a webhook"):
             render(Job(framework="ray", command=("x",), **wrong))
     assert "--slack-file" in render(Job(framework="ray", command=("x",), watch_args=("--slack-file", "/home/me/slack")))
 

@@ -100,7 +100,7 @@ def test_something_else_listens_at_the_address() -> None:
         server.listen()
         address = f"127.0.0.1:{server.getsockname()[1]}"
         sentence, _ = trouble(command("snapshot", "--address", address, "--timeout", "8", "--json"), 3, "RRD954")
-    assert sentence.startswith(f"{address} takes connections and does not answer")
+    assert sentence.startswith(f"{address} accepts connections but does not answer")
 
 
 def test_no_cluster_runs_here() -> None:

@@ -175,7 +175,7 @@ def test_a_core_that_hangs_is_asked_once(tmp_path: Path) -> None:
         lines = [child.stdout.readline().split() for _ in range(5)]
     finally:
         _end(child)
-    assert reasons == ["/is_paused: no answer in time", "/is_paused: an earlier question still waits"]
+    assert reasons == ["/is_paused: no answer in time", "/is_paused: an earlier request has no answer yet"]
     assert lines[-1] == ["/metrics", "/metrics", "/is_paused", "/metrics", "/metrics"]
 
 

@@ -58,7 +58,7 @@ def test_a_lock_without_holder_leads_to_nobody() -> None:
 
 def test_text_under_the_process() -> None:
     assert section(report(*pool())) == (
-        "asyncio tasks  equal chains merged, the most telling first\n"
+        "asyncio tasks  equal chains merged, the most important first\n"
         f"  {report(*pool()).awaits[0].process}: 33 tasks\n"
         "    1× waits for Event unset; 30 behind it\n"
         "        Agent.refill (/job/agent.py:20)\n"

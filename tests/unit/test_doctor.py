@@ -105,9 +105,9 @@ TROUBLES = [
     ("cpu.allowed", but(plan__num_cpus=4, cpus__allowed=4, cpus__step=8), "warn", "fewer cores than the job pays for"),
     ("cpu.allowed", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, cpus_claimed=128),)), "fail", "128 workers start at once on 8 cores"),
     ("cpu.step", but(cpus__allowed=1, cpus__step=1, plan__num_cpus=1), "fail", "Ray runs on 1 of 8 cores"),
-    ("cpu.quota", but(cpus__quota=2.0), "warn", "throttled"),
-    ("start.cost", but(plan__num_cpus=128, start__cpu_s=4.0), "fail", "ray.init() hangs without a word"),
-    ("start.cost", but(start__cpu_s=20.0), "warn", "on a busy day"),
+    ("cpu.quota", but(cpus__quota=2.0), "warn", "throttles"),
+    ("start.cost", but(plan__num_cpus=128, start__cpu_s=4.0), "fail", "ray.init() hangs without a message"),
+    ("start.cost", but(start__cpu_s=20.0), "warn", "when the machine is busy"),
     ("start.cost", but(start=Start(cold_s=40.0, warm_s=1.0, cpu_s=0.4)), "warn", "slow shared file system"),
     ("start.cost", but(start=Start(error="not within 45 s")), "fail", "no worker can start"),
     ("lim.nproc", but(limits__processes=Limit(soft=300, hard=60000)), "fail", "Resource temporarily unavailable"),
@@ -116,7 +116,7 @@ TROUBLES = [
     ("lim.nofile", but(limits__files=Limit(soft=1024, hard=1 << 20)), "fail", "run out of descriptors"),
     ("lim.nofile", but(limits__files=Limit(soft=8192, hard=8192)), "warn", "hundreds of workers"),
     ("lim.memlock", but(limits__locked_memory=Limit(soft=8 << 20, hard=8 << 20)), "warn", "InfiniBand"),
-    ("shm.size", but(memory__shm_free_bytes=64 << 20), "warn", "object store goes to a disk folder"),
+    ("shm.size", but(memory__shm_free_bytes=64 << 20), "warn", "object store into a disk folder"),
     ("mem.limit", but(memory__limit_bytes=64 * GIB), "warn", "the kernel kills the job"),
     ("tmp.path", but(temp__path="/scratch/users/somebody/experiments/reinforcement"), "fail", "AF_UNIX path length"),
     ("tmp.write", but(temp__error="Permission denied", temp__is_ours=False, temp__owner="bob"), "fail", "PermissionError"),
@@ -159,8 +159,8 @@ TROUBLES = [
     ),
     ("clock.skew", but(contacts=None, logs__clock_ahead_s=2.0), "warn", "wrong order"),
     ("dbg.ptrace", but(looking=Looking(doors=Doors(setting="ptrace_scope=1"), pyspy="0.4.1", error="Permission denied")), "warn", "has no stacks"),
-    ("dbg.ptrace", but(looking=Looking(doors=Doors(memory=True))), "warn", "unless it is sent there"),
-    ("dbg.env", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, env={}),)), "warn", "no record of who was late"),
+    ("dbg.ptrace", but(looking=Looking(doors=Doors(memory=True))), "warn", "unless the snapshot can send py-spy there"),
+    ("dbg.env", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, env={}),)), "warn", "no record of which rank was late"),
     ("dbg.env", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, env={**DEBUG, "TORCH_FR_BUFFER_SIZE": "0"}),)), "warn", "TORCH_FR_BUFFER_SIZE"),
     ("train.env", but(env={**GOOD.env, "CUDA_LAUNCH_BLOCKING": "1"}), "warn", "may deadlock"),
     ("train.env", but(env={**GOOD.env, "TORCH_DISTRIBUTED_DEBUG": "DETAIL"}), "warn", "slow"),
@@ -206,7 +206,7 @@ def test_a_node_of_the_job_without_ray_is_named_and_strangers_do_not_count():
     plan = Plan(slurm_job="7", address=None)
     found = bad(but(RUNNING, plan=plan, ray=(mine, stranger)), but(RUNNING, name="n2", plan=plan, ray=(stranger,)))
     assert (found["ray.all"].node, found["ray.all"].status) == ("n2", Status.FAIL)
-    assert "waits for ever" in (found["ray.all"].consequence or "")
+    assert "waits forever" in (found["ray.all"].consequence or "")
     assert "Slurm job 8" in found["ray.other"].measured
 
 

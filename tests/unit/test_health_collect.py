@@ -211,4 +211,4 @@ def test_versions_beside_a_raylet_of_another_image(tmp_path):
 def test_a_job_whose_processes_cannot_be_read_is_a_gap_and_not_taken_for_ours(tmp_path):
     found = collect_health(Plan(slurm_job="123456789"), env={"PATH": os.environ["PATH"]}, name="n1")
     gap = next(g for g in found.gaps if "processes of the job" in g.what)
-    assert "step of our own" in gap.reason
+    assert "our own step" in gap.reason

@@ -55,7 +55,7 @@ def test_the_cause_comes_before_its_echo(tmp_path: Path) -> None:
     killed = next(s for s in signatures.load() if s.slug == "kernel-oom-killer").matches[0]
     found = report_on(watchdog, CASCADE, killed, folder=tmp_path / "logs")
     assert [(f.name, f.certainty) for f in found.findings] == [
-        ("the kernel ended a process for memory", Certainty.LIKELY),
+        ("the kernel killed a process for lack of memory", Certainty.LIKELY),
         ("a collective timed out", Certainty.POSSIBLE),
     ]
 

@@ -123,7 +123,7 @@ stacks  processes in the same place, the fewest first
       … 14 more frames (-v)
   … 40 idle processes (-v)
 
-asyncio tasks  equal chains merged, the most telling first
+asyncio tasks  equal chains merged, the most important first
   n0/200: 512 tasks
     512× wait for semaphore value=0
         post

@@ -54,7 +54,7 @@ def test_an_unwritten_origin_lies_in_the_middle_of_its_limits() -> None:
 def test_one_limit_alone_places_it_and_claims_no_bound() -> None:
     found = align([relative("p", None, 102 * S)], {}, [], ["a"])["p"]
     assert (found.offset_ns, found.bound_ns) == (102 * S, None)
-    assert found.describe() == "start of the process, end of the file (latest possible): how far off is not known"
+    assert found.describe() == "start of the process, end of the file (latest possible), error unknown"
 
 
 def test_limits_that_contradict_each_other_are_not_averaged() -> None:

@@ -244,7 +244,7 @@ def test_command_offline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["timeline", str(folder), str(tmp_path / "foreign.json"), "-o", str(out)]) == 0
     shown = capsys.readouterr()
     assert "reward      1  50.0 s  50.0 s+" in shown.out
-    assert "not seen  foreign.json: this file: none of the traces and logs we read" in shown.out
+    assert "not seen  foreign.json: this file: not a trace or log that we read" in shown.out
     assert f"trace     {out}" in shown.out
     assert "ui.perfetto.dev" in shown.err
     assert read_back(out.read_bytes()).named("reward")[0].end_ns is None

@@ -238,7 +238,7 @@ def test_kineto_collectives_tie_the_nodes_together(tmp_path: Path) -> None:
     assert b.at_ns - a.at_ns == 5 * S + 70_000
     plan = make_plan([early, late], pings={}, accumulator=Accumulator())
     assert plan.alignments["wall:node host-b"].offset_ns == -5 * S - 70_000
-    assert plan.alignments["wall:node host-b"].describe() == "1 shared event with wall:node host-a: how far off is not known"
+    assert plan.alignments["wall:node host-b"].describe() == "1 shared event with wall:node host-a, error unknown"
     assert plan.alignments["wall:node host-a"].describe() == "unaligned: shown as recorded"
 
 
@@ -299,7 +299,7 @@ def test_a_folder_of_everything_uses_what_it_can_and_says_one_line_for_the_rest(
     assert len(found.others) == 4
     assert [(g.where, g.reason) for g in found.gaps] == [
         ("empty.json", "empty"),
-        ("foreign.json", "none of the traces and logs we read"),
+        ("foreign.json", "not a trace or log that we read"),
         ("half.json.gz", "empty"),
     ]
 
@@ -307,5 +307,5 @@ def test_a_folder_of_everything_uses_what_it_can_and_says_one_line_for_the_rest(
 def test_nothing_usable_is_an_error_that_says_why(tmp_path: Path) -> None:
     path = tmp_path / "run.pftrace"
     path.write_bytes(b"\x0a\x00")
-    with pytest.raises(UnreadableFileError, match=r"nothing usable: run\.pftrace: a trace is made of other files, not of traces of ours"):
+    with pytest.raises(UnreadableFileError, match=r"nothing usable: run\.pftrace: it is a trace of ours; a trace is made from other files"):
         load([path])

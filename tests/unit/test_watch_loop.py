@@ -145,5 +145,5 @@ def test_driver_that_is_to_end_is_the_process_that_was_seen(world: tuple[World, 
     assert companion._stop_driver(JOB) is None
     assert one.ended == [("n1", 9, 1)], "node, pid and start"
     elsewhere = RayJob(job_id="02000000", driver_pid=9, driver_ip="10.0.0.7", alive=True)
-    assert companion._stop_driver(elsewhere) == "its driver was not ended: which process it is was not seen"
+    assert companion._stop_driver(elsewhere) == "the driver was not ended: its process was not found"
     assert len(one.ended) == 1

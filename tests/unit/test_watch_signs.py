@@ -217,7 +217,7 @@ def test_rank_that_is_always_last_is_told_once() -> None:
         slow = 3 if number % 10 else 2
         signs = (Sign(pid, "S", 0.6 if pid == slow else 0.0, 9.0) for pid in (1, 2, 3, 4))
         said.append(laggards.feed(census.beats({"n": reading(*signs)}, 2.0 * number, ["01000000"])["01000000"]))
-    assert [s for s in said if s] == ["Trainer (process 3 on n) is last: it alone worked in 27 of 30 readings in which its peers rested"]
+    assert [s for s in said if s] == ["Trainer (process 3 on n) is always last: it alone worked in 27 of 30 readings in which its peers rested"]
 
 
 def test_ranks_that_take_turns_are_no_laggards() -> None:

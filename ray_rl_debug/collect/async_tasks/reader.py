@@ -147,7 +147,7 @@ class _Reading:
         except Spent:
             self._is_late = True
         except NONSENSE:
-            self._refused = "its memory makes no sense, or changes faster than it can be read"
+            self._refused = "its memory is not consistent, or changes faster than it can be read"
         if interpreter is not None and reads:
             self._found += _with_holders(reads, interpreter, self._runtime)
 
@@ -210,7 +210,7 @@ class _Reading:
         if self._is_cut:
             return found, _gap(self._pid, gaps.TRUNCATED, f"more than {self._max_tasks}, or their list changed faster than it can be read")
         if self._unread > max(3, len(found) // 20):
-            return found, _gap(self._pid, gaps.ASYNC_UNREAD, f"{self._unread} tasks made no sense, or changed faster than they can be read")
+            return found, _gap(self._pid, gaps.ASYNC_UNREAD, f"{self._unread} tasks were not consistent, or changed faster than they can be read")
         return found, None
 
 

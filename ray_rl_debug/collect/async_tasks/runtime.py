@@ -146,7 +146,7 @@ def _own_offsets(memory: Memory, runtime: int, layout: Layout) -> Layout:
         raise Unsupported("a build without a GIL")
     own = {field: memory.word(runtime + place) for field, place in places.items()}
     if any(offset > 1 << 24 for offset in own.values()):
-        raise Unsupported("_Py_DebugOffsets makes no sense")
+        raise Unsupported("_Py_DebugOffsets is not valid")
     return msgspec.structs.replace(layout, **own)
 
 

@@ -58,7 +58,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
     pending: dict[str, Future[object]] = {
         "gpus": side.submit(guard.call, "GPUs", lambda: _gpus(variables, proc), None),
         "slurm": side.submit(guard.call, "Slurm", lambda: slurm_facts.read_slurm(own), None),
-        "looking": side.submit(guard.call, "a look into a process", lambda: looking.read_looking(proc), None),
+        "looking": side.submit(guard.call, "reading a process", lambda: looking.read_looking(proc), None),
         "contacts": side.submit(guard.call, "other nodes", lambda: _contacts(plan, own, host, network_), None),
     }
     if plan.is_preflight:
@@ -95,7 +95,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
 def _stranger(plan: Plan, host: str, meant: JobProcess | None) -> tuple[Gap, ...]:
     if plan.slurm_job is None or meant is not None:
         return ()
-    reason = "none runs here that may be read; limits, CPUs and variables are those of a step of our own"
+    reason = "none that runs here can be read; limits, CPUs and variables are those of our own step"
     return (Gap(id=gaps.PROCESS_GONE, where=host, what="the processes of the job", reason=reason),)
 
 

@@ -33,7 +33,7 @@ def read_looking(proc: Path = PROC) -> Looking:
         assert child.stdout is not None
         line = child.stdout.readline()
         if not line.strip().isdigit():
-            return Looking(doors=find_doors((), proc), error="no process could be started to try it on")
+            return Looking(doors=find_doors((), proc), error="no process could be started to try it")
         return _look_at(int(line), pyspy, proc)
 
 

@@ -83,7 +83,7 @@ def _steps(finding: Finding, book: Book) -> tuple[list[_Box], list[_Arrow], int 
 def _fold(boxes: list[_Box], arrows: list[_Arrow]) -> tuple[list[_Box], list[_Arrow]]:
     half = MAX_BOXES // 2
     hidden = len(boxes) - 2 * half
-    more = _Box(f"… {hidden} more in between", ("all of them stand in the list below",), "more")
+    more = _Box(f"… {hidden} more in between", ("the list below holds all of them",), "more")
     return [*boxes[:half], more, *boxes[-half:]], [*arrows[:half], *arrows[-half:]]
 
 

@@ -109,7 +109,7 @@ def _facts(who: Who, process: ProcessSummary | None, doing: str | None) -> Itera
     if process is not None:
         yield "phase", esc(process.phase) if process.phase and process.phase != "unknown" else None
         yield "CPU", f"{process.cpu_percent:.0f} %" if process.cpu_percent is not None else None
-        yield "moved", None if process.moving is None else "yes, while we looked" if process.moving else "no, nothing while we looked"
+        yield "moved", None if process.moving is None else "yes, during the capture" if process.moving else "no, not during the capture"
         yield "state", esc(process.state, 40) if process.state and process.state not in "SR" else None
 
 

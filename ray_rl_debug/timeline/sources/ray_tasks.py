@@ -31,7 +31,7 @@ def ray_task_source(events: TaskEvents, layout: Layout, owners: Owners | None = 
     kept = [e for e in events.events if not e.name.startswith(OUR_CLASS) and not (e.kind == "DRIVER_TASK" and e.job_id in own)]
     found: list[Gap] = []
     if events.dropped:
-        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"{events.dropped} tasks", reason="Ray no longer kept them"))
+        found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"{events.dropped} tasks", reason="Ray had dropped them"))
     by_process: dict[Key, list[TaskEvent]] = defaultdict(list)
     for event in kept:
         if "RUNNING" in event.times_ns and event.pid:
