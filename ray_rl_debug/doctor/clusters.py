@@ -65,7 +65,7 @@ def ports(node: NodeHealth) -> Iterator[Result]:
     """Another process listens on a port that Ray is going to use. ray start then only says that it cannot connect to the GCS.
 
     Evidence: An attempt to bind each planned port.
-    Remedy: Another block of ports.
+    Remedy: Use another block of ports.
     Not this when: The listener ends before Ray starts.
     """
     if node.ports is None:

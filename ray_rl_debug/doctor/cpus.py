@@ -101,7 +101,7 @@ def start_cost(node: NodeHealth) -> Iterator[Result]:
     need longer; the driver then waits in ray.init() forever.
 
     Evidence: Time and CPU time of importing Ray here, cold and warm; workers that start together; allowed cores; the time-out.
-    Remedy: Fewer CPUs for Ray, an environment on a local disk, a longer time-out.
+    Remedy: Give Ray fewer CPUs, put the environment on a local disk, or allow more time.
     Not this when: The import was slow only once, because the page cache was cold.
     """
     start, intended, limit_s = node.start, intended_cpus(node), node.plan.register_timeout_s

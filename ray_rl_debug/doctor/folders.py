@@ -20,7 +20,7 @@ def temp_path(node: NodeHealth) -> Iterator[Result]:
     """Paths of Unix sockets may have 107 bytes; the session's name and the socket's take 63.
 
     Evidence: The length of the folder's name.
-    Remedy: A short folder on a local disk.
+    Remedy: Use a short folder on a local disk.
     Not this when: The folder has at most 44 bytes.
     """
     if node.temp is None:
@@ -34,7 +34,7 @@ def temp_writable(node: NodeHealth) -> Iterator[Result]:
     """/tmp/ray belongs to another user, is read-only, is on a network file system that takes no sockets, or is on a full disk.
 
     Evidence: An attempt to make the folder and a Unix socket in it; its owner, file system and free space.
-    Remedy: A folder of one's own on a local disk.
+    Remedy: Use a folder of your own on a local disk.
     Not this when: Another folder is given to ray start.
     """
     temp = node.temp
@@ -61,7 +61,7 @@ def stale_sessions(node: NodeHealth) -> Iterator[Result]:
     """Old sessions fill the disk, and session_latest may point to one of them: tools then look at the wrong cluster.
 
     Evidence: Session folders in which no raylet and no GCS runs.
-    Remedy: Remove them.
+    Remedy: Remove the sessions whose logs nobody needs.
     Not this when: Somebody still wants their logs.
     """
     if node.temp is None:
@@ -79,7 +79,7 @@ def log_folder(node: NodeHealth) -> Iterator[Result]:
     """A job that cannot write its logs leaves nothing to read. If every node has a log folder of its own, the logs stay on nodes that are gone.
 
     Evidence: A file written from each node, and whether all nodes see the same marker in it.
-    Remedy: A folder on the shared file system.
+    Remedy: Use a folder on the shared file system.
     Not this when: Only one node is used.
     """
     if node.logs is not None and node.logs.error is not None:

@@ -17,7 +17,7 @@ def count(node: NodeHealth) -> Iterator[Result]:
     counts on fewer, large placement groups never fit.
 
     Evidence: GPUs that NVML counts, CUDA_VISIBLE_DEVICES, what Slurm gave, what Ray is told.
-    Remedy: Tell Ray the number that the job has.
+    Remedy: Tell Ray the number of GPUs that the job has.
     Not this when: The node is meant to have no GPUs.
     """
     told: float | None = node.plan.num_gpus

@@ -77,7 +77,7 @@ def locked_memory(node: NodeHealth) -> Iterator[Result]:
     """RDMA pins memory. With a small limit NCCL fails with "unhandled system error", or falls back to slow sockets.
 
     Evidence: RLIMIT_MEMLOCK, and active InfiniBand ports.
-    Remedy: Unlimited locked memory for jobs.
+    Remedy: Allow jobs unlimited locked memory.
     Not this when: There is no InfiniBand.
     """
     limit = node.limits.locked_memory
@@ -95,7 +95,7 @@ def shared_memory(node: NodeHealth) -> Iterator[Result]:
     and NCCL's and DataLoader's shared memory have no room.
 
     Evidence: Size of /dev/shm and memory of this node.
-    Remedy: A larger /dev/shm, or a smaller object store.
+    Remedy: Make /dev/shm larger, or the object store smaller.
     Not this when: The object store's size is given and fits.
     """
     has = node.memory

@@ -18,7 +18,7 @@ def scan(node: NodeHealth) -> Iterator[Result]:
     """The logs of a start that failed hold the cause, often not in the file one reads first: the driver hangs in silence while raylet.err says why.
 
     Evidence: Lines that match known errors of Ray, Slurm and the frameworks.
-    Remedy: That of the error.
+    Remedy: Do what the error's own remedy says.
     Not this when: The line is only the consequence of an earlier one; those are marked so.
     """
     if node.log_lines is None:

@@ -43,7 +43,7 @@ def names(health: Health) -> Iterator[Result]:
     """/etc/hosts maps a host's own name to loopback, or IPv6 comes first. Ray and torch then announce an address that no other node can reach.
 
     Evidence: Addresses of the own host name in the resolver's order.
-    Remedy: Give Ray the address.
+    Remedy: Give Ray the right address: ray start --node-ip-address.
     Not this when: Only one node is used, or --node-ip-address is given.
     """
     holders: dict[str, set[str]] = {}

@@ -33,7 +33,7 @@ def versions(health: Health) -> Iterator[Result]:
     """Ray refuses nodes whose Python or Ray has another version. Other packages that differ fail later, in ways that are harder to understand.
 
     Evidence: Versions of Python, Ray and the frameworks as each node would import them.
-    Remedy: One image or environment for all nodes.
+    Remedy: Use one image or environment on all nodes.
     Not this when: The nodes have different roles and never share objects.
     """
     nodes = [n for n in health.nodes if n.versions]
@@ -64,7 +64,7 @@ def token(node: NodeHealth) -> Iterator[Result]:
     is missing.
 
     Evidence: Mode, place and digest of the token on each node.
-    Remedy: One token file that all nodes see, named by RAY_AUTH_TOKEN_PATH, with RAY_AUTH_MODE=token.
+    Remedy: Use one token file that all nodes see, named by RAY_AUTH_TOKEN_PATH, with RAY_AUTH_MODE=token.
     Not this when: RAY_AUTH_MODE=disabled on every node.
     """
     if node.auth is None:

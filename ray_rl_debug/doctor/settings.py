@@ -22,7 +22,7 @@ def ptrace(node: NodeHealth) -> Iterator[Result]:
     """py-spy needs ptrace rights to read another process's stack. Without them a report of a hang has titles, states and tables, but no stacks.
 
     Evidence: py-spy on a process of our own that is not a child; ptrace_scope and capabilities.
-    Remedy: The one setting that gives the rights here.
+    Remedy: Make the one setting that gives the rights; the check names it.
     Not this when: Only another user's processes cannot be read, as it should be.
     """
     looking, wanted, consequence = node.looking, "py-spy can read a process", "a report of a hang has no stacks from this node"
@@ -48,7 +48,7 @@ def evidence(node: NodeHealth) -> Iterator[Result]:
     exported later, they reach no worker.
 
     Evidence: The raylet's environment as it was started; before start, our own.
-    Remedy: Export them before ray start, as the rendered job scripts do.
+    Remedy: Export the variables before ray start, as the rendered job scripts do.
     Not this when: The framework passes them in its runtime environment.
     """
     places: list[tuple[str, Mapping[str, str] | None]] = [(f"raylet {p.pid}", p.env) for p in own_raylets(node)]

@@ -36,7 +36,7 @@ def memory(health: Health) -> Iterator[Result]:
     --overlap shares CPUs and GPUs, not memory.
 
     Evidence: SelectTypeParameters of the site, and the memory this step was given.
-    Remedy: --mem=0 on every srun line.
+    Remedy: Give every srun line --mem=0.
     Not this when: This step was given --mem=0.
     """
     node = next((n for n in health.nodes if n.slurm is not None and n.slurm.has_memory is not None), None)
