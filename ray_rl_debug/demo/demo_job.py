@@ -18,7 +18,9 @@ from typing import Any
 
 WORLD = 3
 CULPRIT = 2
-HANG_AT_STEP = 2
+HANG_AT_STEP = 3
+ROLLOUT_S, REWARD_S, UPDATE_S = 0.4, 0.15, 0.25
+"""What a phase takes, so that the steps can be told apart in a timeline."""
 
 
 class ToolServer:
@@ -59,12 +61,18 @@ class PolicyTrainer:
             self.torch = torch
         return True
 
+    def generate_sequences(self, step: int) -> float:
+        time.sleep(ROLLOUT_S + 0.1 * self.rank)
+        return self._meet(float(self.rank))
+
     def compute_reward(self, step: int) -> float:
+        time.sleep(REWARD_S)
         if step == HANG_AT_STEP and self.rank == CULPRIT:
             self.run_tool("print(6 * 7)")
         return self._meet(float(self.rank))
 
     def update_policy(self, step: int) -> float:
+        time.sleep(UPDATE_S)
         return self._meet(1.0)
 
     def run_tool(self, code: str) -> bytes:
@@ -90,6 +98,7 @@ class TaskRunner:
 
         ray.get([t.init_model.remote() for t in trainers])
         for step in range(1, 100):
+            ray.get([t.generate_sequences.remote(step) for t in trainers])
             ray.get([t.compute_reward.remote(step) for t in trainers])
             ray.get([t.update_policy.remote(step) for t in trainers])
         return 100
