@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from cases.store import neutral  # noqa: E402 names that belong to no machine, as in the recorded cases
 
-from ray_rl_debug.diagnose import diagnose  # noqa: E402
+from ray_rl_debug.diagnosis.diagnose import diagnose  # noqa: E402
 from ray_rl_debug.imports.folder import load  # noqa: E402
 from ray_rl_debug.render import html  # noqa: E402
 
@@ -73,7 +73,7 @@ def hang(folder: Path, scratch: str) -> None:
     """Start the demo's job, and keep in `folder` what a snapshot of its hang writes."""
     ours = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     job = subprocess.Popen(
-        [sys.executable, "-m", "ray_rl_debug.demo_job", scratch],
+        [sys.executable, "-m", "ray_rl_debug.demo.demo_job", scratch],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**ours, "RAY_TMPDIR": scratch},

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ray_rl_debug.rules import explain, list_ids
+from ray_rl_debug.commands.catalogue import explain, list_ids
 
 HERE = Path(__file__).resolve().parent
 KNOWN_LINE = "RRD699"

@@ -1,10 +1,17 @@
-"""What the documents promise: the first two blocks are the two commands, every verb is shown, every id is explained."""
+"""What the documents promise: the first two blocks are the two commands, every command line is one that we take, every id is explained."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
+import sys
+import textwrap
 from pathlib import Path
+
+import click
+import pytest
+from command_lines import all_options, commands, in_markdown, in_shell, options_in_markdown, trouble
 
 from ray_rl_debug.commands.catalogue import explain, list_ids
 from ray_rl_debug.commands.cli import VERBS
@@ -13,6 +20,11 @@ from ray_rl_debug.rules import RULES
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+OF_OTHERS = frozenset("--replace --more".split())
+"""Options in code spans that belong to our scripts."""
+COMMANDS = dict(commands())
+WIDTH = 80
 
 
 def test_readmes_first_two_blocks_are_install_and_tests() -> None:
@@ -21,6 +33,10 @@ def test_readmes_first_two_blocks_are_install_and_tests() -> None:
     assert first.endswith("rayrl-debug demo")
     assert second.endswith("-m pytest")
     assert second.index("torch==2.13.0") < second.index(".[test]")
+
+
+def test_readme_is_three_screens() -> None:
+    assert len(README.splitlines()) <= 120
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
@@ -34,9 +50,66 @@ def test_every_verb_is_in_the_readme() -> None:
         assert f"rayrl-debug {verb.name}" in README
 
 
-def test_every_rule_is_in_the_readmes_table() -> None:
-    told = {row[0]: row[1] for row in re.findall(r"^\| (RRD[1-6]\d\d) \| ([^|]+) \|", README, re.MULTILINE)}
-    assert told == {rule.ID: rule.NAME for rule in RULES}
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_every_command_line_in_a_document_is_taken(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert [t for line in in_markdown(text) if (t := trouble(line))] == []
+    assert set(options_in_markdown(text)) - all_options() - OF_OTHERS == set()
+
+
+def test_wrong_command_lines_are_noticed() -> None:
+    text = "```sh\nsrun rayrl-debug snapshot --sample 3  # no such option\nrayrl-debug slurm lnit a\n```\n`rayrl-debug doctor --jobid 1`"
+    wrong = [t for line in in_markdown(text) if (t := trouble(line))]
+    assert len(wrong) == 2
+    assert "--sample" in wrong[0]
+    assert "lnit" in wrong[1]
+    assert trouble(["snapshot", "--samples", "many"]) is not None
+    assert trouble(["snapshot", "--format", "pdf"]) is not None
+    assert set(options_in_markdown("`--stop-jobs` and `-o`")) == {"--stop-jobs", "-o"}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: p.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        assert target.startswith("https://") or (path.parent / target).exists(), target
+
+
+def test_paths_and_pieces_of_code_in_the_guide_are_real() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"`((?:ray_rl_debug|tests|examples|docs|slurm)(?:/[\w.-]+)*)`", text)
+    assert len(paths) > 8
+    assert [p for p in paths if not (ROOT / p).exists()] == []
+    sources = [path.read_text(encoding="utf-8") for p in paths if (path := ROOT / p).suffix == ".py"]
+    for block in re.findall(r"^( *)```python\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE):
+        piece = textwrap.dedent(block[1]).strip()
+        assert any(piece in source for source in sources), piece
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_its_lines_and_its_examples_are_taken(name: str) -> None:
+    command = COMMANDS[name]
+    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
+    text = command.get_help(context)
+    assert [line for line in text.splitlines() if len(line) > WIDTH] == []
+    summaries = text.split("Commands:\n")[1].split("\n\n")[0] if isinstance(command, click.Group) else ""
+    assert [line for line in summaries.splitlines() if line.endswith("...")] == [], "a summary is cut"
+    examples = list(in_shell(text.split("Examples:")[1].split("\n\n")[0]))
+    assert examples
+    assert [t for line in examples if (t := trouble(line))] == []
+
+
+def test_tables_are_what_explain_says() -> None:
+    spec = importlib.util.spec_from_file_location("make_tables", ROOT / "docs" / "make_tables.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    for path, text in made.pages().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is out of date: python docs/make_tables.py"
+    causes = (ROOT / "docs" / "causes.md").read_text(encoding="utf-8")
+    assert {rule.ID for rule in RULES} == set(re.findall(r"^\| \[(RRD\d+)\]", causes, re.MULTILINE))
+    for anchor in re.findall(r"\]\(#([\w-]+)\)", causes):
+        assert anchor in {made.anchor(*h.split(" ", 1)) for h in re.findall(r"^## (RRD.*)$", causes, re.MULTILINE)}
 
 
 def test_every_id_is_explained() -> None:
