@@ -219,7 +219,7 @@ class Progress:
                 age_s=quiet,
                 look_s=max(known, self.learned.quiet.look_s(self.limits)),
                 usual_s=self.learned.quiet.longest_s,
-                reason=f"no process has worked for {quiet:.0f} s; the last progress was {age:.0f} s ago",
+                reason=f"no process has used a core for {quiet:.0f} s; the last sign of progress is {age:.0f} s old",
             ),
             Stall(
                 name="job",
