@@ -149,12 +149,13 @@ def test_a_step_that_is_stuck_is_open() -> None:
     assert [(s.name, s.end_ns) for s in row(batches, "steps")] == [("step 1", 4 * S), ("step 2", None)]
 
 
-def test_our_own_tasks_are_left_out_and_what_ray_dropped_is_told() -> None:
-    name = "RayRlDebugAgent.collect"
+@pytest.mark.parametrize("name", ["RayRlDebugAgent.collect", "rayrl_debug_0.1.0_18371daeaed7c895:RayRlDebugAgent.__init__"])
+def test_our_own_tasks_are_left_out_and_what_ray_dropped_is_told(name: str) -> None:
     own = TaskEvent(task_id="o", name=name, kind="ACTOR_TASK", job_id="09", actor_id="z", node_id=NODE, pid=7, times_ns=times(1, 2, 3))
     made = ray_task_source(TaskEvents(read_time_s=9.0, events=(DRIVER, own), dropped=12), Layout({}, {}, {}))
     assert not [b for b in made.batches() if any("pid 7" in p for p in b.track.path)]
     assert [g.what for g in made.gaps] == ["12 tasks"]
+    assert last_progress_ns(TaskEvents(read_time_s=9.0, events=(DRIVER, own))) is None
 
 
 def test_queue_times_progress_and_jobs() -> None:

@@ -18,6 +18,11 @@ ToReference: TypeAlias = Callable[["str | None", int], int]
 OUR_CLASS = "RayRlDebugAgent"
 
 
+def is_ours(event: TaskEvent) -> bool:
+    """Is it a call to an agent of ours? Ray puts the name of a named actor before the class: ``rayrl_debug_0.1.0_ab12:RayRlDebugAgent.collect``."""
+    return event.name.rpartition(":")[2].startswith(OUR_CLASS)
+
+
 def same_clock(node: str | None, at_ns: int) -> int:
     """For one node, and where nothing is known of the clocks."""
     return at_ns

@@ -15,7 +15,7 @@ from ray_rl_debug.model.snapshot import Gap
 from ray_rl_debug.ray_state.task_events import TaskEvent, TaskEvents
 from ray_rl_debug.timeline.layout import Layout, TrackPlace
 from ray_rl_debug.timeline.model import CLUSTER, Args, Batch, Held, Instant, Span, Track
-from ray_rl_debug.timeline.sources.ray_owners import OUR_CLASS, Key, Owners, ended_raw_ns, submitted_ns
+from ray_rl_debug.timeline.sources.ray_owners import Key, Owners, ended_raw_ns, is_ours, submitted_ns
 from ray_rl_debug.timeline.steps import Run, Steps, find_steps, merge_runs
 
 ORIGIN = "Ray task events"
@@ -27,8 +27,8 @@ MAX_WAITING = 1_000
 def ray_task_source(events: TaskEvents, layout: Layout, owners: Owners | None = None) -> Held:
     """Tasks, submissions, phases per process and the steps they make."""
     owners = owners or Owners(events)
-    own = {e.job_id for e in events.events if e.name.startswith(OUR_CLASS)}
-    kept = [e for e in events.events if not e.name.startswith(OUR_CLASS) and not (e.kind == "DRIVER_TASK" and e.job_id in own)]
+    own = {e.job_id for e in events.events if is_ours(e)}
+    kept = [e for e in events.events if not is_ours(e) and not (e.kind == "DRIVER_TASK" and e.job_id in own)]
     found: list[Gap] = []
     if events.dropped:
         found.append(Gap(id=gaps.TRUNCATED, where="cluster", what=f"{events.dropped} tasks", reason="Ray had dropped them"))
@@ -216,7 +216,7 @@ def queue_times(events: TaskEvents, owners: Owners | None = None) -> dict[str, l
     found: dict[str, list[float]] = defaultdict(list)
     for event in events.events:
         queued = owners.queued_ns(event)
-        if queued is not None and event.kind != "DRIVER_TASK" and not event.name.startswith(OUR_CLASS):
+        if queued is not None and event.kind != "DRIVER_TASK" and not is_ours(event):
             found[_class_of(event) + "." + _method(event) if event.actor_id else event.name].append(queued / 1e9)
     return dict(found)
 
@@ -227,7 +227,7 @@ def last_progress_ns(events: TaskEvents, owners: Owners | None = None) -> tuple[
     A driver's end is no progress, nor are our own tasks.
     """
     owners = owners or Owners(events)
-    calls = (e for e in events.events if e.kind != "DRIVER_TASK" and not e.name.startswith(OUR_CLASS))
+    calls = (e for e in events.events if e.kind != "DRIVER_TASK" and not is_ours(e))
     ends = ((owners.to_reference((owners.key(e) or (e.node_id, None))[0], t), e.name) for e in calls if (t := ended_raw_ns(e)) is not None)
     return max(ends, default=None)
 
