@@ -31,6 +31,9 @@ class ToolServer:
         self._connections: list[socket.socket] = []
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
 
+    def pid(self) -> int:
+        return os.getpid()
+
     def port(self) -> int:
         return int(self._socket.getsockname()[1])
 
@@ -127,7 +130,7 @@ def main(folder: str) -> None:
         runner = ray.remote(TaskRunner).options(num_cpus=0, name="task_runner").remote()
         working = runner.fit.remote(trainers)
         _until_hung(folder, working)
-        sys.stdout.write(json.dumps({"address": cluster.address, "culprit": pids[CULPRIT], "pids": pids}) + "\n")
+        sys.stdout.write(json.dumps({"address": cluster.address, "rank": pids[CULPRIT], "server": ray.get(tool.pid.remote())}) + "\n")
         sys.stdout.flush()
         sys.stdin.read()
     finally:

@@ -32,7 +32,7 @@ def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Repor
     """Start the job, take the snapshot, clean up.
 
     Returns:
-        The report, the snapshot, and whether the report's first root finding names the true culprit.
+        The report, the snapshot, and whether the report's first root finding names one end of the call that gets no answer.
 
     Raises:
         DemoFailedError: the embedded cluster did not start.
@@ -44,12 +44,12 @@ def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Repor
     from ray_rl_debug.diagnosis.diagnose import diagnose
 
     with _job(progress) as truth:
-        progress(f"the job hangs now; looking for the culprit (it is pid {truth['culprit']})")
+        progress(f"the job hangs now; the truth: pid {truth['rank']} waits for an answer of pid {truth['server']}, which never answers")
         options = ClusterOptions(address=truth["address"], collect=CollectOptions(samples=3, interval_s=1.0), timeout_s=30.0)
         snapshot = take_snapshot(options, progress=progress)
     report = diagnose(snapshot)
     named = {w.pid for w in report.findings[0].who} if report.findings else set()
-    return report, snapshot, truth["culprit"] in named
+    return report, snapshot, not named.isdisjoint((truth["rank"], truth["server"]))
 
 
 @contextlib.contextmanager

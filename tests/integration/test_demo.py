@@ -26,8 +26,8 @@ def test_demo_names_the_true_culprit_and_leaves_nothing_behind(tmp_path: Path) -
     report = json.loads(done.stdout)
     root = report["findings"][0]
     assert (report["verdict"]["state"], root["cause"], root["root"]) == ("hang", "blocked-io", True)
-    assert root["who"][0]["label"] == "PolicyTrainer/2"
-    assert root["who"][0]["rank"] == 2
+    assert {w["label"] for w in root["who"]} <= {"tool_server", "PolicyTrainer/2"}, "one end of the call that gets no answer, or both"
+    assert "PolicyTrainer/2" in report["verdict"]["summary"]
     assert {v["label"] for v in root["victims"]} >= {"PolicyTrainer/0", "PolicyTrainer/1", "task_runner"}
     assert [link["why"] for link in root["chain"]][-1] == "socket"
     assert len([n for n in report["nodes"] if n["answered"]]) == 2
