@@ -34,11 +34,12 @@ from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
+from ray_rl_debug.collect.semaphores import read_semaphores
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
 from ray_rl_debug.collect.torch_groups import read_all_torch_groups
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, TorchGroups
+from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, SharedSemaphore, TorchGroups
 from ray_rl_debug.privacy.redact import made_safe
 
 DUMP_DEADLINE_S = 4.0
@@ -47,6 +48,8 @@ TASKS_S = 4.0
 """For one read of the asyncio tasks of all processes; an actor with torch takes 0.05 s of one core."""
 GROUPS_S = 3.0
 """For torch's process groups of all processes; one takes about 0.03 s of one core."""
+SEMAPHORES_S = 2.0
+"""For the holders of semaphores between processes, only where somebody waits for one."""
 SIDE_DEADLINE_S = 6.0
 """For GPUs, logs, asyncio tasks and process groups, which are read beside the samples and have shorter deadlines of their own."""
 
@@ -60,6 +63,7 @@ Logs = tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]
 NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
 NO_GROUPS: dict[int, TorchGroups] = {}
+NO_SEMAPHORES: tuple[SharedSemaphore, ...] = ()
 
 
 def collect_node(
@@ -107,6 +111,8 @@ def collect_node(
     processes, task_gaps = _last_tasks(side, guard, processes, _result(tasks_, None), doors, deadline, proc)
     groups = _result(groups_, NO_GROUPS)
     processes = tuple(msgspec.structs.replace(p, torch=groups[p.pid]) if p.pid in groups else p for p in processes)
+    left_s = min(SEMAPHORES_S, max(0.0, deadline - time.monotonic()))
+    semaphores = guard.call("semaphores", partial(read_semaphores, processes, total_s=left_s, proc=proc), NO_SEMAPHORES)
     if engines_ is not None:  # last: what it asks would be a task of the server
         _result(engines_, None)
         states = guard.call("engines' endpoints", lambda: engines.finish(processes), NO_ENGINES)
@@ -145,6 +151,7 @@ def collect_node(
         processes=processes,
         ended=gone,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
+        semaphores=semaphores,
         gpus=gpus,
         flight_records=counters.records,
         communicators=counters.polls,

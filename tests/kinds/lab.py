@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 from engines.processes import end, until
 from engines.tool import CHECKOUT, Look, report, snapshot
 from kinds.truth import PROGRAMS, Program
@@ -65,7 +66,16 @@ def running(program: Program, healthy: bool) -> Iterator[Path]:
     finally:
         end(child.pid)
         child.wait(10)
+        end_session(child.pid)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_session(leader: int) -> None:
+    """What the program has started meanwhile, as pools do that replace a dead worker, or has left behind."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getsid(process.pid) == leader and process.pid != leader:
+                process.kill()
 
 
 def _is_there(child: subprocess.Popen[bytes], folder: Path, program: Program, healthy: bool) -> bool:

@@ -61,7 +61,7 @@ tools_in_threads     | coroutine, executor, child         | tool main           
 three_services       | ring over a connection             | planner coder critic    | blocked-io lock-deadlock                  |
 two_talkers          | ring over a connection             | left right              | lock-deadlock blocked-io                  |
 collected_scores     | recv against collective            | rank2                   | p2p-mismatch collective-mismatch          | rank0
-members_only         | new_group against collective       | rank0 rank1 rank2 rank3 | collective-mismatch init-deadlock         |
+members_only         | new_group against collective       | rank1                   | collective-mismatch init-deadlock         | rank0
 sync_and_data        | two groups crossed                 | rank0 rank1             | collective-mismatch weight-sync-mismatch  |
 evaluation_rounds    | barrier on the wrong group         | rank1                   | collective-mismatch p2p-mismatch          | rank0
 letters_of_ranks     | object collectives                 | rank2                   | p2p-mismatch collective-mismatch          | rank0

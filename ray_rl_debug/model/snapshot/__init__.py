@@ -11,7 +11,7 @@ from __future__ import annotations
 from ray_rl_debug.model.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
 from ray_rl_debug.model.snapshot.engine import EngineState
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
-from ray_rl_debug.model.snapshot.from_memory import TorchGroup, TorchGroups
+from ray_rl_debug.model.snapshot.from_memory import SemaphoreUse, SharedSemaphore, TorchGroup, TorchGroups
 from ray_rl_debug.model.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.model.snapshot.process import (
     AsyncTask,
@@ -79,6 +79,8 @@ __all__ = [
     "RayTask",
     "RayWorker",
     "Sample",
+    "SemaphoreUse",
+    "SharedSemaphore",
     "Snapshot",
     "Socket",
     "TaskHistory",

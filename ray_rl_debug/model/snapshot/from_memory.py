@@ -37,3 +37,30 @@ class TorchGroups(Fact, frozen=True, kw_only=True):
     """Groups that were made so far, also those without this process: ranks of one world that differ have not made the same ones."""
     init_method: str | None = None
     """Where the default group met: ``tcp://10.0.0.1:29500``, ``env://``; of files only the scheme."""
+
+
+class SemaphoreUse(Fact, frozen=True, kw_only=True):
+    """One process that took a semaphore between processes, or gave it back."""
+
+    pid: int
+    taken: int
+    """How often it took it more than it gave it back; below zero where it gives what others have taken, as readers of a full queue do."""
+    tid: int | None = None
+    """The thread that took it last."""
+
+
+class SharedSemaphore(Fact, frozen=True, kw_only=True):
+    """A semaphore in shared memory that some thread waits for: a Lock, Semaphore or Queue of multiprocessing."""
+
+    inode: int
+    """Of its segment in /dev/shm, which every process that may use it maps."""
+    waiters: tuple[tuple[int, int], ...]
+    """Process and thread of those who wait."""
+    value: int | None = None
+    """Permits that are free."""
+    maximum: int | None = None
+    """1: a lock. A semaphore without bound has a very large one."""
+    uses: tuple[SemaphoreUse, ...] = ()
+    """Of those processes that have not given back as often as they took."""
+    unread: tuple[int, ...] = ()
+    """Processes that may use it, and whose own count was not found."""

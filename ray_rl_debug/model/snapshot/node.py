@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.model.snapshot.devices import FlightRecord, Gpu, RasCommunicator
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
+from ray_rl_debug.model.snapshot.from_memory import SharedSemaphore
 from ray_rl_debug.model.snapshot.process import EndedProcess, FileLock, Frame, LogLine, Process
 
 
@@ -68,6 +69,7 @@ class Node(Fact, frozen=True, kw_only=True):
     ended: tuple[EndedProcess, ...] = ()
     """The first few that ended during the window; the gap tells how many did."""
     locks: tuple[FileLock, ...] = ()
+    semaphores: tuple[SharedSemaphore, ...] = ()
     gpus: tuple[Gpu, ...] | None = None
     flight_records: tuple[FlightRecord, ...] = ()
     communicators: tuple[tuple[RasCommunicator, ...], ...] | None = None

@@ -10,7 +10,7 @@ import torch.distributed as dist
 
 
 def logging_group(rank: int, step: int) -> dist.ProcessGroup | None:
-    if kit.differs(step) and rank > 1:
+    if rank == 1 and kit.differs(step):
         return None
     group = dist.new_group([0, 1])
     return group if rank < 2 else None
