@@ -81,7 +81,7 @@ pools_and_script     | idle pool beside                   | main script         
 inline_client        | no own frame in the main thread    | server                  | lock-deadlock                             |
 borrowed_pairs       | a loop that starves                | server                  | asyncio-stuck                             |
 collector_actor      | polls for what nobody makes        | rollout                 | blocked-io                                |
-graded_in_threads    | coroutine, executor, child         | grader                  | blocked-io                                |
+graded_in_threads    | coroutine, executor, child         | grader                  | blocked-io                                | main
 big_letters          | ring over a connection             | left right              | blocked-io lock-deadlock                  |
 """
 
