@@ -22,11 +22,11 @@ class CallAge(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """``its call runs for 12 s; the longest of that name so far took 0.3 s``."""
+        """``its call runs for 12 s; the longest one of that name took 0.3 s``."""
         usual = self.usual_s or 0.0
         took = f"{usual:.1f} s" if usual >= 1 else f"{1000 * usual:.0f} ms"
-        apart = f", but for few that stand apart (up to {self.longest_s:.0f} s)" if self.longest_s > usual else ""
-        return f"its call runs for {self.age_s or 0.0:.0f} s; the longest of that name so far took {took}{apart}"
+        apart = f", apart from a few outliers (up to {self.longest_s:.0f} s)" if self.longest_s > usual else ""
+        return f"its call runs for {self.age_s or 0.0:.0f} s; the longest one of that name took {took}{apart}"
 
 
 def call_age(view: View, one: Seen) -> CallAge:

@@ -1,7 +1,7 @@
 """The inference engines of a view: which processes make up one, what waits in it, whether it works, rests, is paused, or has lost a part.
 
 Requests in flight are coroutines of the server; an engine's own figures are only as new as its last step. A part that waits for the next piece of
-work rests, however it waits. Who moves is told along the way of a message: an engine core that is woken again and again gets answers, so its
+work rests, however it waits. Progress is passed along the way of a message: an engine core that is woken again and again gets answers, so its
 workers compute; a detokenizer that is woken gets tokens, so its scheduler steps.
 """
 
@@ -218,20 +218,20 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
     tokens = new_tokens(seen, engine)
     for core in cores:
         if engine.requests + engine.gated and engine.names.loops and is_held(core, engine) and not tokens and not woken:
-            yield msgspec.structs.replace(core, motion=Motion.FROZEN, motion_reason="its event loop turns and takes up no request")
+            yield msgspec.structs.replace(core, motion=Motion.FROZEN, motion_reason="its event loop runs and takes up no request")
             continue
         if tokens and len(cores) == 1:
-            reason = f"{tokens} tokens came out of it during the window"
+            reason = f"it produced {tokens} tokens during the window"
         elif core.is_stopped or core.motion is Motion.MOVING:
             reason = core.motion_reason
         elif tokens != 0 and core.kind is Kind.CHANNEL and (core.motion is Motion.BUSY or is_woken(core)):
-            reason = "answers of its workers come"
+            reason = "its workers answer"
         elif woken and core.motion is Motion.BUSY:
-            reason = f"{woken[0].name} is given tokens again and again"
+            reason = f"{woken[0].name} receives tokens again and again"
         elif core.motion is Motion.BUSY and _steps(core):
-            reason = "it was met in other parts of its steps"
+            reason = "it was seen in different parts of its step"
         elif core.motion is Motion.BUSY and _turns(core, engine):
-            reason = "its event loop turns"
+            reason = "its event loop runs"
         else:
             continue
         if not core.is_stopped:
@@ -241,13 +241,13 @@ def _settle(seen: Mapping[str, Seen], engine: Engine) -> Iterator[Seen]:
         first = _first_rank(core, cores)
         if _has(core, "core") and core is not first and _in_path(core.place, engine.names.pulses):
             if first.key in moving:
-                yield _moved(core, f"hands on requests with {first.name}, which moves")
+                yield _moved(core, f"passes on requests together with {first.name}, which moves")
             elif rests(first):
                 yield _placed(core, Kind.IDLE, "waits with its first rank for requests")
     for key, workers in engine.workers.items():
         for worker in (seen[w] for w in workers):
             if key in moving and not worker.is_stopped and not rests(worker):
-                yield _moved(worker, f"{seen[key].name} gets its answers")
+                yield _moved(worker, f"{seen[key].name} receives its answers")
 
 
 def new_tokens(seen: Mapping[str, Seen], engine: Engine) -> int | None:

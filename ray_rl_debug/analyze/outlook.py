@@ -95,7 +95,7 @@ def _stopped(f: Facts) -> str | None:
 def _looks_again(f: Facts) -> str | None:
     """A loop that looks again and again waits for those who could change what it looks at: its own waking is no progress."""
     polls = any(e.why in LOOKS and e.certainty is not Certainty.POSSIBLE for e in f.waits)
-    return "it only looks again and again for what others should deliver" if polls else None
+    return "it only polls for what others should deliver" if polls else None
 
 
 def _moves(f: Facts) -> str | None:
@@ -103,7 +103,7 @@ def _moves(f: Facts) -> str | None:
 
 
 def _advanced(f: Facts) -> str | None:
-    return "it went on during the window" if f.one.key in f.joined.advanced else None
+    return "it made progress during the window" if f.one.key in f.joined.advanced else None
 
 
 def _counted(f: Facts) -> str | None:
@@ -122,7 +122,7 @@ def _serves_for_ever(f: Facts) -> str | None:
     method = f.one.identity.method or ""
     if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or sleeps(f.one)):
         return None
-    return f"it runs {method or 'a method'}, which serves and does not come back"
+    return f"it runs {method or 'a method'}, which serves and does not return"
 
 
 def _fills_pipe(f: Facts) -> str | None:
@@ -144,13 +144,13 @@ def _old_child(f: Facts) -> str | None:
 def _serves_in_coroutine(f: Facts) -> str | None:
     """Begun by a server or by Ray it is on the way to an answer; a loop of the program's own is none."""
     if any(e.why not in EXACT for e in f.asked) and any(not is_own(t.chain[0]) for t in napping(f.one)):
-        return "coroutines of it that answer sleep for a time and go on by themselves"
+        return "its coroutines that answer sleep and will go on by themselves"
     return None
 
 
 def _works_below(f: Facts) -> str | None:
     asked = any(e.why not in EXACT for e in f.asked)
-    return "a child of it is at work" if asked and _child_works(f.view, f.one) else None
+    return "one of its children works" if asked and _child_works(f.view, f.one) else None
 
 
 def _child_works(view: View, one: Seen) -> bool:
@@ -162,7 +162,7 @@ def _young_program(f: Facts) -> str | None:
     age, awaited = f.one.age_s, any(e.why is Why.AWAITED_CHILD for e in f.asked)
     if not awaited or age is None or any(kernel_call(t) in _AT_FILE for t in f.one.process.threads[:1]):
         return None
-    return f"the program runs for {age:.0f} s: it may well end"
+    return f"the program runs for {age:.0f} s and may still end"
 
 
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
@@ -179,7 +179,7 @@ def _foreign(f: Facts) -> str | None:
 
 def _few_calls(f: Facts) -> str | None:
     few = f.one.motion is Motion.BUSY and f.call.finished < ENOUGH_CALLS
-    return f"{f.call.text}, of {f.call.finished}: too few to compare with one that works" if _is_known(f) and few else None
+    return f"{f.call.text}, of {f.call.finished}: too few to judge one that works" if _is_known(f) and few else None
 
 
 def _apart(f: Facts) -> str | None:
@@ -215,7 +215,7 @@ def _overdue_for_others(f: Facts) -> str | None:
     calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
     known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
     late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
-    return f"of who waits for it: {late[0].text}" if late and len(late) == len(known) else None
+    return f"its waiter is overdue: {late[0].text}" if late and len(late) == len(known) else None
 
 
 def _answers_came(f: Facts) -> str | None:
@@ -228,7 +228,7 @@ def _answers_came(f: Facts) -> str | None:
 
 
 def _puts(f: Facts) -> str | None:
-    return "it puts an object into Ray's store: how far it is cannot be seen" if puts_object(f.one) else None
+    return "it puts an object into Ray's store, and its progress cannot be read" if puts_object(f.one) else None
 
 
 def _script(f: Facts) -> str | None:
@@ -236,7 +236,7 @@ def _script(f: Facts) -> str | None:
 
 
 def _children(f: Facts) -> str | None:
-    return "the child that it waits for began or ended during the window: others follow" if child_ended(f.view, f.one) else None
+    return "a child that it waits for started or ended during the window, so its script goes on" if child_ended(f.view, f.one) else None
 
 
 def _blind(f: Facts) -> str | None:
@@ -263,7 +263,7 @@ def _works(f: Facts) -> str | None:
 
 
 def _polls(f: Facts) -> str | None:
-    return "it looks again and again for what others should deliver, and nobody was seen who does" if is_poller(f.one) is not False else None
+    return "it polls for what others should deliver, and no process was seen that delivers it" if is_poller(f.one) is not False else None
 
 
 def _engine_sleeps(f: Facts) -> str | None:
@@ -283,7 +283,7 @@ TABLE: tuple[Row, ...] = (
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
     Row("waits for what can be named", Outlook.STANDS, _waits),
-    Row("serves for ever", Outlook.STANDS, _serves_for_ever),
+    Row("serves forever", Outlook.STANDS, _serves_for_ever),
     Row("does not read", Outlook.STANDS, _fills_pipe),
     Row("a child that does not end", Outlook.STANDS, _old_child),
     Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine),
@@ -296,10 +296,10 @@ TABLE: tuple[Row, ...] = (
     Row("not overdue", Outlook.MOVES, _as_usual),
     Row("perhaps overdue", Outlook.WAKES, _early),
     Row("overdue for those who wait", Outlook.STANDS, _overdue_for_others),
-    Row("such answers came before", Outlook.WAKES, _answers_came),
+    Row("earlier answers took this long", Outlook.WAKES, _answers_came),
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("a script goes on", Outlook.WAKES, _script),
-    Row("children come and go", Outlook.WAKES, _children),
+    Row("its children start and end", Outlook.WAKES, _children),
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("seen once only", Outlook.UNSEEN, _unread),

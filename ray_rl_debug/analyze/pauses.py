@@ -49,7 +49,7 @@ def napping(one: Seen) -> list[AsyncTask]:
 
 
 def is_blind(one: Seen) -> bool:
-    """Does it wait for coroutines that were not read? What they do is not known, and speaks against nobody."""
+    """Does it wait for coroutines that were not read? Unread coroutines never raise certainty."""
     waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
     return one.process.async_tasks is None and waits and has_loop(one)
 

@@ -75,7 +75,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if len(places) > 1 and all(p.spins for p in places) and len({p.path for p in places}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
     if places and places[-1].was_left:
-        return Motion.MOVING, "was met elsewhere a moment after its last sample"
+        return Motion.MOVING, "was somewhere else a moment after its last sample"
     if len({p.waiter for p in places if p.waiter is not None}) > 1:
         return Motion.MOVING, "came out of its wait and into another one"
     running = _runs(process, thread)
@@ -105,13 +105,13 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "waits for another object than before"
         # what waits for one object sleeps: it is awake because answers come and the next call follows
         if running and thread is not None and thread.cpu_s is not None:
-            return Motion.MOVING, "awake at its waits for Ray objects: one call follows another"
+            return Motion.MOVING, "wakes up at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
     if is_awake(process, thread) and first.kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
         return (
             Motion.MOVING,
-            f"woke up {thread.run_slices if thread is not None else 0} times during the window: what it waits for comes again and again",
+            f"woke up {thread.run_slices if thread is not None else 0} times during the window: what it waits for keeps arriving",
         )
     flow = _flow(process, first.kind, thread)
     if flow is not None:
@@ -120,7 +120,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
 
 
 def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -> str | None:
-    """What the kernel counted over the window and that tells of progress wherever the samples met the process."""
+    """What the kernel counted over the window that shows progress, wherever the samples found the process."""
     window = process.window_s or 1.0
     moved = _bytes_moved(process)
     if places and moved >= BULK_BYTES_PER_S * window and all(p.kind in _MAY_CARRY for p in places):
@@ -130,7 +130,7 @@ def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -
     if not is_awake(process, thread):
         return None
     if any(p.kind is Kind.DATALOADER for p in places):
-        return "woke up many times during the window: batches come"
+        return "woke up many times during the window: batches arrive"
     if places and all(p.kind is Kind.RAY_GET for p in places):
         return "woke up many times during the window: one call follows another"
     # a rendezvous polls its store by nature, and a wait may spin: being awake there tells nothing
@@ -198,5 +198,5 @@ def _cpu_text(process: Process, thread: Thread | None) -> str:
     window = process.window_s or 1.0
     spent = thread.cpu_s if thread is not None and thread.cpu_s is not None else process.cpu_s
     queued = thread.queued_s or 0.0 if thread is not None else 0.0
-    starved = f", and was without one although ready for {100 * queued / window:.0f} % of the time" if queued / window > BUSY_FRACTION else ""
+    starved = f", and was ready but without a core for {100 * queued / window:.0f} % of the time" if queued / window > BUSY_FRACTION else ""
     return f"used {100 * (spent or 0) / window:.0f} % of a core in one place{starved}"

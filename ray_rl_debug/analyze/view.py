@@ -144,7 +144,7 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
     if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
         motion, reason = _motion_behind(process, telling, threads, looks) or (motion, reason)
     if motion is not Motion.MOVING and works_on(node, process):
-        motion, reason = Motion.MOVING, "came from one item of its pool to the next"
+        motion, reason = Motion.MOVING, "went on to the next item of its pool"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):
         motion, reason = Motion.MOVING, "took tasks and gave results during the window"
     elif spins is not None and motion is not Motion.MOVING:

@@ -114,7 +114,7 @@ def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_t
     if kind is NodeKind.ADDRESS:
         return _service(view, node, [view.seen[e.source] for e in by_target[node] if e.source in view.seen])
     if kind is NodeKind.RANK and nobody_starts(view, [view.seen[e.source].identity.job_id for e in by_target[node] if e.source in view.seen]):
-        return Activity(id=node, outlook=Outlook.STANDS, reason="nobody is starting it", certainty=sure)
+        return Activity(id=node, outlook=Outlook.STANDS, reason="no process starts it", certainty=sure)
     if kind in (NodeKind.PLACEMENT_GROUP, NodeKind.TASK, NodeKind.COMMUNICATOR) or node in by_source:
         return Activity(id=node, outlook=Outlook.STANDS, reason="it was not started", certainty=sure)
     return Activity(id=node, outlook=Outlook.UNSEEN, reason="it was not seen")
@@ -139,5 +139,5 @@ def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     is_ours = any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients)
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
     if not is_ours and quiet and min(quiet) < ANSWER_S and not any(s.tx_queue_bytes for s in sockets):
-        return Activity(id=node, outlook=Outlook.WAKES, reason=f"it is quiet for {min(quiet):.0f} s: such services answer within a minute")
+        return Activity(id=node, outlook=Outlook.WAKES, reason=f"it is quiet for {min(quiet):.0f} s; such services may need a minute")
     return Activity(id=node, outlook=Outlook.STANDS, reason="no answer has come", certainty=Certainty.LIKELY)

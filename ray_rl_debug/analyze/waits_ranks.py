@@ -169,7 +169,7 @@ def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence
         return
     if named in world.missing:
         return
-    said = f"it names rank {named}, and whose rank that is is not known" if named is not None else "its peer is not known"
+    said = f"it names rank {named}, and no process is known to have that rank" if named is not None else "its peer is not known"
     candidates = absent or [p for p in in_p2p if p is not one]
     # one that has returned may have done its part: whose message is missing, nobody can tell
     only = len(candidates) == 1 and not candidates[0].is_idle

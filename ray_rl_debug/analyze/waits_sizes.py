@@ -1,4 +1,4 @@
-"""Ranks that stand in the creation of one process group and do not agree how many they are: it can never be complete.
+"""Ranks that wait in the creation of one process group and do not agree on its size: it can never be complete.
 
 Each rank's own numbers are torch's locals: ``world_size`` and ``rank`` of a rendezvous, ``group_size`` and ``group_rank`` of the creation behind
 it. Groups made from inside another (``new_group``) are left out: there several sizes at a time are usual.

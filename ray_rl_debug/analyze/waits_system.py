@@ -238,9 +238,9 @@ def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
         path = next((f.path for f in view.seen[holder].process.files or () if f.inode == lock.inode), "")
         holds = f"pid {lock.pid} holds the {lock.kind} lock on {path or 'a file that it has open'}"
         if lock.kind == "POSIX" and (lock.device, lock.inode) in own:
-            held[holder] = (f"{holds}, and it pauses between its tries", Certainty.LIKELY)
+            held[holder] = (f"{holds}, and it pauses between its attempts", Certainty.LIKELY)
         elif tries and lock.kind == "FLOCK" and path.endswith(".lock"):
-            held[holder] = (f"it pauses between its tries for a lock on a file that is not seen; {holds}", Certainty.POSSIBLE)
+            held[holder] = (f"it pauses between its attempts to lock a file that was not seen; {holds}", Certainty.POSSIBLE)
     for holder, (evidence, sure) in held.items():
         yield Edge(source=one.key, target=holder, why=Why.TRIED_LOCK, evidence=evidence, certainty=sure)
 

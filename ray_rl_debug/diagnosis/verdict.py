@@ -32,7 +32,7 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
         unseen = f"; not seen: {', '.join(silent[:3])}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
     if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
-        summary = f"who is waited for pauses or waits for a time, and may go on by itself: {findings[0].summary}"
+        summary = f"what the others wait for only pauses, and may go on by itself: {findings[0].summary}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if findings:
         summary = f"slow or hung, the window is too short to tell: {findings[0].summary}"
@@ -42,7 +42,7 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 
 def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
-        summary = "the ranks' collectives went on between their Flight Recorder dumps: nobody hangs, or the dumps are of different times"
+        summary = "collectives went on between the Flight Recorder dumps of the ranks: nothing hangs, or the dumps were taken at different times"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     seen = [s for s in scene.view if s.process.kind in ("ray-worker", "driver", "named", "child")]
     # a process that runs may wait in a loop: without stacks only finished calls are progress
@@ -55,7 +55,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         summary = f"others wait for {one.where()}, which {one.does()}; {judge(scene, one).reason}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
     if not seen and any(n.log_lines for n in scene.view.snapshot.nodes) and scene.view.snapshot.options.get("imported"):
-        summary = "the logs hold no error that would explain a hang; stacks of the processes would tell"
+        summary = "the logs hold no error that explains a hang; take stacks of the processes to see more"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
     if not seen:
         return Verdict(state=State.UNKNOWN, summary="no process of a job was seen", certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot --here")
@@ -68,10 +68,10 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         return Verdict(state=State.UNKNOWN, summary=f"no verdict: {unseen}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
     if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
         asked = ", ".join(s.identity.label for s in moving[:3])
-        summary = f"only short calls to {asked} finish; {sleeper.where()} {sleeper.does()} between its looks: if it waits for work, nobody does any"
+        summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if moving and (scene.view.has_stacks or not standing):
-        summary = f"{len(moving)} of {len(seen)} processes move, nobody waits for one that does not{_full_engines(scene)}"
+        summary = f"{len(moving)} of {len(seen)} processes move, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
     asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
@@ -81,7 +81,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     timed = [s for s in seen if s.place is not None and s.place.timed]
     pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
     if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
-        summary = f"nothing is at work: {pauses[0].where()} {pauses[0].at()} and wakes by itself; all others are idle"
+        summary = f"nothing works now: {pauses[0].where()} {pauses[0].at()} and will wake by itself; all others are idle"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     reason += _most_suspicious(scene)

@@ -17,10 +17,10 @@ def may_come(scene: Scene, one: Seen, descriptors: Set[int]) -> str | None:
     nobody knows whether bytes come in.
     """
     if one.process.sockets is None:
-        return "its connections could not be read: an answer may be on its way"
+        return "its connections could not be read, so an answer may be on its way"
     awaited = [s for s in one.process.sockets if s.fd in descriptors and s.remote]
     hosts = own_hosts(scene.view)
     quiet = [s.quiet_s for s in awaited if s.quiet_s is not None and endpoint_key(one.node.name, s.remote or "")[0] not in hosts]
     if not awaited or len(quiet) < len(awaited) or max(quiet) >= ANSWER_S:
         return None
-    return f"{awaited[0].remote} is outside of the nodes looked at and quiet for {max(quiet):.0f} s: such services answer within a minute"
+    return f"{awaited[0].remote} is not on the captured nodes and has been quiet for {max(quiet):.0f} s; such services may need a minute"

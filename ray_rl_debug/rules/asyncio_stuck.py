@@ -14,7 +14,7 @@ Remedy
 Not this when
     The coroutine waits for another process of the job: then that one is the root. Coroutines that wait for the next
     request or piece of work are at rest, not stuck. Only *possible* where the coroutines could not be read, or where a
-    service outside of the cluster has been quiet for less than a minute.
+    service outside the cluster has been quiet for less than a minute.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
             proc_evidence(one, f"runs {one.identity.method or 'a call'}"),
             *waiter_evidence(scene.view.seen[w] for w in root.waiters if w in scene.view.seen),
         ],
-        remedy=["see whether those who fill the queue have ended early; give the read a time limit, or let them send an end mark"],
+        remedy=["check whether the producers of the queue ended early; give the read a time limit, or let them send an end mark"],
         phase=one.phase,
     )
     yield Found(finding=finding, explains=frozenset(root.nodes))
@@ -228,15 +228,15 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         evidence += _holders(one, first) + (_threads(one) if first.awaited.kind == "executor" else [])
     else:
         summary = (
-            f"{one.where()} runs {one.identity.method or 'a call'}, but no thread of it works: a coroutine waits for something that does not come"
+            f"{one.where()} runs {one.identity.method or 'a call'}, but none of its threads works: a coroutine waits for something that does not come"
         )
         polls = _polls(tasks)
         if polls:
             at, number = polls[0]
-            summary = f"{one.where()} runs {one.identity.method or 'a call'}; {number} of {len(tasks)} coroutines of it poll at {at} and get nowhere"
+            summary = f"{one.where()} runs {one.identity.method or 'a call'}; {number} of its {len(tasks)} coroutines poll at {at} without progress"
         certainty = certainty if one.threads else Certainty.POSSIBLE
         unread = "; its coroutines could not be read" if one.process.async_tasks is None else ""
-        evidence = [proc_evidence(one, f"event loop without work while Ray says a call runs{unread}")]
+        evidence = [proc_evidence(one, f"the event loop is idle, yet Ray says that a call runs{unread}")]
         evidence += [Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} at {at}") for at, n in polls[:_SHOWN]]
     return make_finding(
         ID,
@@ -318,7 +318,7 @@ def _polls(tasks: tuple[AsyncTask, ...]) -> list[tuple[str, int]]:
 def _remedy(ends: tuple[End, ...]) -> list[str]:
     kinds = {ends[0].awaited.kind} if ends else set()
     if ends and ends[0].is_cycle:
-        return ["take the locks in one order everywhere, and await nothing that needs the same lock inside of it", "restart this actor to go on"]
+        return ["take locks in the same order everywhere, and await nothing that needs a lock while you hold it", "restart this actor to go on"]
     if kinds & LOCKS:
         return ["release the semaphore or lock in a finally block (async with): a failed episode kept its permit", "restart this actor to go on"]
     if "socket" in kinds:

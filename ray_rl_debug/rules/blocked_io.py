@@ -11,8 +11,8 @@ Remedy
     A time limit on the call; look at the other end.
 
 Not this when
-    Bytes move, or the process at the other end works on the answer. Only *possible* where who should answer sleeps for
-    a time, and where a service outside of the cluster has been quiet for less than a minute.
+    Bytes move, or the process at the other end works on the answer. Only *possible* while the other end sleeps for
+    a time, or while a service outside the cluster has been quiet for less than a minute.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))
     for ring in rings(scene):
         if ring.is_of_pipes:
-            remedy = ["read the output of a child while it runs (communicate), and close the ends of pipes that a process does not use"]
+            remedy = ["read the output of a child while it runs (communicate), and close the pipe ends that a process does not use"]
             yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD)])
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
@@ -171,12 +171,12 @@ def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
         return likely
     goes_on = may_go_on(scene, end)
     if goes_on is None and edge.why not in _SOCKETS and sleeps(end):  # which thread of a server has the request is not known
-        goes_on = "who is waited for sleeps for a time and wakes by itself"
+        goes_on = "the process at the other end sleeps and will wake by itself"
     if goes_on is not None:
         return Judgement(certainty=Certainty.POSSIBLE, reason=goes_on)
     if edge.why is not Why.AWAITED_CHILD or end.age_s is None or any(kernel_call(t) in _AT_FILE for t in end.process.threads[:1]):
         return likely
-    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits runs for {end.age_s:.0f} s: it may well end")
+    return Judgement(certainty=Certainty.POSSIBLE, reason=f"the program that it awaits has run for {end.age_s:.0f} s and may still end")
 
 
 def _surely(one: Judgement, other: Judgement) -> Judgement:

@@ -58,12 +58,12 @@ def _finding(out: list[Seen], waiters: list[Seen], certainty: Certainty, reason:
         NAME,
         CAUSE,
         certainty,
-        f"{names} {'is' if len(out) == 1 else 'are'} on the way out ({out[0].at()}) while other ranks still wait",
+        f"{names} {'is' if len(out) == 1 else 'are'} shutting down ({out[0].at()}) while other ranks still wait",
         who=[o.who() for o in out],
         evidence=[*(stack_evidence(o) for o in out[:3]), *waiter_evidence(waiters), proc_evidence(out[0], reason)],
         remedy=[
             "look in this rank's log for the exception that cleanup code swallowed (try/except or finally around the step)",
-            "leave together: let the exception end the process instead of destroying the group, or abort the group",
+            "stop all ranks together: let the exception end the process instead of destroying the group, or abort the group",
         ],
         phase=out[0].phase,
     )

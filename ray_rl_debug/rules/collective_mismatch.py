@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     A rank of the world is in no collective at all: then it is the one to look at, however different the others'
-    places are. Only *possible* where each rank was met once.
+    places are. Only *possible* if each rank was sampled once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ID = "RRD102"
 NAME = "collective mismatch"
 CAUSE = Cause.COLLECTIVE_MISMATCH
 
-_REMEDY_FIRST = "look for a decision that each rank takes for itself before the collective: a skipped micro-batch, an exception, a time-out, a cache"
+_REMEDY_FIRST = "look for a decision that each rank makes on its own before the collective: a skipped micro-batch, an exception, a time-out, a cache"
 _REMEDY_TOGETHER = "make the decision together (all_reduce the flag), or run the collective on every path"
 
 
@@ -81,7 +81,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 f"the ranks of one {op} do not name the same rank: {sides}",
                 who=[one.who() for one in odd],
                 evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one not in odd])],
-                remedy=["give every rank the same source or destination: one that each computes for itself differs at the edges of groups"],
+                remedy=["give every rank the same source or destination: a value that each rank computes itself differs at the edges of groups"],
                 phase=odd[0].phase,
             )
             yield Found(finding=finding, explains=frozenset(one.key for one in waiting))
@@ -186,7 +186,7 @@ def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
         NAME,
         CAUSE,
         Certainty.POSSIBLE if all(e.certainty is Certainty.POSSIBLE for e in edges) or not _stand(waiters) else Certainty.LIKELY,
-        f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it left out a collective or was never called",
+        f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it skipped a collective, or nobody called it",
         who=[one.who()],
         evidence=[stack_evidence(one), *waiter_evidence(waiters)],
         remedy=["look in this rank's log for an early return or a swallowed exception", "run the collective on every path of the method"],

@@ -54,7 +54,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.LIKELY if retransmits else Certainty.POSSIBLE if world.size is None else Certainty.LIKELY,
-            f"all {len(members)} ranks of {world.name} stand in the same {first.place.op if first.place else 'collective'}: network or device",
+            f"all {len(members)} ranks of {world.name} wait in the same {first.place.op if first.place else 'collective'}: network or device stalls",
             who=[Who(label=f"network or device between the ranks of {world.name}")],
             evidence=evidence,
             remedy=_REMEDY,
@@ -67,7 +67,7 @@ def _by_dumps(scene: Scene) -> Iterator[Found]:
     """Flight Recorder: every member has enqueued the same collective; on some the GPU may not have begun it."""
     for world, group in flight_troubles(scene, ("network", "device")):
         at = f"{bare(group.op)} number {group.seq} of {name_group(group)}"
-        said = f"all {len(group.members)} ranks have joined {at} and it does not end: network or device"
+        said = f"all {len(group.members)} ranks have joined {at}, and it does not end: network or device stalls"
         if group.culprits:
             said = (
                 f"all ranks have joined {at}, but the GPU of rank {', '.join(map(str, group.culprits[:6]))} has not begun it: its stream is blocked"

@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     The worker waits for indexes (idle by design), or moves between samples. Only *possible* while it sleeps at one line
-    and no earlier call tells how long items take.
+    and no earlier call shows how long an item takes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             evidence=[stack_evidence(owner)] if owner is one else [stack_evidence(owner), stack_evidence(one)],
             remedy=[
                 "look at what the worker reads: a hung mount, a lock taken before the fork, a dead queue",
-                "give the DataLoader a timeout, and num_workers=0 to see the error in the open",
+                "give the DataLoader a timeout; run with num_workers=0 to see its error",
             ],
             phase=owner.phase,
         )

@@ -58,11 +58,11 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     first = _first_dead(dead)
     printed = [e for s in servers for e in lines_of(s.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")]
     who = [d.who() for d in first] or [_gone(scene, engine, servers)]
-    after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server lives on with {in_flight(engine)}" if engine.requests else ""
-    after = after or (f"; {servers[0].where()} lives on without it" if servers else "")
-    evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not asked how") for d in dead[:4]]
+    after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server runs with {in_flight(engine)}" if engine.requests else ""
+    after = after or (f"; {servers[0].where()} runs without it" if servers else "")
+    evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not collected its exit status") for d in dead[:4]]
     for server in servers[:1] if engine.lost else ():
-        end = "the server is about to end" if server.kind is Kind.WATCH else "the thread and the task that live as long as it have ended"
+        end = "the server is about to end" if server.kind is Kind.WATCH else "the thread and the task that end with it have ended"
         text = f"its {engine.lost} is gone: no such child process is left, and {end}"
         evidence.append(Evidence(kind="proc", where=server.where(), text=text))
     evidence += [stack_evidence(w) for w in waiters[:2]]

@@ -12,7 +12,7 @@ Remedy
     Resume the engine; do it in a finally block.
 
 Not this when
-    The update that paused it is still running somewhere: then that is where the waiting ends.
+    The update that paused it is still running somewhere: then look there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def detect(scene: Scene) -> Iterator[Found]:
                 )
             ],
             remedy=[
-                "resume or wake up the engine: the weight update or validation that paused it did not undo that on every path",
+                "resume or wake the engine: the weight update or validation that paused it does not resume it on every path",
                 "put the resume into a finally block",
             ],
             phase=one.phase or "rollout",
@@ -92,7 +92,7 @@ def _held(scene: Scene, engine: Engine) -> Iterator[Found]:
     certainty = Certainty.POSSIBLE if updates else Certainty.PROVEN if said or any(is_marked_paused(c, engine) for c in cores) else Certainty.LIKELY
     state = said or "paused or asleep"
     first = cores[0]
-    at = f"its scheduler {first.does()}" if not engine.names.loops else "its scheduler turns without looking at them"
+    at = f"its scheduler {first.does()}" if not engine.names.loops else "its scheduler loop runs but does not take them up"
     evidence = [Evidence(kind="await", where=servers[0].where(), text=f"{in_flight(engine)}")]
     evidence += [stack_evidence(first), proc_evidence(first, "the same in every sample: it takes up no request")]
     if said:
@@ -107,7 +107,7 @@ def _held(scene: Scene, engine: Engine) -> Iterator[Found]:
         evidence=evidence,
         remedy=[
             f"resume or wake up the engine: {engine.names.pause_calls[0]}",
-            "find the weight update or validation that paused it and did not undo that on every path; put the resume into a finally block",
+            "find the weight update or validation that paused it and does not resume it on every path; put the resume into a finally block",
         ],
         phase="rollout",
     )

@@ -67,7 +67,7 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         return  # a loop that is busy with its coroutines is not blocked by one
     thread = blocked_loop_thread(one) or one.telling
     waiting = [t for t in one.process.async_tasks or () if thread is None or t.tid in (None, thread.tid)]
-    others = f"; {len(waiting)} coroutine{'s' if len(waiting) > 1 else ''} of it cannot run" if waiting else ""
+    others = f"; {len(waiting)} of its coroutines cannot run" if waiting else ""
     finding = make_finding(
         ID,
         NAME,

@@ -46,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.LIKELY,
-            f"{one.where()} {said} in {holder.place.op}: no other Python thread of it can run",
+            f"{one.where()} {said} in {holder.place.op}: none of its other Python threads can run",
             who=[one.who(thread=holder.name)],
             evidence=[stack_evidence(one), proc_evidence(one, f"thread {holder.name or holder.tid} owns the GIL in all {len(one.places)} samples")],
             remedy=[

@@ -2,16 +2,16 @@
 
 Story
     Start-up, rendezvous or group creation that not every rank enters: one loads slowly, skips a new_group, or was never
-    started. Or its members do not agree how many they are.
+    started. Or its members do not agree on its size.
 
 Evidence
     Ranks in init_process_group or new_group, and where the absent ones are; rank and size as each member holds them.
 
 Remedy
-    Create every group on every rank in the same order; see what keeps the absent rank.
+    Create every group on every rank in the same order; find what holds the absent rank up.
 
 Not this when
-    The absent rank is dead (then it died), or its loading moves.
+    The absent rank is dead (then see RRD107), or its loading makes progress.
 """
 
 from __future__ import annotations
@@ -52,7 +52,11 @@ def detect(scene: Scene) -> Iterator[Found]:
         rest = [m for m in members if m.kind not in _INIT]
         if waiting and rest and all(r.kind is Kind.COLLECTIVE for r in rest):
             few, many = (rest, waiting) if len(rest) <= len(waiting) else (waiting, rest)
-            reason = "they are past what the others still create" if few is rest else "they create a group, and the others went on without it"
+            reason = (
+                "they have already passed the group that the others still create"
+                if few is rest
+                else "they still create a group, and the others went on without it"
+            )
             yield Found(finding=_finding(few, many, Certainty.LIKELY, reason), explains=frozenset(root.nodes))
     for root in scene.graph.roots:
         node = root.nodes[0]
@@ -74,7 +78,7 @@ def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reas
         evidence=[*(stack_evidence(a) for a in absent[:3]), *waiter_evidence(waiters), proc_evidence(absent[0], reason)],
         remedy=[
             "every rank of the job must create every group, in the same order, member or not",
-            "see what keeps this rank: model loading, a download, a lock, a build of kernels",
+            "find what holds this rank up: model loading, a download, a lock, a build of kernels",
         ],
         phase=_phase(waiters[0]),
     )

@@ -1,7 +1,7 @@
 """RRD699 known error in a log
 
 Story
-    A process printed an error that is known to end or stop it: a kernel out of memory, a raylet that lets nobody in, a sick GPU. The finding
+    A process printed an error that is known to end or stop it: the kernel's OOM killer, a raylet that admits no worker, a sick GPU. The finding
     carries the id of the error's signature.
 
 Evidence
@@ -11,7 +11,7 @@ Remedy
     That of the signature.
 
 Not this when
-    Another rule explains the trouble (the line then supports it), the run moves, or the line is only the echo of somebody else's end.
+    Another rule explains the trouble (the line then supports it), the run moves, or the line only follows from the end of another process.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _rings(scene: Scene) -> Iterator[Found]:
     """Processes that wait for each other by other means than Ray calls and collectives: locks on files, sockets, and what goes with them."""
     for ring in rings(scene):
         if not ring.is_of_pipes:
-            remedy = ["take the locks in one order everywhere", "close the ends of pipes that a process does not use, and give waits a time limit"]
+            remedy = ["take locks in the same order everywhere", "close the pipe ends that a process does not use, and give waits a time limit"]
             yield ring_found(scene, ring, ID, NAME, CAUSE, remedy)
 
 
@@ -87,7 +87,7 @@ def _kept(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             weaker(into[0].certainty, Certainty.POSSIBLE if may_call else Certainty.LIKELY),
-            f"{one.where()} is idle and has kept the lock on a file; {waits(len(root.waiters))} for it",
+            f"{one.where()} is idle but still holds the lock on a file; {waits(len(root.waiters))} for it",
             who=[one.who()],
             evidence=[Evidence(kind="proc", where=scene.who(e.source).label, text=e.evidence) for e in into[:3]],
             remedy=["take the lock in a with statement, so that an exception gives it back", "give acquires a time limit"],
@@ -117,7 +117,7 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
                     stack_evidence(client),
                     Evidence(kind="socket", where=client.where(), text=edge.evidence),
                 ],
-                remedy=["give the lock back before waiting for another process", "give the request a time limit"],
+                remedy=["release the lock before waiting for another process", "give the request a time limit"],
                 phase=client.phase,
             )
             yield Found(finding=finding, explains=frozenset(root.nodes), rests_on=frozenset([client.key, server.key]))
@@ -143,9 +143,9 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
     elif others:
         said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
-        said = "; no other thread lives in it that could release it (a lock taken over a fork has no owner)"
+        said = "; it has no other thread that could release it (a lock inherited over a fork has no owner)"
     else:
-        said = "; no other thread of it works that could release it"
+        said = "; none of its other threads works, so none can release it"
     threads = [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in others[:3]]
     return make_finding(
         ID,
@@ -156,7 +156,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         who=[*(p.who() for p in parents), one.who()],
         evidence=[stack_evidence(one), *threads, proc_evidence(one, reason)],
         remedy=[
-            "take the locks in one order everywhere; never fork while threads hold locks (start method spawn)",
+            "take locks in the same order everywhere; never fork while threads hold locks (use the start method spawn)",
             "give joins, queue reads and acquires a time limit, and let the feeding thread report its death",
         ],
         phase=one.phase,

@@ -39,7 +39,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.PROVEN if waited else Certainty.LIKELY,
-            f"{one.where()} is stopped (state {one.process.state}){by}; its stack is irrelevant",
+            f"{one.where()} is stopped (state {one.process.state}){by}; its stack does not matter",
             who=[one.who()],
             evidence=[proc_evidence(one, f"/proc/{one.process.pid}/status: State {one.process.state}, TracerPid {traced or 0}")],
             remedy=[

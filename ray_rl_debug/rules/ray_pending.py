@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     The cluster is still scaling up and resources appear, the tasks only queue behind others that end, or what is asked for
-    is free and a worker for it has seconds to start. Only *possible* where a worker did not tell what it has finished.
+    is free and a worker for it still has seconds to start. Only *possible* if a worker did not report what it has finished.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         if any(h.core and (h.core.executed_tasks or 0) > (h.core.executed_tasks_before or 0) for h in holders):
             return  # a queue: tasks end and others begin
         if any(h.is_at_work for h in holders):
-            short, certainty = "tasks at work hold the resources", Certainty.POSSIBLE
+            short, certainty = "running tasks hold the resources", Certainty.POSSIBLE
         elif not _holders_answered(scene):
             certainty = Certainty.POSSIBLE
     age_s = _age_s(scene, node, task)
@@ -104,7 +104,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
             Evidence(kind="task", where="Ray's nodes", text=f"the cluster has {_text(_cluster(scene))}"),
         ],
         remedy=[
-            "ask for less, or add nodes: ray status shows what is asked and what is there",
+            "ask for less, or add nodes: ray status shows what is requested and what exists",
             "look for leftover actors that hold the resources",
         ],
         phase="init",

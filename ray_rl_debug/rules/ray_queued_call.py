@@ -46,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.LIKELY,
-            f"{one.where()} runs {running} and does not come back; {len(queued)} waited-for call{'s' if len(queued) > 1 else ''} queue behind it",
+            f"{one.where()} runs {running} and does not return; somebody waits for {len(queued)} call{'s' if len(queued) > 1 else ''} in its queue",
             who=[one.who()],
             evidence=[
                 *(Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in queued[:3]),

@@ -2,7 +2,7 @@
 
 Story
     ray.init or ray start does not come back: too many workers start on too few cores and none registers in time, the GCS is dead or its port is
-    taken, the address is of another interface, a limit of processes is reached, a token is refused. Nothing is printed; the reason stands in the
+    taken, the address belongs to another interface, a limit of processes is reached, a token is refused. Nothing is printed; the reason is in the
     raylet's or the GCS's own log, or in its state: stopped, or ended.
 
 Evidence
@@ -10,7 +10,7 @@ Evidence
     workers that wait to register and the cores that they share.
 
 Remedy
-    State num_cpus, and let the doctor look.
+    Give Ray num_cpus, and run rayrl-debug doctor.
 
 Not this when
     Start-up is only slow and moves.
@@ -65,9 +65,9 @@ def _finding(one: Seen) -> Finding:
     if halted is not None and (halted.state != "Z" or why is None):
         return _of_halted(one, halted, lines)
     if why is None and silent:
-        why = f"nobody answers at {silent[0]}"
+        why = f"no process answers at {silent[0]}"
     if why is None and _looks_for_a_raylet(one):
-        why = "the GCS answers and knows no living raylet of this node"
+        why = "the GCS answers but knows no live raylet on this node"
     if why is None and is_at_gcs:
         why = "the GCS does not answer" if _has_gcs(one.node) else "no GCS answers, and none runs on this node"
     crowd = _crowd(one.node, len(workers), lines)
@@ -78,7 +78,7 @@ def _finding(one: Seen) -> Finding:
         NAME,
         CAUSE,
         Certainty.LIKELY if why is not None else Certainty.POSSIBLE,
-        f"{one.where()} does not get into Ray: {why or 'the raylet does not let it in'}{f' ({crowd})' if crowd else ''}",
+        f"{one.where()} cannot join Ray: {why or 'the raylet does not admit it'}{f' ({crowd})' if crowd else ''}",
         who=[one.who(), *where],
         evidence=[
             stack_evidence(one),
@@ -109,7 +109,7 @@ def _of_halted(one: Seen, daemon: Process, lines: Iterable[LogLine]) -> Finding:
         NAME,
         CAUSE,
         Certainty.PROVEN,
-        f"{one.where()} does not get into Ray: {told}",
+        f"{one.where()} cannot join Ray: {told}",
         who=[Who(label=name, node=one.node.name, pid=daemon.pid)],
         evidence=[
             Evidence(kind="proc", where=f"{name} ({one.node.name} pid {daemon.pid})", text=f"/proc/{daemon.pid}/status: State {daemon.state}"),
@@ -151,7 +151,7 @@ def _crowd(node: Node, starting: int, lines: list[LogLine]) -> str | None:
     if not starting and not late:
         return None
     cores = node.cpus_allowed
-    count = f"{starting} workers are starting" if starting else "workers were too late"
+    count = f"{starting} workers are starting" if starting else "workers registered too late"
     return f"{count} on {cores} core{'s' if cores != 1 else ''}" if cores else count
 
 
@@ -159,9 +159,9 @@ def _remedies(lines: Iterable[LogLine], silent: list[str], is_at_gcs: bool, look
     found = (signatures.find(i) for i in dict.fromkeys(line.signature for line in lines))
     told = [" ".join(s.remedy.split()) for s in found if s is not None][:2]
     if silent:
-        return [*told, f"is {silent[0]} the head's address, of an interface that this node reaches? ip route get {silent[0].rpartition(':')[0]}"]
+        return [*told, f"check that this node can reach {silent[0]}, and that it is the head: ip route get {silent[0].rpartition(':')[0]}"]
     if looks_for_a_raylet:
         return told or ["read the last lines of raylet.out and raylet.err in the session's logs, and dmesg; then ray start on this node again"]
     if is_at_gcs:
-        return told or ["read gcs_server.err in the session's logs; is its port taken? ss -ltnp"]
+        return told or ["read gcs_server.err in the session's logs, and check whether its port is taken: ss -ltnp"]
     return [*told, _CPUS]

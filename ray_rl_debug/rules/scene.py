@@ -157,10 +157,10 @@ def judge(scene: Scene, one: Seen) -> Judgement:
 def may_go_on(scene: Scene, one: Seen) -> str | None:
     """Why the process at the end of a wait may well go on although it stands still: its coroutines only sleep, or its children work."""
     if any(not is_own(t.chain[0]) for t in napping(one)):  # begun by a server or by Ray: on the way to an answer, not a loop of its own
-        return "coroutines of who should answer sleep for a time and go on by themselves"
+        return "coroutines of the process that should answer sleep and will go on by themselves"
     if one.is_idle and is_blind(one):
-        return "the coroutines of who should answer could not be read"
-    return "a child of who should answer is at work" if _works_below(scene, one) else None
+        return "the coroutines of the process that should answer could not be read"
+    return "a child of the process that should answer works" if _works_below(scene, one) else None
 
 
 def _works_below(scene: Scene, one: Seen) -> bool:

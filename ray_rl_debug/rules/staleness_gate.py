@@ -1,7 +1,7 @@
 """RRD203 staleness gate closed
 
 Story
-    The rollout executor admits nothing more: the trainer's version was never raised, or rejected rollouts never
+    The rollout executor starts no new rollout: the trainer's version was never raised, or rejected rollouts never
     gave their capacity back. Trainer and executor wait for each other.
 
 Evidence
@@ -56,7 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.LIKELY if known else Certainty.POSSIBLE,
-            f"{one.where()} waits for rollouts, but none is running: the staleness or capacity control admits nothing more",
+            f"{one.where()} waits for rollouts, but none is running: the staleness or capacity control starts no new one",
             who=[one.who()],
             evidence=[
                 stack_evidence(one),

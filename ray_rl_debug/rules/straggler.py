@@ -12,8 +12,8 @@ Remedy
 
 Not this when
     A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
-    Only *possible* where it waits in ray.get itself, for what was not seen, and for some seconds where the kernel does not
-    tell whether it only sleeps.
+    Only *possible* if it waits in ray.get for something that was not seen, and for the first seconds if the kernel does not
+    show whether it only sleeps.
 """
 
 from __future__ import annotations

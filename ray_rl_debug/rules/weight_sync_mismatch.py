@@ -32,7 +32,7 @@ CAUSE = Cause.WEIGHT_SYNC_MISMATCH
 
 
 _NOT_ASKED = [
-    "send the update to every engine: nobody called this one (a list of engines made before it was there, an off-by-one, a skipped branch)",
+    "send the update to every engine: nobody called this one (the list of engines is older than this engine, an off-by-one, a skipped branch)",
     "compare the size of the update group with the number of engines that are called",
 ]
 _BUSY = [
@@ -90,7 +90,7 @@ def _unreceived(scene: Scene) -> Iterator[Found]:
                 *(line for server in served for line in lines_of(server.process.log_lines, "vllm/worker-exception")),
             ],
             remedy=[
-                "look for the first error of the update in the engine's log: the sender is not told of it and waits for ever",
+                "look for the first error of the update in the engine's log: the sender does not learn of it and waits forever",
                 "give the transfer a time limit, and let a failed receiver answer with its error",
             ],
             phase="weight_sync",

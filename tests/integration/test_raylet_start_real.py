@@ -92,7 +92,7 @@ def test_an_address_that_nobody_answers_is_told_by_the_connection(tmp_path):
             if json.loads(done.stdout)["findings"] or time.monotonic() > deadline:
                 break
         found = finding(done)
-    assert f"nobody answers at {NO_ADDRESS}" in found["summary"] or "no GCS answers" in found["summary"]
+    assert f"no process answers at {NO_ADDRESS}" in found["summary"] or "no GCS answers" in found["summary"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a process table of its own needs root")
@@ -174,6 +174,6 @@ def test_a_refused_token_a_stopped_and_a_dead_gcs_and_a_dead_raylet_are_told_apa
     assert any(e["kind"] == "log" and "InvalidAuthToken" in e["text"] for e in token["evidence"])
     assert "is stopped (state T)" in stopped["summary"]
     assert (stopped["who"][0]["label"], stopped["certainty"]) == ("GCS", "proven")
-    assert "the GCS answers and knows no living raylet of this node" in gone["summary"]
+    assert "the GCS answers but knows no live raylet on this node" in gone["summary"]
     assert "no GCS answers, and none runs on this node" in killed["summary"]
     assert killed["who"][0]["pid"] == drivers["killed"]

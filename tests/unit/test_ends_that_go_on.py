@@ -140,7 +140,7 @@ def test_a_request_of_an_engine_that_waits_elsewhere_is_not_at_a_gate() -> None:
     assert [f.cause for f in asked_by_a_client(stacks, engine, runs=1).findings] == [Cause.ASYNCIO_STUCK]
 
 
-@pytest.mark.parametrize(("method", "is_hang"), [("__init__", False), ("serve", True)], ids=["it is set up", "it serves for ever"])
+@pytest.mark.parametrize(("method", "is_hang"), [("__init__", False), ("serve", True)], ids=["it is set up", "it serves forever"])
 def test_calls_that_stand_behind_one_that_sleeps_again_and_again(method: str, is_hang: bool) -> None:
     stacks = Stacks()
     engine = process(stacks, END, f"ray::Engine.{method}", f"load@app/engine.py:7 Engine.{method}@app/engine.py:3 {EXECUTOR} {MAIN}", syscall=SLEEP)

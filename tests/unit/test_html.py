@@ -123,7 +123,7 @@ def test_the_page_tells_the_story_from_top_to_bottom() -> None:
         "stack, innermost first normalise_answer rewards/maths.py:30",
         "What to do read this stack first",
         "Evidence",
-        "its call runs for 91 s; the longest of that name so far took 7.4 s",
+        "its call runs for 91 s; the longest one of that name took 7.4 s",
         "Victims 4 processes only wait",
         "Where everybody stands",
         "RewardWorker 4 of 4 ranks",

@@ -148,7 +148,7 @@ def test_a_process_that_gets_no_core_is_not_frozen() -> None:
     starved = msgspec.structs.replace(one, threads=(msgspec.structs.replace(one.threads[0], queued_s=1.5), *one.threads[1:]))
     frozen, busy = (build_view(snapshot(stacks.node([p]))).seen["node1/100"] for p in (one, starved))
     assert (frozen.motion, busy.motion) == (Motion.FROZEN, Motion.BUSY)
-    assert busy.motion_reason.endswith("although ready for 75 % of the time")
+    assert busy.motion_reason.endswith("was ready but without a core for 75 % of the time")
 
 
 def queued(*, done: int, cpu_s: float, told: bool = True) -> Report:

@@ -83,14 +83,14 @@ def test_the_log_names_the_reason(stack, logs, words):
 def test_an_address_that_nobody_answers():
     silent = Socket(family="tcp", state="SYN_SENT", local="10.0.0.1:4000", remote="172.17.0.1:6379")
     found = only(taken(SEARCH, sockets=(silent,)))
-    assert "nobody answers at 172.17.0.1:6379" in found.summary
+    assert "no process answers at 172.17.0.1:6379" in found.summary
     assert any("ip route get 172.17.0.1" in r for r in found.remedy)
 
 
 def test_a_raylet_that_is_gone_while_the_gcs_answers():
     stack = "get_node_to_connect_for_driver@ray/_private/services.py:550 Node.__init__@ray/_private/node.py:234 " + SEARCH.split(" ", 2)[2]
     found = only(taken(stack, more=(Process(pid=9, title="gcs_server", kind="gcs"),)))
-    assert "the GCS answers and knows no living raylet of this node" in found.summary
+    assert "the GCS answers but knows no live raylet on this node" in found.summary
     assert "raylet.err" in found.remedy[0]
 
 

@@ -374,6 +374,6 @@ def test_an_idle_process_that_keeps_a_lock(tries: str, driver_cpu_s: float, stat
     node = stacks.node(processes, locks=locks)
     node = replace(node, frames=tuple(replace(f, calls=()) if f.function == "Cache.save" else f for f in node.frames))
     report = diagnose(snapshot(node, ray_state(actors=actors)))
-    (kept,) = [f for f in report.findings if "has kept the lock" in f.summary]
+    (kept,) = [f for f in report.findings if "still holds the lock" in f.summary]
     assert ({w.pid for w in kept.who}, kept.certainty is Certainty.POSSIBLE) == ({101}, state is State.UNKNOWN)
     assert report.verdict.state is state
