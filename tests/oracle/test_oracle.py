@@ -28,6 +28,7 @@ def test_hope_and_roots_agree_with_the_simulator() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_hope_and_roots_agree_in_twenty_thousand_programs() -> None:
     assert (wrong := check_many(range(20_000))) is None, wrong
 

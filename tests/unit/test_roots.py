@@ -25,7 +25,7 @@ def way(root: Root) -> list[tuple[str, str]]:
 
 
 @given(activities, waits)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_who_frees_all_roots_frees_everybody_and_nobody_outside_frees_a_root(acts: list[Activity], given_waits: list[Wait]) -> None:
     found = roots(solve(acts, given_waits))
     accused = {name for root in found for name in root.nodes}
@@ -37,7 +37,7 @@ def test_who_frees_all_roots_frees_everybody_and_nobody_outside_frees_a_root(act
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_every_smallest_deadlock_is_in_a_root(acts: list[Activity], given_waits: list[Wait]) -> None:
     found = roots(solve(acts, given_waits))
     every = [s for s in standing_sets(acts, given_waits) if s]
@@ -46,7 +46,7 @@ def test_every_smallest_deadlock_is_in_a_root(acts: list[Activity], given_waits:
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_missing_fact_accuses_nobody_else(acts: list[Activity], given_waits: list[Wait]) -> None:
     before = [set(root.nodes) for root in roots(solve(acts, given_waits))]
     for missing in acts:
@@ -55,7 +55,7 @@ def test_a_missing_fact_accuses_nobody_else(acts: list[Activity], given_waits: l
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_ways_down_are_ways(acts: list[Activity], given_waits: list[Wait]) -> None:
     solution = solve(acts, given_waits)
     for asked in (None, *solution.hope):
@@ -75,7 +75,7 @@ def test_ways_down_are_ways(acts: list[Activity], given_waits: list[Wait]) -> No
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_everybody_is_kept_by_some_root_and_each_is_told_why(acts: list[Activity], given_waits: list[Wait]) -> None:
     solution = solve(acts, given_waits)
     found = roots(solution, MOVES)
@@ -85,7 +85,7 @@ def test_everybody_is_kept_by_some_root_and_each_is_told_why(acts: list[Activity
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_levels_only_add_roots_and_order_does_not_matter(acts: list[Activity], given_waits: list[Wait]) -> None:
     shuffled = random.Random(len(given_waits))
     solution = solve(acts, given_waits)

@@ -17,20 +17,20 @@ PROVEN, LIKELY, POSSIBLE = Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBL
 
 
 @given(activities, waits)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_hope_is_the_least_fixpoint(acts: list[Activity], given_waits: list[Wait]) -> None:
     assert solve(acts, given_waits).hope == slow_hope(acts, given_waits)
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_who_has_no_hope_is_in_a_set_that_only_itself_could_free(acts: list[Activity], given_waits: list[Wait]) -> None:
     hope = solve(acts, given_waits).hope
     assert {name for name in hope if hope[name] is STANDS} == set(chain(*standing_sets(acts, given_waits)))
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_proven_is_what_stands_even_if_all_less_certain_is_disbelieved(acts: list[Activity], given_waits: list[Wait]) -> None:
     certainty = solve(acts, given_waits).certainty
     for doubted, believed in (({LIKELY, POSSIBLE}, {PROVEN}), ({POSSIBLE}, {PROVEN, LIKELY}), (set(), {PROVEN, LIKELY, POSSIBLE})):
@@ -39,7 +39,7 @@ def test_proven_is_what_stands_even_if_all_less_certain_is_disbelieved(acts: lis
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_order_of_the_input_does_not_matter(acts: list[Activity], given_waits: list[Wait]) -> None:
     solution = solve(acts, given_waits)
     shuffled = random.Random(len(given_waits))
@@ -49,7 +49,7 @@ def test_the_order_of_the_input_does_not_matter(acts: list[Activity], given_wait
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_missing_fact_takes_hope_from_nobody_who_had_any(acts: list[Activity], given_waits: list[Wait]) -> None:
     hope = solve(acts, given_waits).hope
     for missing in acts:
@@ -60,7 +60,7 @@ def test_a_missing_fact_takes_hope_from_nobody_who_had_any(acts: list[Activity],
 
 
 @given(activities, waits)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_hope_never_rises_along_the_waits_that_keep_somebody(acts: list[Activity], given_waits: list[Wait]) -> None:
     solution = solve(acts, given_waits)
     for name, kept_by in solution.keeping.items():
