@@ -57,7 +57,7 @@ may_try_again() { # exit code, seconds it ran; before the cluster is complete on
   (($1 != 0 && --TRIES > 0 && $2 < 120)) && [[ ! -e $LOG_DIR/complete ]] || return 1
   echo "$NAME: ray start ended with $1, trying again"
   is_ours || return 1
-  pkill -KILL -u "$(id -u)" -f -- "$(printf %s "$TEMP_DIR" | sed 's/[][\.*^$+?(){}|]/\\&/g')/session_"
+  end_session
   rm -rf --one-file-system -- "$TEMP_DIR"/session_*
   sleep 2
 }

@@ -1,7 +1,7 @@
 
 # ---- functions that run on a node, inside its step ----------------------------------------------------------------
 export COLLECT_LOGS
-STEP_FUNCTIONS=(prepare_step is_ours make_temp_dir remove_temp_dir leave)
+STEP_FUNCTIONS=(prepare_step is_ours make_temp_dir end_session remove_temp_dir leave)
 # Ray's folder is used and removed only when this job made it: it holds the job's mark, is ours and is no link.
 is_ours() {
   local mark=$TEMP_DIR/.made_for_$SLURM_JOB_ID
@@ -19,7 +19,19 @@ make_temp_dir() { # an earlier step of this job may have left it
     return 1
   }
 }
-remove_temp_dir() { ! is_ours || rm -rf --one-file-system -- "$TEMP_DIR"; }
+end_session() { # kills what names a session of Ray in this job's folder; not by pkill, which few images have
+  local process
+  grep -lszF -e "$TEMP_DIR/session_" -e "$TEMP_DIR/ray/session_" /proc/[0-9]*/cmdline | while read -r process; do
+    process=${process%/cmdline}
+    [[ ! -O $process ]] || kill -KILL "${process#/proc/}" 2>/dev/null
+  done
+}
+remove_temp_dir() { # what dies last may still write: the first try may take the mark and not the folder
+  is_ours || return 0
+  local tries=20
+  until rm -rf --one-file-system -- "$TEMP_DIR" 2>/dev/null || ((tries-- == 0)); do sleep 0.1; done
+  [[ ! -e $TEMP_DIR ]] || echo "$NAME: Ray's folder $TEMP_DIR could not be removed"
+}
 prepare_step() {
   # Slurm sets these in every step; frameworks refuse to run when they disagree.
   [[ -z ${CUDA_VISIBLE_DEVICES:-} ]] || unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES
@@ -32,7 +44,7 @@ prepare_step() {
   CPUS=$((CPUS < allowed ? CPUS : allowed))
   make_temp_dir || exit 2
 }
-# After scancel no new step can start, so logs are saved and files removed here, within Slurm's KillWait.
+# After scancel no new step can start, so logs are saved and files removed here, within Slurm's KillWait (30 s by default).
 leave() {
   trap '' TERM INT
   [[ -z ${CHILD:-} ]] || kill -TERM "$CHILD" 2>/dev/null
@@ -42,6 +54,7 @@ leave() {
   done
   local tries=30
   while [[ -n ${CHILD:-} ]] && kill -0 "$CHILD" 2>/dev/null && ((tries-- > 0)); do sleep 0.1; done
+  [[ -z ${CHILD:-} ]] || end_session # ray start waits up to 30 s for its node to drain (Ray 2.60), and Slurm would kill it then
   remove_temp_dir
   exit "$1"
 }

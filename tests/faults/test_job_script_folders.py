@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -29,6 +33,29 @@ mkdir -p "$RAY_TMPDIR/ray/session_1/logs"
 ln -s session_1 "$RAY_TMPDIR/ray/session_latest"
 echo x >"$RAY_TMPDIR/ray/session_1/logs/raylet.out"
 echo "$RAY_TMPDIR" >"$SEEN"
+"""
+WRITER = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+seconds, folder = float(sys.argv[1]), sys.argv[2]
+end, number = time.monotonic() + 60, 0
+while time.monotonic() < end:
+    try:
+        os.mkdir(folder)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        break  # what it is in was removed
+    number += 1
+    if number > 1000:
+        time.sleep(0.0005)
+    try:
+        os.close(os.open(f"{folder}/{number}", os.O_CREAT | os.O_WRONLY))
+    except FileNotFoundError:
+        continue
+    if number == 1000:  # so many that they are not removed in one moment
+        print("ready", flush=True)
+        end = time.monotonic() + seconds
 """
 ODD = "a b'c\"d;e$f"
 
@@ -216,6 +243,67 @@ def test_a_second_try_of_ray_start_removes_only_its_own(home: Path) -> None:
             child.kill()
             child.wait()
     assert not (mine / "session_1").exists() and (other / "session_1").is_dir()
+
+
+@contextmanager
+def written_to(folder: Path, seconds: float) -> Iterator[list[int]]:
+    """Processes of a session that write into this folder of a job, each into a folder of its own, and do not heed SIGTERM."""
+    folder.mkdir()
+    (folder / f".made_for_{JOB_ID}").touch()
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(seconds), f"{folder}/session_{i}"], stdout=subprocess.PIPE) for i in range(3)]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"ready\n"
+        yield [writer.pid for writer in writers]
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+
+
+def end_step(home: Path, folder: Path, how: str) -> subprocess.CompletedProcess[str]:
+    given = {
+        "PATH": os.environ["PATH"],
+        "TEMP_DIR": str(folder),
+        "LOG_DIR": str(home),
+        "SLURM_JOB_ID": JOB_ID,
+        "COLLECT_LOGS": "0",
+    }
+    script = f"{read_part('step_common')}\nNAME=n1; {how}"
+    return subprocess.run(["bash", "-c", script], env=given, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_what_dies_last_still_writes(home: Path) -> None:
+    """Processes of Ray write into the job's folder for one more second while it is removed.
+    It is removed again until it is gone."""
+    folder = home / f"rr{JOB_ID}"
+    with written_to(folder, 1.0):
+        done = end_step(home, folder, "remove_temp_dir")
+        assert not folder.exists(), done.stdout + done.stderr
+    assert done.stdout + done.stderr == ""
+
+
+def test_what_does_not_end_when_a_step_leaves(home: Path) -> None:
+    """Processes of Ray do not end for a minute after SIGTERM: ``ray start`` waits up to 30 s for its node to drain (Ray 2.60).
+    The step gives them 3 s, kills them and removes the folder, well within Slurm's KillWait."""
+    folder = home / f"rr{JOB_ID}"
+    with written_to(folder, 60.0) as pids:
+        began = time.monotonic()
+        done = end_step(home, folder, f"CHILD={pids[0]}; leave 7")
+        assert done.returncode == 7, done.stdout + done.stderr
+        assert not folder.exists(), done.stdout + done.stderr
+        assert time.monotonic() - began < 15
+
+
+def test_a_folder_that_cannot_be_removed_is_named(home: Path) -> None:
+    """The job's folder cannot be removed: the file system refuses it.
+    The step tries for 2 s, says that the folder stays, and ends."""
+    folder = home / f"rr{JOB_ID}"
+    folder.mkdir()
+    (folder / f".made_for_{JOB_ID}").touch()
+    done = end_step(home, folder, "rm() { false; }; leave 7")
+    assert (done.returncode, done.stdout) == (7, f"n1: Ray's folder {folder} could not be removed\n")
 
 
 def fifo(home: Path, number: int) -> Path:

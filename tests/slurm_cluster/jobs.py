@@ -93,8 +93,11 @@ def wait_for_text(file: Path, words: str, seconds: float = PATIENCE_S) -> None:
 
 def assert_nothing_left(slurm: SlurmCluster, job: str, seconds: float = 20) -> None:
     deadline = time.monotonic() + seconds
-    while any(left := [slurm.processes(name) for name in slurm.names]):
-        assert time.monotonic() < deadline, left
+    while any(left := [slurm.processes(name) + in_temp_dir(slurm, name, job) for name in slurm.names]):
+        assert time.monotonic() < deadline, (left, *(path.read_text(errors="replace")[-1500:] for path in logs(slurm, job).glob("start-*.log")))
         time.sleep(0.3)
-    for name in slurm.names:
-        assert f"rr{job}" not in slurm.on_node(name, ["ls", "/tmp"]).stdout.split()
+
+
+def in_temp_dir(slurm: SlurmCluster, name: str, job: str) -> list[str]:
+    """The beginning of what is in the folder that a job made on a node; empty when the folder is gone."""
+    return slurm.on_node(name, ["bash", "-c", f"find /tmp/rr{job} 2>/dev/null | head -n 20"]).stdout.splitlines()
