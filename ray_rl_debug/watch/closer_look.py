@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -76,15 +77,39 @@ def take_look(
     clock: Callable[[], float] = time.monotonic,
     judge: Callable[[Snapshot], Report] = diagnose,
 ) -> Look:
-    """Snapshot, report, files. Raises as `capture.cluster.take_snapshot`; a full disk is told in the result."""
+    """Snapshot and report, for `Keeping`: nothing is written yet, except facts whose analysis fails. Raises as `capture.cluster.take_snapshot`."""
     began = clock()
     snapshot = made_safe(gather())
-    folder, trouble = keep_facts(history, snapshot, now_s)
-    report = judge(snapshot)
-    if folder is not None:
-        said = _save_report(folder, report, snapshot, history.events)
-        trouble = trouble or said
-    return Look(snapshot=snapshot, report=report, folder=folder, took_s=clock() - began, trouble=trouble)
+    try:
+        report = judge(snapshot)
+    except Exception:
+        keep_facts(history, snapshot, now_s)
+        raise
+    return Look(snapshot=snapshot, report=report, folder=None, took_s=clock() - began)
+
+
+class Keeping:
+    """A look whose files are written while people are told."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self._done = threading.Event()
+
+    def write(self, history: History, now_s: float) -> Look:
+        """Write the files; a full disk is told in the result."""
+        look = self.look
+        try:
+            folder, trouble = keep_facts(history, look.snapshot, now_s)
+            said = _save_report(folder, look.report, look.snapshot, history.events) if folder is not None else None
+            self.look = msgspec.structs.replace(look, folder=folder, trouble=trouble or said)
+        finally:
+            self._done.set()
+        return self.look
+
+    def wait(self, seconds: float) -> Look:
+        """The look with its folder, or without one when its files are not there in time."""
+        self._done.wait(seconds)
+        return self.look
 
 
 def keep_facts(history: History, snapshot: Snapshot, now_s: float) -> tuple[Path | None, str | None]:

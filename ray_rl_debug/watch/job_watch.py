@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from ray_rl_debug.model.report import State
 from ray_rl_debug.model.snapshot import RayJob
 from ray_rl_debug.privacy.redact import made_safe
@@ -67,10 +69,9 @@ class JobWatch:
         return said
 
     def judge(self, look: Look, now: float, now_s: float) -> tuple[Event, bool]:
-        """What a look means: its event, and whether people are to be told now."""
+        """What a look means: its event, for `keep`, and whether people are to be told now."""
         self.last_look, self._suspect_until = look, now + SUSPECT_S
         state, age = look.report.verdict.state, self.progress.age_s(now)
-        folder = look.folder.name if look.folder is not None else None
         if look.snapshot.ray is not None:
             self.progress.teach(look.snapshot.ray.history)
             self.decision = self.progress.decide(now, is_same_call=look.is_hang)
@@ -92,13 +93,17 @@ class JobWatch:
             kind, tell = "verdict", True
         could_tell = state not in (State.UNKNOWN, State.SLOW)
         self.progress.looked(now, rest_s=CONFIRM_S if look.is_hang and self.alarmed else SUSPECT_S, could_tell=could_tell)
-        event = self._event(now_s, kind, text, state=state.value, key=key, folder=folder, age_s=age_told, numbers=numbers)
-        return event, tell
+        return _made(now_s, kind, text, state=state.value, key=key, age_s=age_told, numbers=numbers), tell
 
     def verdict(self, look: Look, now_s: float) -> Event:
-        """Of a job that has ended."""
-        folder = look.folder.name if look.folder is not None else None
-        return self._event(now_s, "verdict", look.report.verdict.summary, state=look.report.verdict.state.value, folder=folder)
+        """Of a job that has ended, for `keep`."""
+        return _made(now_s, "verdict", look.report.verdict.summary, state=look.report.verdict.state.value)
+
+    def keep(self, event: Event, look: Look) -> Event:
+        """The event of a look whose files are written, with their folder, into the history."""
+        kept = msgspec.structs.replace(event, folder=look.folder.name if look.folder is not None else None)
+        self.history.add(kept)
+        return kept
 
     def wants_look(self, now: float) -> bool:
         """Now, or as soon as what was only suspected is out of the ordinary."""
@@ -122,7 +127,7 @@ class JobWatch:
         return self._event(now_s, kind, text)
 
     def _event(self, now_s: float, kind: str, text: str, **more: object) -> Event:
-        event = made_safe(Event(time_s=round(now_s, 3), kind=kind, text=text[:2000], **more))  # type: ignore[arg-type]
+        event = _made(now_s, kind, text, **more)
         self.history.add(event)
         return event
 
@@ -158,6 +163,10 @@ class JobWatch:
             if event.kind == "verdict" and event.state != State.FINISHED.value:
                 return event.key
         return None
+
+
+def _made(now_s: float, kind: str, text: str, **more: object) -> Event:
+    return made_safe(Event(time_s=round(now_s, 3), kind=kind, text=text[:2000], **more))  # type: ignore[arg-type]
 
 
 def _gpu_numbers(gpus: Sequence[GpuSign]) -> dict[str, float]:

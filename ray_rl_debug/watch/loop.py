@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -18,9 +19,9 @@ from ray_rl_debug.model.report import State
 from ray_rl_debug.model.snapshot import RayJob, TaskHistory
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.beats import Census
-from ray_rl_debug.watch.closer_look import Look, describe_trouble, hook_environment, keep_trace, take_look
+from ray_rl_debug.watch.closer_look import Keeping, Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.crew import Crew
-from ray_rl_debug.watch.history import History
+from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
 from ray_rl_debug.watch.learn import Limits
@@ -38,6 +39,10 @@ NO_JOB_S = 20.0
 FIRST_S = 40.0
 """For the first word of any node."""
 LEAVE_S = 20.0
+NAMED_S = 2.0
+"""A message names the folder of a look whose files are written by then."""
+FILES_S = 60.0
+"""For a command of --on-hang, which reads the files. Writing them has shorter deadlines of its own."""
 GOLDEN = 0.618034
 """Its multiples fill the interval from 0 to 1 evenly."""
 
@@ -166,22 +171,31 @@ class Companion:
             event = watch.note(self._wall(), "trouble", f"the closer look failed: {describe_trouble(e)}")
             self._say(f"job {job}: {event.text}")
             return
-        now = self._clock()
-        event, tell = watch.judge(look, now, self._wall())
-        self._say(f"job {job}: {event.text}" + (f"  [{look.folder}]" if look.folder else ""))
-        if look.trouble:
-            self._say(f"job {job}: {watch.note(self._wall(), 'trouble', look.trouble).text}")
-        if self._listener is not None:
-            self._listener.look(job, look, event, began_s=began)
-        if tell:
-            self.hung = True
-            self._tell(watch, event.age_s or 0.0)
+        event, tell = watch.judge(look, self._clock(), self._wall())
+        self.hung = self.hung or tell
+        look = self._tell_and_keep(watch, look, event, began, tell=tell)
         if look.is_hang:
             keep_trace(look, watch.history, lambda text: None)
         watch.prune()
         if self._options.stop_job and self._end_driver is not None and watch.is_confirmed(look, self._clock()):
             said = self._stop_driver(watch.job)
             self._say(f"job {job}: {watch.note(self._wall(), 'stopped', said or 'asked its driver to end (--stop-job)').text}")
+
+    def _tell_and_keep(self, watch: JobWatch, look: Look, event: Event, began_s: float, *, tell: bool) -> Look:
+        """People first: a disk that hangs must not keep the news from them. Then the files of the look, and its event."""
+        job, keeping = watch.job.job_id, Keeping(look)
+        self._say(f"job {job}: {event.text}")
+        if tell:
+            self._tell(job, keeping, event.age_s or 0.0)
+        look = watch.last_look = keeping.write(watch.history, began_s)
+        event = watch.keep(event, look)
+        if look.folder:
+            self._say(f"job {job}: files in {look.folder}")
+        if look.trouble:
+            self._say(f"job {job}: {watch.note(self._wall(), 'trouble', look.trouble).text}")
+        if self._listener is not None:
+            self._listener.look(job, look, event, began_s=began_s)
+        return look
 
     def _stop_driver(self, job: RayJob) -> str | None:
         """Ask the driver to end that was seen as this job's: on its node, and born when it was."""
@@ -192,19 +206,22 @@ class Companion:
             return "the driver was not ended: its process was not found"
         return self._end_driver(ids[seen[0].node], seen[0].known.pid, seen[0].known.born)
 
-    def _tell(self, watch: JobWatch, age_s: float) -> None:
-        look, job = watch.last_look, watch.job.job_id
-        assert look is not None
+    def _tell(self, job: str, keeping: Keeping, age_s: float) -> None:
+        """Start to tell people. A command of theirs reads the files, so it waits for them; a message only names their folder."""
         if self._options.on_hang:
-            self._notifier.run(self._options.on_hang, hook_environment(look, job_id=job, age_s=age_s))
-        self._post(job, look, "hang" if look.report.verdict.state is not State.FINISHED else "finished", age_s)
+            self._notifier.run(self._options.on_hang, lambda: hook_environment(keeping.wait(FILES_S), job_id=job, age_s=age_s))
+        state = keeping.look.report.verdict.state
+        self._post(job, keeping.look, "hang" if state is not State.FINISHED else "finished", age_s, keeping)
 
-    def _post(self, job: str, look: Look, kind: str, age_s: float) -> None:
-        folder = str(look.folder) if look.folder and kind != "recovered" else None
+    def _post(self, job: str, look: Look, kind: str, age_s: float, keeping: Keeping | None = None) -> None:
+        def body(form: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+            folder = keeping.wait(NAMED_S).folder if keeping is not None else None
+            return form(look.report, kind=kind, job_id=job, age_s=age_s, folder=str(folder) if folder else None)
+
         for url in self._options.webhooks:
-            self._notifier.post(url, message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
+            self._notifier.post(url, lambda: body(message))
         for url in self._options.slack:
-            self._notifier.post(url, slack_message(look.report, kind=kind, job_id=job, age_s=age_s, folder=folder))
+            self._notifier.post(url, lambda: body(slack_message))
 
     def _call_roll(self, *, first: bool = False) -> None:
         """Ask for nodes and jobs, and for actors when somebody is not known; place agents where a node is new or silent."""
@@ -270,15 +287,11 @@ class Companion:
             found = check_end(watch.job, history, address=self._address, now_s=now_s)
             if found is None:
                 return
-            watch.last_look = look = take_look(lambda: found[0], watch.history, now_s=now_s, judge=lambda _: found[1])
+            look = take_look(lambda: found[0], watch.history, now_s=now_s, judge=lambda _: found[1])
         except Exception as e:  # noqa: BLE001 the end of one job is not the end of the watch
             self._trouble(f"job {watch.job.job_id}: its finished tasks cannot be read: {describe_trouble(e)}")
             return
-        event = watch.verdict(look, now_s)
-        self._say(f"job {watch.job.job_id}: {event.text}")
-        if self._listener is not None:
-            self._listener.look(watch.job.job_id, look, event, began_s=now_s)
-        self._tell(watch, 0.0)
+        self._tell_and_keep(watch, look, watch.verdict(look, now_s), now_s, tell=True)
 
     def _end_job(self, job: str, text: str) -> None:
         watch = self._jobs.pop(job)

@@ -30,13 +30,13 @@ class Notifier:
         self._sleep = sleep
         self._threads: list[threading.Thread] = []
 
-    def run(self, command: str, environment: Mapping[str, str], *, timeout_s: float = HOOK_S) -> None:
-        """Start the user's command in a shell."""
-        self._start(lambda: self._run(command, dict(environment), timeout_s))
+    def run(self, command: str, environment: Callable[[], Mapping[str, str]], *, timeout_s: float = HOOK_S) -> None:
+        """Start the user's command in a shell; its environment may have to be waited for."""
+        self._start(lambda: self._run(command, dict(environment()), timeout_s))
 
-    def post(self, url: str, body: Mapping[str, Any]) -> None:
-        """POST a JSON document, again after 1, 2, 4 and 8 seconds when the other end fails."""
-        self._start(lambda: self._post(url, json.dumps(body).encode()))
+    def post(self, url: str, body: Callable[[], Mapping[str, Any]]) -> None:
+        """POST a JSON document, which may have to be waited for; again after 1, 2, 4 and 8 seconds when the other end fails."""
+        self._start(lambda: self._post(url, json.dumps(body()).encode()))
 
     def finish(self, patience_s: float) -> None:
         """Wait for what is under way."""

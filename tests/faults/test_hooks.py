@@ -40,7 +40,7 @@ def test_a_hook_runs_whatever_the_summary_holds(tmp_path: Path, summary: str, sh
     folder.mkdir()
     telling = Notifier(heard=heard.append)
     env = hook_environment(look(summary, folder), job_id="01000000", age_s=1.0)
-    telling.run('printf %s "$RAYRL_DEBUG_SUMMARY" >"$RAYRL_DEBUG_FOLDER/said"', env)
+    telling.run('printf %s "$RAYRL_DEBUG_SUMMARY" >"$RAYRL_DEBUG_FOLDER/said"', lambda: env)
     telling.finish(30)
     assert heard == []
     assert (folder / "said").read_bytes() == shown

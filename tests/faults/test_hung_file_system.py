@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hung_mount import HungMount, can_mount, hung_mount
@@ -22,9 +25,16 @@ from ray_rl_debug.collect.live_counters import read_files
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.source_lines import read_calls
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Process
+from ray_rl_debug.model.codec import read_snapshot
+from ray_rl_debug.model.snapshot import Process, RayJob
+from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch import history as history_module
 from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.job_watch import JobWatch
+from ray_rl_debug.watch.learn import Limits
+from ray_rl_debug.watch.live import Live
+from ray_rl_debug.watch.loop import Companion, WatchOptions
+from ray_rl_debug.watch.notify import Notifier
 
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")]
 
@@ -198,6 +208,30 @@ def test_history_of_a_companion(mount: HungMount, monkeypatch: pytest.MonkeyPatc
     assert len(history.events) == 50
     assert history.trouble is not None
     assert history.is_hung()
+
+
+def test_people_are_told_first(mount: HungMount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run hangs, and so does the folder of its companion.
+
+    The webhook is told at once, without a folder; the command of --on-hang waits for its files, which come to the folder for temporary files.
+    """
+    snapshot = read_snapshot(Path(__file__).parent.parent / "cases" / "RRD107" / "hang.json.gz")
+    said, monotonic = tmp_path / "said", time.monotonic
+    options = WatchOptions(output=mount.folder, on_hang=f'cp "$RAYRL_DEBUG_REPORT_TEXT" {said}', webhooks=("http://here",))
+    told: list[tuple[float, object]] = []
+    monkeypatch.setattr(Notifier, "_post", lambda self, url, data: told.append((monotonic() - began, json.loads(data))))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    live = Live(io.StringIO(), is_terminal=False)
+    companion = Companion(options, SimpleNamespace(gather=lambda job: snapshot), lambda _: RollCall(), live)  # type: ignore[arg-type]
+    watch = JobWatch(RayJob(job_id="01000000"), History(mount.folder / "job"), Limits(), interval_s=2.0, now=0.0, now_s=0.0)
+    mount.silence()
+    began = monotonic()
+    companion._look(watch)
+    companion._notifier.finish(30)
+    ((after_s, body),) = told
+    assert after_s < history_module.DISK_S, "before the disk was given up"
+    assert isinstance(body, dict) and (body["event"], body["folder"]) == ("hang", None)
+    assert "RRD107" in said.read_text()
 
 
 def test_doctor_of_a_folder(mount: HungMount, monkeypatch: pytest.MonkeyPatch) -> None:

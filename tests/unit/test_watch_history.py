@@ -12,7 +12,7 @@ from ray_rl_debug.model.report import Cause, Certainty, Finding, Report, State, 
 from ray_rl_debug.model.snapshot import RayJob, Snapshot, TaskHistory
 from ray_rl_debug.watch import closer_look
 from ray_rl_debug.watch.beats import Beat
-from ray_rl_debug.watch.closer_look import Look, hook_environment, keep_facts, take_look, verdict_key
+from ray_rl_debug.watch.closer_look import Keeping, Look, hook_environment, keep_facts, take_look, verdict_key
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
@@ -152,7 +152,12 @@ def test_full_output_folder_prunes_then_goes_elsewhere(tmp_path: Path, monkeypat
 
 
 def test_look_writes_facts_and_report(tmp_path: Path) -> None:
-    look = take_look(lambda: SNAPSHOT, History(tmp_path), now_s=NOW_S, judge=lambda s: report())
+    history = History(tmp_path)
+    keeping = Keeping(take_look(lambda: SNAPSHOT, history, now_s=NOW_S, judge=lambda s: report()))
+    assert keeping.look.folder is None
+    assert not history.folders()
+    keeping.write(history, NOW_S)
+    look = keeping.wait(0)
     assert look.trouble is None
     assert look.folder is not None
     assert {p.name for p in look.folder.iterdir()} >= {"snapshot.json.gz", "report.json", "report.txt", "report.html"}
@@ -161,6 +166,13 @@ def test_look_writes_facts_and_report(tmp_path: Path) -> None:
     assert told["RAYRL_DEBUG_SUMMARY"] == "actor/1 waits"
     assert told["RAYRL_DEBUG_REPORT"] == str(look.folder / "report.json")
     assert told["RAYRL_DEBUG_STALLED_S"] == "12"
+
+
+def test_facts_whose_analysis_fails_are_written(tmp_path: Path) -> None:
+    history = History(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        take_look(lambda: SNAPSHOT, history, now_s=NOW_S, judge=lambda s: 1 / 0)  # type: ignore[arg-type,return-value]
+    assert [p.name for folder in history.folders() for p in folder.iterdir()] == ["snapshot.json.gz"]
 
 
 def watch(tmp_path: Path) -> JobWatch:
@@ -215,11 +227,13 @@ def test_calls_of_a_poller_are_no_recovery(tmp_path: Path) -> None:
 def test_successor_knows_what_was_told(tmp_path: Path) -> None:
     first = watch(tmp_path)
     proven = report(certainty=Certainty.PROVEN)
-    assert first.judge(look(proven), 10.0, NOW_S)[1] is True
+    event, tell = first.judge(look(proven), 10.0, NOW_S)
+    assert tell is True
+    first.keep(event, look(proven))
     second = watch(tmp_path)
     assert second.alarmed == verdict_key(proven)
     assert second.judge(look(proven), 10.0, NOW_S + 60)[1] is False
-    assert "again" in second.history.events[-2].text
+    assert "again" in second.history.events[-1].text
 
 
 def test_gpus_are_part_of_the_history_where_there_are_any(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def hooks() -> Iterator[list[Hook]]:
 
 def test_webhook_is_tried_again(telling: Notifier, heard: list[str], hooks: list[Hook]) -> None:
     hooks.append(Hook(503, 429))
-    telling.post(hooks[0].url, message(REPORT, kind="hang", job_id="01000000", age_s=12.34, folder="/out/x"))
+    telling.post(hooks[0].url, lambda: message(REPORT, kind="hang", job_id="01000000", age_s=12.34, folder="/out/x"))
     telling.finish(10)
     assert heard == []
     (body,) = hooks[0].bodies
@@ -85,14 +85,14 @@ def test_webhook_is_tried_again(telling: Notifier, heard: list[str], hooks: list
 
 def test_webhook_that_refuses_is_not_asked_again(telling: Notifier, heard: list[str], hooks: list[Hook]) -> None:
     hooks.append(Hook(404))
-    telling.post(hooks[0].url, {})
+    telling.post(hooks[0].url, dict)
     telling.finish(10)
     assert heard == ["the webhook did not take the message: HTTP 404"]
     assert hooks[0].bodies == []
 
 
 def test_dead_webhook_is_told_and_costs_nothing(telling: Notifier, heard: list[str]) -> None:
-    telling.post("http://127.0.0.1:9/hook", {})
+    telling.post("http://127.0.0.1:9/hook", dict)
     telling.finish(10)
     assert len(heard) == 1
     assert "Connection refused" in heard[0]
@@ -112,16 +112,16 @@ def test_slack_form_is_escaped_and_short() -> None:
 
 
 def test_command_gets_its_environment(telling: Notifier, heard: list[str], tmp_path: Path) -> None:
-    telling.run(f'echo "$RAYRL_DEBUG_SUMMARY" > {tmp_path}/said', {**os.environ, "RAYRL_DEBUG_SUMMARY": "it $(hangs)"})
+    telling.run(f'echo "$RAYRL_DEBUG_SUMMARY" > {tmp_path}/said', lambda: {**os.environ, "RAYRL_DEBUG_SUMMARY": "it $(hangs)"})
     telling.finish(10)
     assert (tmp_path / "said").read_text() == "it $(hangs)\n"
     assert heard == []
 
 
 def test_command_that_fails_or_does_not_end_is_told(telling: Notifier, heard: list[str]) -> None:
-    telling.run("exit 3", os.environ)
+    telling.run("exit 3", lambda: os.environ)
     telling.finish(10)
-    telling.run("exec sleep 60", os.environ, timeout_s=0.2)
+    telling.run("exec sleep 60", lambda: os.environ, timeout_s=0.2)
     telling.finish(10)
     assert heard == ["the command of --on-hang ended with 3", "the command of --on-hang was ended after 0 s"]
 
