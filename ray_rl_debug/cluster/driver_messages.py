@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.model import codec
 
 MAX_MESSAGE_BYTES = 1 << 30
 
@@ -184,7 +185,7 @@ def decode(body: bytes, kind: Any = Message) -> Any:
 
 
 def pack(value: msgspec.Struct) -> bytes:
-    body = msgspec.msgpack.encode(value)
+    body = codec.pack(value)
     return struct.pack("<I", len(body)) + body
 
 

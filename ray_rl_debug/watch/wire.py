@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.model import codec
 from ray_rl_debug.watch.node_watch import WatchOrder
 from ray_rl_debug.watch.seal import WireError
 from ray_rl_debug.watch.signals import NodeReading
@@ -106,7 +107,7 @@ _answers = msgspec.msgpack.Decoder(Answer)
 
 
 def encode(message: msgspec.Struct) -> bytes:
-    return msgspec.msgpack.encode(message)
+    return codec.pack(message)
 
 
 def decode_order(body: bytes) -> Order:

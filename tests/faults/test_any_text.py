@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from ray_rl_debug.bounded import supervisor
 from ray_rl_debug.bounded.programs import Finished
-from ray_rl_debug.collect import pyspy
+from ray_rl_debug.cluster import driver_messages
+from ray_rl_debug.collect import pyspy, pystack
 from ray_rl_debug.collect.async_tasks.memory import _mapping
 from ray_rl_debug.collect.discover import _Table
 from ray_rl_debug.collect.files import FileReader, read_locks
@@ -25,6 +27,7 @@ from ray_rl_debug.collect.source_lines import _answers
 from ray_rl_debug.collect.stacks import StackSampler
 from ray_rl_debug.formats import pystack
 from ray_rl_debug.model import codec
+from ray_rl_debug.watch import wire
 
 QUICK = settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.too_slow])
 GOOD_STAT = b"7 (a) b) R 1 7 7 0 -1 4194304 1 0 0 0 12 3 0 0 20 0 2 0 900 1000 30 18446744073709551615 1 1" + b" 0" * 10 + b" 17 1" + b" 0" * 13
@@ -198,3 +201,14 @@ def test_what_the_reader_of_sources_says(out: bytes) -> None:
     What came whole is used; no error.
     """
     list(_answers(out))
+
+
+def test_what_our_own_processes_say_to_each_other() -> None:
+    """A reason that one process of ours gives another holds a byte that is no letter, from the name of a file.
+
+    It arrives, spelled out.
+    """
+    reason = "cannot read /data/caf\udce9"
+    assert wire.decode_answer(wire.encode(wire.Collected(ticket=1, data=b"\xff", reason=reason))).reason == "cannot read /data/caf\\xe9"
+    packed = io.BytesIO(driver_messages.pack(driver_messages.Lost("n1", reason)))
+    assert driver_messages.read_message(packed.read) == driver_messages.Lost("n1", "cannot read /data/caf\\xe9")
