@@ -1,52 +1,42 @@
-"""Ray's own ``ray.timeline()`` by a process of its own: it takes a connection to the cluster, has no deadline, and leaves threads behind.
-
-Run as ``python -m ray_rl_debug.timeline.ray_export ADDRESS FILE``.
-"""
+"""Ray's own ``ray.timeline()`` by a process of its own: it takes a connection to the cluster, has no deadline, and leaves threads behind."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from ray_rl_debug.collect.bounded import run_bounded
+from ray_rl_debug.collect.pyspy import Run
+
 DEADLINE_S = 60.0
+MAX_BYTES = 256 << 20
 
 
-def export(address: str, *, deadline_s: float = DEADLINE_S, run: Callable[..., Any] = subprocess.run) -> list[dict[str, Any]]:
+def export(address: str, *, deadline_s: float = DEADLINE_S, run: Run = run_bounded) -> list[dict[str, Any]]:
     """The rows.
 
     Raises:
         TimeoutError: no answer in time.
         RuntimeError: it ended without rows; the message is the last line it wrote.
     """
-    with tempfile.TemporaryDirectory(prefix="rayrl-") as folder:
-        path = Path(folder) / "timeline.json"
-        command = [sys.executable, "-m", __name__, address, str(path)]
-        try:
-            done = run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=deadline_s, check=False
-            )
-        except subprocess.TimeoutExpired as e:
-            raise TimeoutError(f"ray.timeline() did not answer in {deadline_s:g} s") from e
-        if not path.is_file():
-            raise RuntimeError((done.stderr.strip().splitlines() or [f"ended with status {done.returncode}"])[-1][:300])
-        return [r for r in json.loads(path.read_text()) if isinstance(r, dict)]
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({address!r})"
+    done = run([sys.executable, "-c", program], deadline_s, max_bytes=MAX_BYTES)
+    if done.timed_out:
+        raise TimeoutError(f"ray.timeline() did not answer in {deadline_s:g} s")
+    if done.code != 0:
+        last = (done.err.decode("utf-8", "replace").strip().splitlines() or [f"ended with status {done.code}"])[-1]
+        raise RuntimeError(last[:300])
+    return [r for r in json.loads(done.out) if isinstance(r, dict)]
 
 
-def main(address: str, path: str) -> None:
-    """What the process of its own does."""
+def main(address: str) -> None:
+    """What the process of its own does: the rows go to standard output, Ray's own prints to stderr."""
+    out = os.dup(1)
+    os.dup2(2, 1)
     import ray
 
     ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    rows = list(ray.timeline() or ())
-    part = Path(path).with_suffix(".part")
-    part.write_text(json.dumps(rows))
-    part.replace(path)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    with os.fdopen(out, "w") as whole:
+        json.dump(list(ray.timeline() or ()), whole)

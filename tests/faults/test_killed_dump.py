@@ -7,6 +7,7 @@ import os
 import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -257,6 +258,26 @@ def test_the_pipe_is_held_by_a_fork(target: int, tmp_path: Path) -> None:
     finally:
         os.kill(heir, signal.SIGKILL)
         child.stdout.close()
+
+
+def test_killed_while_ray_tells_its_timeline(tmp_path: Path) -> None:
+    """The caller of Ray's own timeline gets SIGKILL while the cluster does not answer.
+
+    Two seconds later no process of ours is left, and no folder.
+    """
+    program = "import sys\nfrom ray_rl_debug.timeline.ray_export import export\nexport(sys.argv[1])"
+    mark = uuid.uuid4().hex
+    with socket.create_server(("", 0)) as silent:  # Ray goes to this machine's own address
+        argv = [sys.executable, "-c", program, f"127.0.0.1:{silent.getsockname()[1]}"]
+        caller = subprocess.Popen(argv, env={**os.environ, MARK: mark, "TMPDIR": str(tmp_path)}, stderr=subprocess.DEVNULL)
+        try:
+            silent.settimeout(60.0)
+            silent.accept()[0].close()  # Ray has come to the cluster
+        finally:
+            caller.kill()
+            caller.wait()
+        wait_for(lambda: not marked(mark), f"left behind: {marked(mark)}", LATEST_S)
+    assert not list(tmp_path.glob("rayrl*"))
 
 
 def test_what_others_stopped_stays_stopped(target: int) -> None:
