@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +15,18 @@ T = TypeVar("T")
 
 MARK = "RAYRL_DEBUG_TEST_MARK"
 """Variable that marks a program under test and all that it starts."""
+
+
+@contextmanager
+def started(program: str) -> Iterator[int]:
+    """A Python program that has said that it is ready."""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            yield child.pid
+        finally:
+            child.kill()
 
 
 def wait_for(condition: Callable[[], T], what: str, within_s: float = 30.0) -> T:

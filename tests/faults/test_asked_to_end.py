@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import MARK, marked, troubles, wait_for
+from processes import MARK, marked, started, troubles, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -29,13 +29,8 @@ def hear_signals() -> None:
 
 @pytest.fixture
 def target() -> Iterator[int]:
-    child = subprocess.Popen([sys.executable, "-c", TARGET], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    yield child.pid
-    child.kill()
-    child.wait()
-    child.stdout.close()
+    with started(TARGET) as pid:
+        yield pid
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import MARK, marked, troubles, wait_for
+from processes import MARK, marked, started, troubles, wait_for
 
 from ray_rl_debug.collect.pyspy import find_pyspy
 
@@ -52,13 +52,8 @@ for line in sys.stdin:
 
 @pytest.fixture
 def target() -> Iterator[int]:
-    child = subprocess.Popen([sys.executable, "-c", TARGET], stdout=subprocess.PIPE)
-    assert child.stdout is not None
-    assert child.stdout.readline() == b"ready\n"
-    yield child.pid
-    child.kill()
-    child.wait()
-    child.stdout.close()
+    with started(TARGET) as pid:
+        yield pid
 
 
 KINDS = {"py-spy": "/py-spy dump", "pystack": "/pystack remote", "supervisor": "/supervisor.py"}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from faults.wire_peers import HOST, Proxy, answer_to, is_alive, is_closed, is_served, order_for, server, wait_for, watcher
+from faults.wire_peers import HOST, Proxy, answer_to, impostor, is_alive, is_closed, is_served, order_for, server, wait_for, watcher
 
 from ray_rl_debug.watch.end_driver import end_driver
 from ray_rl_debug.watch.seal import ANSWER_BYTES, KNOCK_BYTES, NONCE_BYTES, Opener, Sealer, WireError, check_answer, derive, invite, knock
@@ -59,25 +59,16 @@ def test_impostor_at_the_companions_port(tmp_path: Path) -> None:
     """
     invitation = invite(secrets.token_hex(16), "n1")
     heard = bytearray()
-    with socket.create_server((HOST, 0)) as impostor:
-        impostor.settimeout(20.0)
 
-        def pretend() -> None:
-            while True:
-                try:
-                    connection, _ = impostor.accept()
-                except OSError:
-                    return
-                with connection:
-                    heard.extend(connection.recv(KNOCK_BYTES, socket.MSG_WAITALL))
-                    keys = (secrets.token_bytes(32), secrets.token_bytes(32))
-                    connection.sendall(keys[0] + keys[1] + Sealer(keys[0]).seal(encode(PySpy(packed=harmful(tmp_path / "run")))))
-                    heard.extend(connection.recv(1 << 16))
+    def pretend(connection: socket.socket) -> None:
+        heard.extend(connection.recv(KNOCK_BYTES, socket.MSG_WAITALL))
+        keys = (secrets.token_bytes(32), secrets.token_bytes(32))
+        connection.sendall(keys[0] + keys[1] + Sealer(keys[0]).seal(encode(PySpy(packed=harmful(tmp_path / "run")))))
+        heard.extend(connection.recv(1 << 16))
 
-        threading.Thread(target=pretend, daemon=True).start()
+    with impostor(pretend) as port:
         digest = hashlib.sha256(lzma.decompress(harmful(tmp_path / "run"))).hexdigest()
-        order = WatcherOrder(host=HOST, port=impostor.getsockname()[1], invitation=invitation, pyspy_sha256=digest)
-        ends = served(order)
+        ends = served(WatcherOrder(host=HOST, port=port, invitation=invitation, pyspy_sha256=digest))
         wait_for(lambda: ends, 20.0)
     assert isinstance(ends[0], WireError)
     assert bytes.fromhex(invitation.key) not in heard
@@ -116,20 +107,13 @@ def test_recorded_words_of_the_companion(tmp_path: Path) -> None:
         wait_for(lambda: "n1" in one.nodes)
         assert answer_to(one, PySpy(packed=lzma.compress(program)), "n1", Installed) == Installed(done=True)
         said = bytes(proxy.recorded["companion"])
-    with socket.create_server((HOST, 0)) as impostor:
 
-        def repeat() -> None:
-            while True:
-                try:
-                    connection, _ = impostor.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.sendall(said)
-                    connection.recv(1 << 16)
+    def repeat(connection: socket.socket) -> None:
+        connection.sendall(said)
+        connection.recv(1 << 16)
 
-        threading.Thread(target=repeat, daemon=True).start()
-        ends = served(msgspec.structs.replace(order, port=impostor.getsockname()[1]))
+    with impostor(repeat) as port:
+        ends = served(msgspec.structs.replace(order, port=port))
         wait_for(lambda: ends, 20.0)
     assert isinstance(ends[0], WireError)
 

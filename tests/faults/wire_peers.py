@@ -35,6 +35,25 @@ def server() -> Iterator[WatcherServer]:
         one.close()
 
 
+@contextlib.contextmanager
+def impostor(talk: Callable[[socket.socket], object]) -> Iterator[int]:
+    """The port of somebody who talks to all that come to it, one after another."""
+    with socket.create_server((HOST, 0)) as ears:
+        ears.settimeout(20.0)
+
+        def listen() -> None:
+            while True:
+                try:
+                    connection, _ = ears.accept()
+                except OSError:
+                    return
+                with connection:
+                    talk(connection)
+
+        threading.Thread(target=listen, daemon=True).start()
+        yield ears.getsockname()[1]
+
+
 def order_for(one: WatcherServer, node: str, **more: object) -> WatcherOrder:
     order = WatcherOrder(host=one.host, port=one.port, invitation=one.invite(node), uses_tls=one.uses_tls, raylet_pid=os.getpid())
     return msgspec.structs.replace(order, **more)
