@@ -100,17 +100,10 @@ class Supervisors:
         self.close()
 
 
-def run_bounded(
-    argv: Sequence[str],
-    timeout_s: float,
-    *,
-    max_bytes: int = MAX_OUTPUT_BYTES,
-    env: Mapping[str, str] | None = None,
-    traced: Traced | None = None,
-) -> Finished:
+def run_bounded(argv: Sequence[str], timeout_s: float, **how: Any) -> Finished:
     """As `Supervisors.run`, with a supervisor of its own."""
     with Supervisors() as supervisors:
-        return supervisors.run(argv, timeout_s, max_bytes=max_bytes, env=env, traced=traced)
+        return supervisors.run(argv, timeout_s, **how)
 
 
 class _Supervised:
