@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -33,12 +35,13 @@ def spawn(payload: bytes) -> bytes:
         if order.uses_tls and tls.context(os.environ, is_server=False) is None:
             return b"the companion uses TLS, and Ray's certificates are not known on this node"
         folder, paths = own_code()
-        order = msgspec.structs.replace(
-            order,
-            raylet_pid=int(os.environ.get("RAY_RAYLET_PID") or os.getppid()),
-            folder=folder,
-        )
-        start(order, paths)
+        with _removed_on_error(folder):
+            order = msgspec.structs.replace(
+                order,
+                raylet_pid=int(os.environ.get("RAY_RAYLET_PID") or os.getppid()),
+                folder=folder,
+            )
+            start(order, paths)
     except Exception as e:  # noqa: BLE001 told to the companion
         return as_text(f"{type(e).__name__}: {str(e)[:200]}").encode()
     return b""
@@ -52,9 +55,20 @@ def own_code() -> tuple[str | None, list[str]]:
     if not any("runtime_resources" in p.parts for p in packages):
         return None, list(dict.fromkeys(str(p.parent) for p in packages))
     folder = tempfile.mkdtemp(prefix=_PREFIX)
-    for package in packages:
-        shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__", "html"))
+    with _removed_on_error(folder):
+        for package in packages:
+            shutil.copytree(package, Path(folder) / package.name, ignore=shutil.ignore_patterns("__pycache__", "html"))
     return folder, [folder]
+
+
+@contextlib.contextmanager
+def _removed_on_error(folder: str | None) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def start(order: WatcherOrder, paths: list[str]) -> None:

@@ -1,12 +1,22 @@
-"""Folders of a companion's looks that others have put something into."""
+"""Folders of a companion: looks that others have put something into, and what must not be left."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+import ray_rl_debug
+from ray_rl_debug.watch import spawn
 from ray_rl_debug.watch.history import History
+from ray_rl_debug.watch.seal import invite
+from ray_rl_debug.watch.watcher import WatcherOrder
 
 OURS = ("snapshot.json.gz", "report.json", "report.txt", "report.html", "run.pftrace", "tasks.json.gz", "timeline.json", ".report.json.x8_a1b2c")
 
@@ -49,3 +59,22 @@ def test_a_link_in_the_place_of_a_look_is_left_alone(tmp_path: Path) -> None:
     History(tmp_path / "out").prune(keep=1, max_bytes=1 << 30)
     assert (data / "report.json").read_text() == "theirs"
     assert not first.exists()
+
+
+@pytest.mark.parametrize("trouble", ["the disk is full", "no process can be started"])
+def test_a_watcher_that_cannot_be_started(trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy of our code for a watcher cannot be written as a whole, or the watcher does not start.
+    The companion is told why, and the copy is removed."""
+    code = tmp_path / "runtime_resources" / "ray_rl_debug" / "__init__.py"
+    monkeypatch.setattr(ray_rl_debug, "__file__", str(code))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    here = SimpleNamespace(get_node_id=lambda: "n1")
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(get_runtime_context=lambda: here))
+    code.parent.mkdir(parents=True)
+    if trouble == "no process can be started":
+        monkeypatch.setattr(spawn, "start", lambda order, paths: 1 / 0)
+    else:
+        monkeypatch.setattr(shutil, "copytree", lambda *a, **k: os.write(-1, b""))
+    order = WatcherOrder(host="127.0.0.1", port=1, invitation=invite("ab" * 16, "n1"))
+    assert spawn.spawn(msgspec.msgpack.encode(order))
+    assert [p.name for p in tmp_path.iterdir()] == ["runtime_resources"]
