@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from faults.wire_peers import is_served, order_for, server, wait_for
 
 import ray_rl_debug
 from ray_rl_debug.watch import spawn
@@ -61,20 +63,57 @@ def test_a_link_in_the_place_of_a_look_is_left_alone(tmp_path: Path) -> None:
     assert not first.exists()
 
 
+def shipped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As inside an agent of node n1 to which our code was shipped."""
+    code = folder / "runtime_resources" / "ray_rl_debug"
+    shutil.copytree(Path(ray_rl_debug.__file__).parent, code, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(ray_rl_debug, "__file__", str(code / "__init__.py"))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    here = SimpleNamespace(get_node_id=lambda: "n1")
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(get_runtime_context=lambda: here))
+
+
+def copies(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.glob("rayrl-debug-watcher-*"))
+
+
 @pytest.mark.parametrize("trouble", ["the disk is full", "no process can be started"])
 def test_a_watcher_that_cannot_be_started(trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy of our code for a watcher cannot be written as a whole, or the watcher does not start.
     The companion is told why, and the copy is removed."""
-    code = tmp_path / "runtime_resources" / "ray_rl_debug" / "__init__.py"
-    monkeypatch.setattr(ray_rl_debug, "__file__", str(code))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    here = SimpleNamespace(get_node_id=lambda: "n1")
-    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(get_runtime_context=lambda: here))
-    code.parent.mkdir(parents=True)
+    shipped(tmp_path, monkeypatch)
     if trouble == "no process can be started":
         monkeypatch.setattr(spawn, "start", lambda order, paths: 1 / 0)
     else:
         monkeypatch.setattr(shutil, "copytree", lambda *a, **k: os.write(-1, b""))
     order = WatcherOrder(host="127.0.0.1", port=1, invitation=invite("ab" * 16, "n1"))
     assert spawn.spawn(msgspec.msgpack.encode(order))
-    assert [p.name for p in tmp_path.iterdir()] == ["runtime_resources"]
+    assert copies(tmp_path) == []
+
+
+def test_a_watcher_that_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watcher with a copy of our code gets SIGKILL, as when memory runs out; another one lives.
+    The next watcher of the node removes the copy of the dead one alone, and at the end each removes its own."""
+    shipped(tmp_path, monkeypatch)
+    with server() as one:
+
+        def begin() -> tuple[int, str]:
+            before, known = copies(tmp_path), one.nodes.get("n1")
+            assert spawn.spawn(msgspec.msgpack.encode(order_for(one, "n1"))) == b""
+            wait_for(lambda: one.nodes.get("n1") not in (None, known))
+            (made,) = set(copies(tmp_path)) - set(before)
+            return one.nodes["n1"].pid, made
+
+        killed, left = begin()
+        os.kill(killed, signal.SIGKILL)
+        wait_for(lambda: "n1" not in one.nodes)
+        assert copies(tmp_path) == [left]
+        _, second = begin()
+        assert copies(tmp_path) == [second]
+        with server() as other:
+            assert spawn.spawn(msgspec.msgpack.encode(order_for(other, "n1"))) == b""
+            wait_for(lambda: "n1" in other.nodes)
+            assert len(copies(tmp_path)) == 2
+            assert second in copies(tmp_path)
+            wait_for(lambda: is_served(one, "n1"))  # what it says first is the end of the one before
+    wait_for(lambda: not copies(tmp_path))
