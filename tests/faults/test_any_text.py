@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ray_rl_debug.bounded import supervisor
 from ray_rl_debug.bounded.programs import Finished
 from ray_rl_debug.cluster import driver_messages
-from ray_rl_debug.collect import pyspy, pystack
+from ray_rl_debug.collect import pyspy
 from ray_rl_debug.collect.async_tasks.memory import _mapping
 from ray_rl_debug.collect.discover import _Table
 from ray_rl_debug.collect.files import FileReader, read_locks
