@@ -26,6 +26,10 @@ from ray_rl_debug.analyze.solve import Activity, Outlook, Solution, Wait
 Solve = Callable[[Iterable[Activity], Iterable[Wait]], Solution]
 Roots = Callable[[Solution], tuple[Root, ...]]
 
+_State = tuple[object, ...]
+_Steps = list[tuple[tuple[str, ...], _State]]
+"""Out of one state: who moves, and what state follows."""
+
 
 class Law:
     """What is judged; errors are planted here."""
@@ -98,13 +102,13 @@ def _wrong_roots(world: World, solution: Solution, roots: tuple[Root, ...]) -> s
 
 def moves_of_a_hung_task(program: p.Program, law: Law, most_states: int = 400) -> str | None:
     """Question 2 in every run of a small program; no answer for a program with too many states."""
-    following: dict[object, list[tuple[tuple[str, ...], object]]] = {}
+    following: dict[_State, _Steps] = {}
     first = World(program)
     pending = [first]
-    worlds: dict[object, World] = {first.key(): first}
+    worlds: dict[_State, World] = {first.key(): first}
     while pending:
         world = pending.pop()
-        steps: list[tuple[tuple[str, ...], object]] = []
+        steps: _Steps = []
         for move in world.moves():
             after = world.copy()
             after.apply(move)
@@ -116,7 +120,7 @@ def moves_of_a_hung_task(program: p.Program, law: Law, most_states: int = 400) -
         following[world.key()] = steps
         if len(worlds) > most_states:
             return None
-    later: dict[object, set[str]] = {}
+    later: dict[_State, set[str]] = {}
     for key in _last_first(following):
         later[key] = {task for movers, after in following[key] for task in (*movers, *later[after])}
         world = worlds[key]
@@ -128,10 +132,10 @@ def moves_of_a_hung_task(program: p.Program, law: Law, most_states: int = 400) -
     return None
 
 
-def _last_first(following: dict[object, list[tuple[tuple[str, ...], object]]]) -> list[object]:
+def _last_first(following: dict[_State, _Steps]) -> list[_State]:
     """States, each after all that follow it; there is no way back, since every move uses up an operation."""
-    order: list[object] = []
-    done: set[object] = set()
+    order: list[_State] = []
+    done: set[_State] = set()
     for start in following:
         path = [(start, iter(following[start]))] if start not in done else []
         done.add(start)
