@@ -133,7 +133,7 @@ while True:
 """
 FORKS = """
 import json, os, sys
-import ray, ray_rl_debug.cluster.capture, ray_rl_debug.diagnose, ray_rl_debug.render.html.page, ray_rl_debug.timeline.live
+import ray, ray_rl_debug.capture.cluster, ray_rl_debug.diagnosis.diagnose, ray_rl_debug.render.html.page, ray_rl_debug.timeline.live
 from ray_rl_debug.commands import cli
 print('"ready"', flush=True)
 for line in sys.stdin:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from ray_rl_debug.collect.bounded import run_bounded
+from ray_rl_debug.bounded.programs import run_bounded
 from ray_rl_debug.collect.pyspy import Run
 
 DEADLINE_S = 60.0
