@@ -53,6 +53,8 @@ class Why(str, enum.Enum):
     """The end of a child process."""
     DATALOADER = "DataLoader"
     CHILD_QUEUE = "queue of a child"
+    SEMAPHORE = "semaphore"
+    """The holder of a lock or semaphore between processes."""
     ENGINE = "engine"
     """A server waits for its engine core."""
     WORKERS = "workers' answers"

@@ -135,7 +135,9 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
         if other is not telling and joined & own:
             return follow(other, [t for t in others if t is not telling]) or other
-    working = [t for t in others if t is not telling and t.score > 0 and t.place.path and not waits_for_worker(telling, t)]
+    working = [
+        t for t in others if t is not telling and t.score > 0 and (t.place.path or t.place.kind is Kind.MP_QUEUE) and not waits_for_worker(telling, t)
+    ]
     return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
 
 

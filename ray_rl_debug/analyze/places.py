@@ -200,7 +200,8 @@ def _engine_place(
         if spot is not None:
             return Kind.COLLECTIVE, short_name(spot.function), True
     if own is None:  # workers of pools between two tasks, and the threads that serve such pools
-        return (Kind.IDLE, op, False) if kind is Kind.MP_QUEUE else (kind, op, False)
+        at_item = any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in frames)
+        return (Kind.IDLE, op, False) if kind is Kind.MP_QUEUE and not at_item else (kind, op, False)
     if kind is Kind.MP_QUEUE and _is_receive_loop(frames, names, own):
         return Kind.IDLE, names[own], False
     function, file = frames[own].function, frames[own].file

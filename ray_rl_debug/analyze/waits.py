@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
+from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
@@ -41,7 +42,9 @@ def find_waits(view: View) -> Waits:
         *awaited_socket_edges(view),
         *awaited_child_edges(view),
         *unseen_edges(view),
+        *semaphore_edges(view),
     ]
+    edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)
     edges += call_edges(view, edges)
     edges += poll_edges(view, edges)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -27,6 +29,10 @@ def system_edges(view: View) -> Iterator[Edge]:
             yield from _socket_edges(view, one, thread, owners)
         if kind is Kind.FILE and thread is not None:
             yield from _pipe_edges(view, one, thread)
+        paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE and thread is not None else []
+        yield from paired
+        if paired:
+            continue
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and _has_process_pool(one)):
             yield from _child_edges(view, one, thread)
     yield from _lock_edges(view)
@@ -123,6 +129,18 @@ def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certain
             text = f"Unix socket {socket.remote or 'pair'}, {reason}"
             yield Edge(source=one.key, target=other.key, why=Why.SOCKET, evidence=text, certainty=certainty)
             return
+
+
+def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
+    """A connection of multiprocessing leads to whoever holds its other end, child or not."""
+    kernel = thread.kernel
+    if kernel is None or kernel.syscall_arg0 is None or kernel_call(kernel) not in ("read", "recv"):
+        return
+    socket = next((s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0 and s.family == "unix" and s.state != "LISTEN"), None)
+    if socket is not None:
+        for edge in _edge_to_unix_peer(view, one, socket, Certainty.PROVEN, "blocked in this connection"):
+            is_child = view.seen[edge.target].process.ppid == one.process.pid
+            yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge
 
 
 def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:

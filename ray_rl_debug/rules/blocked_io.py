@@ -68,13 +68,16 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why is not Why.AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
+        if sink is not None and _waits_for_lock(sink):
+            handed = []  # another rule's
         if sink is not None and sink.is_idle and waits_inside(sink.process):
             continue  # its own coroutines say what it waits for: another rule's
         if handed:
             client = scene.view.seen[handed[0].source]
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
-            alone = launches or (handed[0].why in _SOCKETS and sink is not None and _has_own_reason(sink))
+            is_peer = sink is not None and (handed[0].why in _SOCKETS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
+            alone = launches or (sink is not None and is_peer and _has_own_reason(sink))
             who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
@@ -86,6 +89,11 @@ def detect(scene: Scene) -> Iterator[Found]:
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
+
+
+def _waits_for_lock(one: Seen) -> bool:
+    thread = waiting_thread(one)
+    return thread is not None and thread.place.kind is Kind.LOCK
 
 
 def _has_own_reason(server: Seen) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.places import ROOTED, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -141,7 +142,7 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
 
 def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
     """Ranks that wait for each other in different groups; those are named that differ from the others of their own group, else all."""
-    odd = [one for one in ranks if _differs_in_group(scene, one)] or ranks
+    odd = [one for one in ranks if _differs_in_group(scene, one)] or _at_one_line(ranks) or _fewest(ranks)
     rest = [one for one in ranks if one not in odd]
     said = "; ".join(f"{one.identity.label} {one.at()} of {one.group.words}" for one in [*odd, *rest][:4] if one.group is not None)
     return make_finding(
@@ -158,6 +159,23 @@ def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
         remedy=["make the groups on every rank in the same order, and call their collectives in one order everywhere", _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
+
+
+def _at_one_line(ranks: list[Seen]) -> list[Seen]:
+    """Those that stand at one line in different groups, where the others stand elsewhere."""
+    lines = split_by_site(ranks)
+    found = [one for some in lines.values() if len({m.group for m in some}) > 1 for one in some]
+    return found if len(found) < len(ranks) else []
+
+
+def _fewest(ranks: list[Seen]) -> list[Seen]:
+    """The ranks of the group in which the fewest of them wait; in a tie all."""
+    by_group: dict[GroupId | None, list[Seen]] = {}
+    for one in ranks:
+        by_group.setdefault(one.group, []).append(one)
+    least = min(map(len, by_group.values()))
+    few = [some for some in by_group.values() if len(some) == least]
+    return few[0] if len(few) == 1 else ranks
 
 
 def _differs_in_group(scene: Scene, one: Seen) -> bool:

@@ -46,7 +46,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         if thread is None or one.is_stopped or not thread.place.path or one.is_at_work:
             continue
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
-        if thread.place.kind not in _LOCKS and not lost:
+        nested = thread.place.kind is Kind.MP_QUEUE and not scene.view.children(one)  # a pool of threads
+        if thread.place.kind not in _LOCKS and not lost and not nested:
             continue
         if thread.place.kind is Kind.LOCK and not _asleep(thread):
             continue
@@ -55,7 +56,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t)]
         if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
-        if any(t.place.kind not in _LOCKS for t in others):
+        if any(t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) for t in others):
             continue  # somebody in the process still works and may release it
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):

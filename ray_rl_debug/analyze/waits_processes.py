@@ -1,0 +1,71 @@
+"""Edges between processes that share pipes, pairs of sockets and semaphores: workers between two tasks, and locks of multiprocessing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Node, SharedSemaphore
+
+_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET})
+"""Waits for a process that may be a worker between two tasks."""
+
+
+def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """From workers between two tasks, for whom somebody waits, to those who could give them the next: they are no culprits themselves."""
+    for key in sorted({e.target for e in known if e.why in _FED and e.target in view.seen}):
+        one = view.seen[key]
+        kernel = one.telling.kernel if one.telling is not None else None
+        if not one.is_idle or one.process.kind != "child" or kernel is None or kernel_call(kernel) not in ("read", "recv"):
+            continue
+        feeders = _holders(view, one, kernel.syscall_arg0)
+        parent = [f for f in feeders if f.process.pid == one.process.ppid]
+        for feeder in parent or feeders:
+            evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {kernel.syscall_arg0}"
+            yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _holders(view: View, one: Seen, fd: int | None) -> list[Seen]:
+    """Who could write what a process reads from one of its pipes or pairs of sockets."""
+    pipes = {f.inode for f in one.process.files or () if f.fd == fd and f.kind == "pipe" and f.inode is not None}
+    pairs = {s.peer_inode for s in one.process.sockets or () if s.fd == fd and s.family == "unix" and s.peer_inode is not None}
+    found = []
+    for other in view:
+        if other.node is not one.node or other is one:
+            continue
+        writes = any(f.inode in pipes and f.kind == "pipe" and f.writable for f in other.process.files or ())
+        if writes or any(s.inode in pairs for s in other.process.sockets or ()):
+            found.append(other)
+    return found
+
+
+def semaphore_edges(view: View) -> Iterator[Edge]:
+    """From processes that wait for a lock or semaphore between processes to those who have taken it, or have died with it."""
+    for node in view.snapshot.nodes:
+        for semaphore in node.semaphores:
+            if semaphore.value:
+                continue
+            for pid in sorted({pid for pid, _ in semaphore.waiters}):
+                key = view.by_node_pid.get((node.name, pid))
+                if key is not None:
+                    yield from _to_holders(view, node, view.seen[key], semaphore)
+
+
+def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
+    what = "lock" if semaphore.maximum == 1 else "semaphore"
+    holders = [(use, view.by_node_pid.get((node.name, use.pid))) for use in semaphore.uses if use.taken > 0]
+    for use, holder in holders:
+        if holder is not None and holder != one.key:
+            evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
+            sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
+            yield Edge(source=one.key, target=holder, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
+    if holders or semaphore.unread:
+        return
+    family = [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.process.state in ("Z", "X")]
+    for dead in family:
+        evidence = f"nobody who lives has the {what} of multiprocessing; pid {dead.process.pid} has ended"
+        yield Edge(source=one.key, target=dead.key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)
