@@ -26,6 +26,8 @@ class NodeKind(str, enum.Enum):
     """A machine that did not answer."""
     ADDRESS = "ext"
     """A service outside of the machines that were looked at."""
+    UNSEEN = "unseen"
+    """Whoever holds the other end of something, and was not seen."""
     GONE = "gone"
     """A part of an engine that is dead and was reaped; named by the engine's key."""
     COMMUNICATOR = "comm"

@@ -83,7 +83,7 @@ def script_goes_on(view: View, one: Seen) -> bool:
 def child_ended(view: View, one: Seen) -> bool:
     """One that runs program after program stands in the same wait at every look, each time for another child."""
     thread = one.followed or one.telling
-    if one.kind is not Kind.CHILD or thread is None or thread.kernel is None or kernel_call(thread.kernel) != "wait":
+    if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None or kernel_call(thread.kernel) != "wait":
         return False
     wanted = thread.kernel.syscall_arg0
     children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]

@@ -74,7 +74,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, carried
     if len(places) > 1 and all(p.spins for p in places) and len({p.path for p in places}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
-    if places and places[-1].was_left:
+    if any(p.was_left for p in places):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
     if len({p.waiter for p in places if p.waiter is not None}) > 1:
         return Motion.MOVING, "came out of its wait and into another one"

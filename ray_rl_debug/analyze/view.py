@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.main_activity import SeenThread, follow, forget_inherited_tasks, see_threads
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
-from ray_rl_debug.analyze.places import THREAD_WAITS, Kind, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
@@ -141,6 +141,13 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         telling = msgspec.structs.replace(telling, place=on_gpu(telling.place))
         places = [on_gpu(p) for p in places]
     motion, reason = motion_of(process, places, telling.kernel if telling else None, core)
+    if (
+        telling is not None
+        and telling.place.kind in IDLE_KINDS
+        and motion is not Motion.MOVING
+        and any(t.score > 0 for look in looks for t in look[:1])
+    ):
+        motion, reason = Motion.MOVING, "came to rest during the window"
     if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
         motion, reason = _motion_behind(process, telling, threads, looks) or (motion, reason)
     if motion is not Motion.MOVING and works_on(node, process):

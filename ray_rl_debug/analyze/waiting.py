@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.outlook import activities_of
@@ -133,11 +132,10 @@ def nobody_starts(view: View, jobs: Sequence[str | None]) -> bool:
 
 
 def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
-    """A service outside of the machines that were looked at works unseen. One of these machines would have been seen."""
+    """A service works unseen where its process was not looked at."""
     address = name_of(node)
     sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
-    is_ours = any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients)
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
-    if not is_ours and quiet and min(quiet) < ANSWER_S and not any(s.tx_queue_bytes for s in sockets):
+    if quiet and min(quiet) < ANSWER_S and not any(s.tx_queue_bytes for s in sockets):
         return Activity(id=node, outlook=Outlook.WAKES, reason=f"it is quiet for {min(quiet):.0f} s; such services may need a minute")
     return Activity(id=node, outlook=Outlook.STANDS, reason="no answer has come", certainty=Certainty.LIKELY)

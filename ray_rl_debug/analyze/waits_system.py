@@ -90,8 +90,7 @@ def _edge_to_peer(
     ends = [(k, p) for k, p in ends if k != one.key] or ends
     text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:
-        if writes or not remote[0].endswith("|lo"):
-            yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
+        yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
         return
     key, process = ends[0]
     if process.kind not in RAY_PROCESSES:
@@ -129,6 +128,13 @@ def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certain
             text = f"Unix socket {socket.remote or 'pair'}, {reason}"
             yield Edge(source=one.key, target=other.key, why=Why.SOCKET, evidence=text, certainty=certainty)
             return
+    if not any(s.inode == socket.peer_inode for s in one.process.sockets or ()):
+        yield _to_unseen(one, f"the other end of Unix socket {socket.inode}")
+
+
+def _to_unseen(one: Seen, what: str) -> Edge:
+    target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
+    return Edge(source=one.key, target=target, why=Why.PIPE, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)
 
 
 def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
@@ -139,7 +145,7 @@ def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     socket = next((s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0 and s.family == "unix" and s.state != "LISTEN"), None)
     if socket is not None:
         for edge in _edge_to_unix_peer(view, one, socket, Certainty.PROVEN, "blocked in this connection"):
-            is_child = view.seen[edge.target].process.ppid == one.process.pid
+            is_child = edge.target in view.seen and view.seen[edge.target].process.ppid == one.process.pid
             yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge
 
 
@@ -162,6 +168,9 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     if len(ends) == 1:
         yield Edge(source=one.key, target=ends[0].key, why=Why.PIPE, evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
         return
+    own = any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in one.process.files or ())
+    if not ends and not own and held.kind == "pipe":
+        yield _to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.process.state in ("Z", "X")] if ends else []
     for end in [*ends, *dead]:
@@ -187,6 +196,8 @@ def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[E
     if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":
         named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
         children = named or children
+    if kernel is not None and kernel_call(kernel) == "wait" and not view.below.get((one.node.name, one.process.pid)):
+        yield _to_unseen(one, f"child {kernel.syscall_arg0}")
     working = [c for c in children if not waits_for_work(c)]
     if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
         # no child has the work that is waited for: it died with one

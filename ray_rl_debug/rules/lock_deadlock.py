@@ -46,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if thread is None or one.is_stopped or not thread.place.path or one.is_at_work:
             continue
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
-        nested = thread.place.kind is Kind.MP_QUEUE and not scene.view.children(one)  # a pool of threads
+        nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:
             continue
         if thread.place.kind is Kind.LOCK and not _asleep(thread):
@@ -126,8 +126,18 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
 
 def _no_child_works(scene: Scene, one: Seen) -> bool:
     """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
-    children = scene.view.children(one)
+    children = [c for c in scene.view.children(one) if not _is_tracker(c)]
     return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
+
+
+def _is_tracker(child: Seen) -> bool:
+    """multiprocessing's own helper, which works for nobody."""
+    return any(f.file.endswith("multiprocessing/resource_tracker.py") for t in child.threads for f in t.frames)
+
+
+def _runs_thread_pool(one: Seen) -> bool:
+    """Are workers of a pool threads of the process itself?"""
+    return any(f.file.endswith("multiprocessing/pool.py") and f.function == "worker" for t in one.threads if t is not one.telling for f in t.frames)
 
 
 def _is_forked(one: Seen, thread: SeenThread) -> bool:

@@ -110,6 +110,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         if kind is NodeKind.PID:
             machine, pid = split(node)
             return Who(label=f"pid {pid}", node=machine, pid=pid)
+        if kind is NodeKind.UNSEEN:
+            machine, _, what = name.partition("/")
+            return Who(label=f"whoever holds {what}", node=machine)
         if kind is NodeKind.GONE:
             engine = next(e for e in self.view.engines if e.key == name)
             return Who(label=f"{engine.lost} of {self.view.seen[name].name}", node=engine.node, pid=engine.lost_pid, role="engine")

@@ -65,10 +65,17 @@ def connection(remote: str, quiet_s: float) -> Socket:
     [
         ((connection("203.0.113.7:443", 9.0),), False),
         ((connection("203.0.113.7:443", 900.0),), True),
-        ((connection("10.0.0.1:8000", 9.0),), True),
+        ((connection("10.0.0.1:8000", 9.0),), False),
+        ((connection("10.0.0.1:8000", 900.0),), True),
         (None, False),
     ],
-    ids=["a service elsewhere works", "a service elsewhere is silent", "a service of this host", "connections not read"],
+    ids=[
+        "a service elsewhere works",
+        "a service elsewhere is silent",
+        "a service of this host",
+        "a silent service of this host",
+        "connections not read",
+    ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
 def test_who_waits_for_a_service_that_nobody_sees(sockets: tuple[Socket, ...] | None, is_async: bool, is_hang: bool) -> None:

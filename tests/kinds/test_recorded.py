@@ -1,0 +1,47 @@
+"""Each program and its twin as they were once recorded: whom the report names, and that nobody of a healthy run is accused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kinds.truth import PROGRAMS
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.codec import encode
+from ray_rl_debug.model.report import Certainty
+
+HERE = Path(__file__).parent / "recorded"
+MARKS = json.loads((HERE / "marks.json").read_text())
+MISSED = {
+    "collector_actor-hang": "a driver polls with short calls; who should fill the actor's list is not seen to owe it anything",
+    "connections_of_client-hang": "four coroutines wait for a connection that four others hold: named, but only possible",
+    "inline_client-hang": "the thread that waits for the server has no frame of the program's own",
+    "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
+    "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
+    "prefetch_thread-hang": "another thread of the process sleeps again and again, and might fill the queue",
+    "remote_episodes-healthy": "an empty queue in a process without connections: unknown, nobody accused",
+    "status_of_run-hang": "short calls over HTTP are answered by a thread beside the one that stands: unknown, told where to look",
+    "sums_and_parts-healthy": "a rank that computes for the first time: unknown, nobody accused",
+    "tasks_of_loop-hang": "an empty queue: named, but only possible",
+    "tasks_of_loop-healthy": "an empty queue in a process without connections: unknown, nobody accused",
+}
+"""What is not told yet, and why."""
+
+
+@pytest.mark.parametrize("name", sorted(MARKS))
+def test_recorded(name: str) -> None:
+    snapshot = load((HERE / f"{name}.json.gz",)).snapshot
+    assert snapshot is not None
+    report = diagnose(snapshot)
+    program, _, how = name.rpartition("-")
+    told = PROGRAMS[program].is_told(json.loads(encode(report)), MARKS[name], how == "healthy")
+    assert told is (name not in MISSED), report.verdict.summary
+    if how == "healthy":
+        assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
+
+
+def test_each_program_has_both() -> None:
+    assert {f"{program}-{how}" for program in PROGRAMS for how in ("hang", "healthy")} == set(MARKS)
