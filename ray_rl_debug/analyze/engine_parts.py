@@ -6,13 +6,14 @@ Told by its title, by what its main thread runs where the title tells nothing, a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import ENGINES
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Part
-from ray_rl_debug.model.snapshot import Node, Process, RayActor
+from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.model.snapshot import Frame, Node, Process, RayActor
 
 _RANK = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
 _GONE = frozenset({"Z", "X"})
@@ -39,21 +40,47 @@ class EnginePart(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(f"{kind}{number}" for kind, number in sorted(self.ranks.items()) if kind in ("DP", "PP"))
 
 
-def part_of(node: Node, process: Process) -> EnginePart | None:
-    """The part that a process is; None for all others."""
-    if process.kind not in ("ray-worker", "driver", "child", "named", "other"):
-        return None
+_Key = tuple[str, str | None]
+
+
+class Parts:
+    """Which part of an engine a process is, found once for equal titles and for equal stacks."""
+
+    def __init__(self, stacks: Stacks) -> None:
+        self._stacks = stacks
+        self._by_title: dict[_Key, EnginePart | None] = {}
+
+    def part_of(self, node: Node, process: Process) -> EnginePart | None:
+        """The part that a process is; None for all others."""
+        if process.kind not in ("ray-worker", "driver", "child", "named", "other"):
+            return None
+        key = (process.title, process.comm or "" if process.state in _GONE else None)
+        if key not in self._by_title:
+            self._by_title[key] = _by_title(*key)
+        found = self._by_title[key]
+        if found is not None or not process.samples:
+            return found
+        main = next((t for t in process.samples[-1].threads if t.name == "MainThread"), None)
+        return self._stacks.get(node, main.stack).once(_by_frames) if main is not None else None
+
+
+def _by_title(title: str, gone: str | None) -> EnginePart | None:
+    """By the title, and by the kernel's name of a process that has ended."""
     for engine in ENGINES:
         for part in engine.parts:
-            found = next((m for m in (re.match(t, process.title) for t in part.titles) if m is not None), None)
+            found = next((m for m in (re.match(t, title) for t in part.titles) if m is not None), None)
             if found is not None:
                 return _part(engine, part, found.groupdict().get("ranks") or "")
-            if process.state in _GONE and (process.comm or "").startswith(part.commands or ("\0",)):
+            if gone is not None and gone.startswith(part.commands or ("\0",)):
                 return _part(engine, part, "")
-    functions = _main_functions(node, process)
+    return None
+
+
+def _by_frames(frames: Sequence[Frame]) -> EnginePart | None:
+    """By what the main thread runs."""
     for engine in ENGINES:
         for part in engine.parts:
-            if any(spot.matches(function, file) for spot in part.runs for function, file in functions):
+            if any(spot.matches(f.function, f.file) for spot in part.runs for f in frames):
                 return _part(engine, part, "")
     return None
 
@@ -68,13 +95,6 @@ def _part(engine: EngineNames, part: Part, ranks: str) -> EnginePart:
     elif ranks.strip("_").isdigit():
         label += f" {ranks.strip('_')}"
     return EnginePart(engine=engine, part=part.part, label=label, ranks=known)
-
-
-def _main_functions(node: Node, process: Process) -> list[tuple[str, str]]:
-    """Functions and files on the stack of the main thread."""
-    main = next((t for t in (process.samples[-1].threads if process.samples else ()) if t.name == "MainThread"), None)
-    stack = node.stacks[main.stack] if main is not None and 0 <= main.stack < len(node.stacks) else ()
-    return [(node.frames[i].function, node.frames[i].file) for i in stack if 0 <= i < len(node.frames)]
 
 
 def owner_name(process: Process, pids: Mapping[int, Process], actor_of: Mapping[int, RayActor]) -> str | None:

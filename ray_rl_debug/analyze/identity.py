@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ray_rl_debug.analyze.engine_parts import EnginePart, owner_name, part_of
+from ray_rl_debug.analyze.engine_parts import EnginePart, Parts, owner_name
 from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
+from ray_rl_debug.analyze.stacks import Stacks
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayState
 
 _ROLES = ("actor_rollout_ref", "actor_rollout", "actor", "critic", "ref", "rm", "rollout", "reward")
@@ -24,7 +25,7 @@ _HEARTBEAT = re.compile(r"^(Worker-\d+)-heartbeat-")
 _ARGV = re.compile(r"--(role|worker-index|rank)[= ](\S+)")
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
+class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who one process is; what is not known is None."""
 
     key: str
@@ -66,7 +67,9 @@ def split_title(title: str) -> tuple[str | None, str | None]:
     return found["class"], found["method"]
 
 
-def identify(node: Node, process: Process, pids: Mapping[int, Process], actors: Mapping[tuple[str | None, int], RayActor]) -> Identity:
+def identify(
+    node: Node, process: Process, pids: Mapping[int, Process], actors: Mapping[tuple[str | None, int], RayActor], parts: Parts | None = None
+) -> Identity:
     """Who `process` on `node` is.
 
     Args:
@@ -74,9 +77,10 @@ def identify(node: Node, process: Process, pids: Mapping[int, Process], actors: 
         process: The process.
         pids: The collected processes of that node. A child that has its parent's ``RANK`` inherited it and is no rank of its own.
         actors: Live actors by (Ray node id, pid), from `actor_table`.
+        parts: What is known of the parts of engines; of one process alone none.
     """
     parent = pids.get(process.ppid or -1)
-    part = part_of(node, process)
+    part = (parts or Parts(Stacks())).part_of(node, process)
     title_class, method = split_title(process.title)
     actor = actors.get((node.node_id, process.pid)) if process.kind == "ray-worker" else None
     env = {**process.env, **(process.env_now or {})}

@@ -14,7 +14,8 @@ import msgspec
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of
+from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of
+from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
@@ -26,12 +27,12 @@ _GROUP_THREADS = ("pt_gloo", "pt_nccl")
 _EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
 
-class SeenThread(msgspec.Struct, frozen=True, kw_only=True):
+class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One thread in the last sample, with where it stands."""
 
     name: str | None
     tid: int | None
-    frames: tuple[Frame, ...]
+    stack: Stack
     place: Place
     sample: ThreadSample
     kernel: Thread | None
@@ -39,71 +40,93 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True):
     """How telling it is; 0 and below for threads that wait for work by design."""
 
     @property
+    def frames(self) -> tuple[Frame, ...]:
+        return self.stack.frames
+
+    @property
     def is_main(self) -> bool:
         return self.name == "MainThread"
 
 
-def stack_frames(node: Node, stack: int) -> tuple[Frame, ...]:
-    """The frames of an interned stack, innermost first; empty when the index is wrong (a damaged file).
-
-    A child that multiprocessing has forked carries the stack of its parent on. What the parent did at that moment is no place of the child.
-    """
-    frames = _all_frames(node, stack)
-    return frames[: _first_of_parent(frames)]
-
-
-def forget_inherited_tasks(node: Node, process: Process) -> Process:
+def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Process:
     """The process without the asyncio tasks that are its parent's: a forked child has a copy of their memory, and no loop that runs them."""
     if not process.async_tasks or not process.samples:
         return process
-    stacks = [_all_frames(node, t.stack) for t in process.samples[-1].threads]
-    own = [frames[: _first_of_parent(frames)] for frames in stacks]
-    runs_loop = any(frame.file.startswith(("asyncio/", "uvloop/")) for frames in own for frame in frames)
-    return msgspec.structs.replace(process, async_tasks=()) if own != stacks and not runs_loop else process
-
-
-def _all_frames(node: Node, stack: int) -> tuple[Frame, ...]:
-    return tuple(node.frames[i] for i in node.stacks[stack] if 0 <= i < len(node.frames)) if 0 <= stack < len(node.stacks) else ()
-
-
-def _first_of_parent(frames: Sequence[Frame]) -> int:
-    """Position of the frame in which the parent forked this process; the length where it was not forked."""
-    for i in range(1, len(frames)):
-        forks = frames[i].file.endswith("multiprocessing/popen_fork.py") and short_name(frames[i].function) == "_launch"
-        if forks and short_name(frames[i - 1].function) == "_bootstrap":
-            return i
-    return len(frames)
+    own = [stacks.get(node, t.stack) for t in process.samples[-1].threads]
+    runs_loop = any(frame.file.startswith(("asyncio/", "uvloop/")) for stack in own for frame in stack.frames)
+    inherited = not all(stack.is_whole for stack in own)
+    return msgspec.structs.replace(process, async_tasks=()) if inherited and not runs_loop else process
 
 
 def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
     """All threads of one sample, most telling first."""
-    kernel = {t.tid: t for t in process.threads}
-    loops = {t.tid for t in process.async_tasks or () if t.tid is not None}
-    in_task = {t.tid for t in process.async_tasks or () if t.awaited is not None and t.awaited.kind == "running"}
-    in_group = is_in_group(process)
-    seen = []
-    for thread in sample.threads:
-        frames = stack_frames(node, thread.stack)
-        if not frames:
-            continue
-        of_kernel = kernel.get(thread.tid) if thread.tid is not None else None
-        # the thread that forked keeps its name in the child
-        is_named = (thread.name or "").startswith(LOOP_THREADS) and _first_of_parent(frames) == len(frames) == len(node.stacks[thread.stack])
-        runs_loop = thread.tid in loops or is_named
-        place = place_of(frames, thread, of_kernel, runs_loop=runs_loop, in_task=thread.tid in in_task, in_group=in_group)
-        seen.append(
-            SeenThread(
-                name=thread.name,
-                tid=thread.tid,
-                frames=frames,
-                place=place,
-                sample=thread,
-                kernel=of_kernel,
-                score=_score(process, thread, frames, place, of_kernel),
-            )
-        )
-    seen.sort(key=lambda t: (-t.score, t.tid or 0))
-    return tuple(sorted(seen, key=lambda t: t is not _polled(seen)))
+    return Looks(Stacks(), node, process).see(sample)
+
+
+class Looks:
+    """What the samples of one process show. Places are found once for all threads that stand at one stack in the same way."""
+
+    def __init__(self, stacks: Stacks, node: Node, process: Process) -> None:
+        self.process = process
+        self._stacks = stacks.of(node)
+        self._lengths = node.stacks
+        self._kernel = {t.tid: t for t in process.threads}
+        tasks = process.async_tasks or ()
+        self._loops = {t.tid for t in tasks if t.tid is not None}
+        self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}
+        self._in_group = is_in_group(process)
+
+    def see(self, sample: Sample) -> tuple[SeenThread, ...]:
+        """All threads of one sample, most telling first."""
+        seen = [one for one in map(self._see, sample.threads) if one is not None]
+        seen.sort(key=_telling_first)
+        polled = _polled(seen)
+        if polled is not None and polled is not seen[0]:
+            seen.remove(polled)
+            seen.insert(0, polled)
+        return tuple(seen)
+
+    def places_of(self, thread: SeenThread) -> list[Place]:
+        """Where one thread was met at each look."""
+        found = []
+        for sample in self.process.samples:
+            same = [t for t in sample.threads if t.tid == thread.tid and t.name == thread.name]
+            if len(same) > 1:
+                seen = self.see(sample)
+                met = next((t for t in seen if t.tid == thread.tid and t.name == thread.name), None)
+            else:
+                met = self._see(same[0]) if same else None
+            if met is not None:
+                found.append(met.place)
+        return found
+
+    def _see(self, thread: ThreadSample) -> SeenThread | None:
+        stack = self._stacks[thread.stack] if 0 <= thread.stack < len(self._stacks) else NOWHERE
+        if not stack.frames:
+            return None
+        tid, name = thread.tid, thread.name
+        kernel = self._kernel.get(tid) if tid is not None else None
+        place, score = self._place(stack, thread, kernel)
+        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score)
+
+    def _place(self, stack: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
+        """Where the thread stands, and how telling it is: found once for all that agree in what `place_of` and `_score` look at."""
+        tid, name, locals_ = thread.tid, thread.name, thread.locals
+        of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall) if kernel is not None else None
+        telling = tuple((x.frame, x.name, x.value) for x in locals_ if x.name in TELLING_LOCALS) if locals_ else ()
+        key = (name, tid == self.process.pid, thread.active, of_kernel, tid in self._loops, tid in self._in_task, self._in_group, telling)
+        found: tuple[Place, int] | None = stack.known.get(key)
+        if found is None:
+            # the thread that forked keeps its name in the child
+            is_named = (name or "").startswith(LOOP_THREADS) and stack.is_whole and len(stack.frames) == len(self._lengths[thread.stack])
+            runs_loop = tid in self._loops or is_named
+            place = place_of(stack.frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
+            found = stack.known[key] = (place, _score(self.process, thread, stack.frames, place, kernel))
+        return found
+
+
+def _telling_first(thread: SeenThread) -> tuple[int, int]:
+    return -thread.score, thread.tid or 0
 
 
 def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:

@@ -61,7 +61,7 @@ IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE, Kind.WATCH})
 THREAD_WAITS = frozenset({Kind.JOIN, Kind.FUTURE, Kind.EVENT, Kind.QUEUE, Kind.LOCK})
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where one thread stands in one sample."""
 
     kind: Kind
@@ -385,6 +385,10 @@ def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
 
 _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.LOCK, Kind.MP_QUEUE, Kind.SOCKET})
 """Places in which no thread is found in the kernel's sleep."""
+
+
+TELLING_LOCALS = frozenset({"waiter", "timeout", "src", "dst", "group_src", "group_dst"})
+"""The only locals that `place_of` looks at."""
 
 
 def _waiter(sample: ThreadSample | None, names: Sequence[str]) -> str | None:

@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.engine_parts import Parts
 from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
-from ray_rl_debug.analyze.main_activity import SeenThread, follow, forget_inherited_tasks, see_threads
+from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow, forget_inherited_tasks
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.stacks import Stacks
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Snapshot
 
@@ -77,14 +79,16 @@ def build_view(snapshot: Snapshot) -> View:
     actors = actor_table(snapshot.ray)
     cores = core_worker_table(snapshot.ray)
     by_actor = {a.actor_id: a for a in snapshot.ray.actors} if snapshot.ray else {}
+    stacks = Stacks()
+    parts = Parts(stacks)
     seen: dict[str, Seen] = {}
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
-        for process in (forget_inherited_tasks(node, p) for p in node.processes if p.kind in JUDGED_KINDS):
-            identity = identify(node, process, pids, actors)
+        for process in (forget_inherited_tasks(stacks, node, p) for p in node.processes if p.kind in JUDGED_KINDS):
+            identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid)) or (cores.get((None, process.pid)) if node.node_id is None else None)
-            one = _see(node, process, identity, core, by_actor.get(identity.actor_id or ""))
+            one = _see(stacks, node, process, identity, core, by_actor.get(identity.actor_id or ""))
             seen[one.key] = one
             index[(node.name, process.pid)] = one.key
     engines = find_engines(seen)
@@ -108,19 +112,11 @@ def build_view(snapshot: Snapshot) -> View:
     )
 
 
-def _places_of(thread: SeenThread, looks: Sequence[Sequence[SeenThread]]) -> list[Place]:
-    """Where one thread was met at each look."""
-    met = (next((t for t in look if t.tid == thread.tid and t.name == thread.name), None) for look in looks)
-    return [t.place for t in met if t is not None]
-
-
-def _motion_behind(
-    process: Process, telling: SeenThread, threads: Sequence[SeenThread], looks: Sequence[Sequence[SeenThread]]
-) -> tuple[Motion, str] | None:
+def _motion_behind(looks: Looks, telling: SeenThread, threads: Sequence[SeenThread]) -> tuple[Motion, str] | None:
     """Does a thread go on for which the telling one waits? The one that is known, else any that works; the best of them counts."""
     followed = follow(telling, threads)
     others = [followed] if followed is not None else [t for t in threads if t is not telling and t.score > 0 and t.place.path]
-    found = [(t, *motion_of(process, _places_of(t, looks), t.kernel, None)) for t in others]
+    found = [(t, *motion_of(looks.process, looks.places_of(t), t.kernel, None)) for t in others]
     for wanted in (Motion.MOVING, Motion.BUSY):
         for thread, motion, reason in found:
             if motion is wanted and (wanted is Motion.MOVING or followed is not None):
@@ -128,14 +124,23 @@ def _motion_behind(
     return None
 
 
-def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | None, actor: RayActor | None) -> Seen:
+def _phase_of(thread: SeenThread) -> str | None:
+    """The phase that the own code of a thread's stack tells; one for all that stand at it."""
+    known, key = thread.stack.known, "phase"
+    if key not in known:
+        known[key] = phase_of_stack(f for f, _, _ in thread.place.path)
+    phase: str | None = known[key]
+    return phase
+
+
+def _see(stacks: Stacks, node: Node, process: Process, identity: Identity, core: CoreWorker | None, actor: RayActor | None) -> Seen:
     samples = process.samples
-    threads = see_threads(node, process, samples[-1]) if samples else ()
+    looks = Looks(stacks, node, process)
+    threads = looks.see(samples[-1]) if samples else ()
     telling = threads[0] if threads else None
     if telling is not None and telling.score < 0:
         telling = next((t for t in threads if t.is_main), telling)
-    looks = [see_threads(node, process, sample) for sample in samples]
-    places = _places_of(telling, looks) if telling is not None else []
+    places = looks.places_of(telling) if telling is not None else []
     spins = waits_on_gpu(node, process, places)
     if spins is not None and telling is not None:
         telling = msgspec.structs.replace(telling, place=on_gpu(telling.place))
@@ -145,11 +150,11 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         telling is not None
         and telling.place.kind in IDLE_KINDS
         and motion is not Motion.MOVING
-        and any(t.score > 0 for look in looks for t in look[:1])
+        and any(t.score > 0 for sample in samples for t in looks.see(sample)[:1])
     ):
         motion, reason = Motion.MOVING, "came to rest during the window"
     if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
-        motion, reason = _motion_behind(process, telling, threads, looks) or (motion, reason)
+        motion, reason = _motion_behind(looks, telling, threads) or (motion, reason)
     if motion is not Motion.MOVING and works_on(node, process):
         motion, reason = Motion.MOVING, "went on to the next item of its pool"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):
@@ -161,7 +166,7 @@ def _see(node: Node, process: Process, identity: Identity, core: CoreWorker | No
         motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)
     phase = phase_of_name(identity.method) if identity.method else None
     if phase is None and telling is not None and (identity.part is None or identity.part.part == "worker"):
-        phase = phase_of_stack(f for f, _, _ in telling.place.path)
+        phase = _phase_of(telling)
     return Seen(
         identity=identity,
         process=process,

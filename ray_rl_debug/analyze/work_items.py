@@ -38,7 +38,7 @@ def is_child_of_pool(node: Node, process: Process) -> bool:
 
 def _items(node: Node, threads: Sequence[ThreadSample]) -> Iterator[str]:
     for thread in threads:
-        item = item_of(thread, _frames(node, thread))
+        item = item_of(thread, _frames(node, thread)) if thread.locals else None
         if item is not None:
             yield item
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ray_rl_debug.analyze.main_activity import stack_frames
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.stacks import stack_frames
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Finding, Report, State, Who
 from ray_rl_debug.model.snapshot import Node, Snapshot
