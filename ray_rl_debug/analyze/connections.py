@@ -25,6 +25,10 @@ def endpoint_key(node: str, address: str) -> Endpoint:
 
 def socket_owners(view: View) -> Owners:
     """Every TCP socket of the snapshot by its two ends."""
+    return view.once(_socket_owners)
+
+
+def _socket_owners(view: View) -> Owners:
     owners: Owners = defaultdict(list)
     for node in view.snapshot.nodes:
         for process in node.processes:
@@ -37,15 +41,32 @@ def socket_owners(view: View) -> Owners:
     return owners
 
 
+def listeners(view: View) -> dict[str, list[tuple[str, Process]]]:
+    """Processes by the TCP ports at which they listen, on any node."""
+    found: dict[str, list[tuple[str, Process]]] = defaultdict(list)
+    for (local, remote), ends in socket_owners(view).items():
+        if remote is None:
+            found[local[1]] += ends
+    return found
+
+
 def own_hosts(view: View) -> set[str]:
     """Addresses of the machines that were looked at."""
+    return view.once(_own_hosts)
+
+
+def _own_hosts(view: View) -> set[str]:
     return {endpoint_key(one.node.name, s.local)[0] for one in view for s in one.process.sockets or ()} | {f"{one.node.name}|lo" for one in view}
+
+
+def _ray_ports(view: View) -> set[str]:
+    return {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
 
 
 def is_rays(view: View, one: Seen, socket: Socket, owners: Owners) -> bool:
     node = one.node.name
     ends = owners.get((endpoint_key(node, socket.remote or ""), endpoint_key(node, socket.local)), [])
-    ray_ports = {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
+    ray_ports = view.once(_ray_ports)
     ports = {socket.local.rpartition(":")[2], (socket.remote or "").rpartition(":")[2]}
     return any(p.kind in RAY_PROCESSES for _, p in ends) or bool(ports & ray_ports)
 

@@ -97,7 +97,9 @@ def serves(task: AsyncTask) -> bool:
 
 def find_ends(process: Process) -> tuple[End, ...]:
     """All ends of the waiting in a process, the most telling first; pure. Sleepers, runners and those that wait for nothing are left out."""
-    tasks = {t.address: t for t in process.async_tasks or ()}
+    if not process.async_tasks:
+        return ()
+    tasks = {t.address: t for t in process.async_tasks}
     graph = solve(_edges(tasks))
     behind: dict[str, frozenset[str]] = {}
     cycles: list[End] = []

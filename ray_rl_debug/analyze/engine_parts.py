@@ -12,7 +12,7 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import ENGINES
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Part
-from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.analyze.stacks import Once, Stacks
 from ray_rl_debug.model.snapshot import Frame, Node, Process, RayActor
 
 _RANK = re.compile(r"([A-Z][A-Z_]*?)(\d+)")
@@ -40,32 +40,27 @@ class EnginePart(msgspec.Struct, frozen=True, kw_only=True):
         return " ".join(f"{kind}{number}" for kind, number in sorted(self.ranks.items()) if kind in ("DP", "PP"))
 
 
-_Key = tuple[str, str | None]
-
-
 class Parts:
     """Which part of an engine a process is, found once for equal titles and for equal stacks."""
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks
-        self._by_title: dict[_Key, EnginePart | None] = {}
+        self._by_title = Once(_by_title)
 
     def part_of(self, node: Node, process: Process) -> EnginePart | None:
         """The part that a process is; None for all others."""
         if process.kind not in ("ray-worker", "driver", "child", "named", "other"):
             return None
-        key = (process.title, process.comm or "" if process.state in _GONE else None)
-        if key not in self._by_title:
-            self._by_title[key] = _by_title(*key)
-        found = self._by_title[key]
+        found = self._by_title[(process.title, process.comm or "" if process.state in _GONE else None)]
         if found is not None or not process.samples:
             return found
         main = next((t for t in process.samples[-1].threads if t.name == "MainThread"), None)
         return self._stacks.get(node, main.stack).once(_by_frames) if main is not None else None
 
 
-def _by_title(title: str, gone: str | None) -> EnginePart | None:
+def _by_title(names: tuple[str, str | None]) -> EnginePart | None:
     """By the title, and by the kernel's name of a process that has ended."""
+    title, gone = names
     for engine in ENGINES:
         for part in engine.parts:
             found = next((m for m in (re.match(t, title) for t in part.titles) if m is not None), None)

@@ -142,9 +142,8 @@ def place_of(
         in_group: The process is a member of a torch process group.
     """
     names = [short_name(f.function) for f in frames]
-    program_text = len(frames) == 1 and frames[0].file == "<string>"  # python -c; elsewhere it starts a library's helper process
-    own = 0 if program_text else next((i for i, f in enumerate(frames) if not is_library(f)), None)
-    path = tuple((f.function, f.file, f.line) for f in frames if program_text or not is_library(f))
+    own = 0 if _is_program_text(frames) else next((i for i, f in enumerate(frames) if not is_library(f)), None)
+    path = own_path(frames)
     inner = range(own if own is not None else len(frames))
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
     if "sync_to_async" in {part for f in frames for part in f.function.split(".")}:
@@ -189,6 +188,16 @@ def place_of(
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
+
+
+def own_path(frames: Sequence[Frame]) -> tuple[tuple[str, str, int | None], ...]:
+    """Function, file and line of every frame of own code, innermost first."""
+    return tuple((f.function, f.file, f.line) for f in frames if _is_program_text(frames) or not is_library(f))
+
+
+def _is_program_text(frames: Sequence[Frame]) -> bool:
+    """``python -c``; with other frames around it, it starts a library's helper process."""
+    return len(frames) == 1 and frames[0].file == "<string>"
 
 
 def _engine_place(

@@ -85,9 +85,10 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         if process.window_s and process.cpu_s is not None and not places:
             return Motion.UNKNOWN, "no stacks"
         return Motion.UNKNOWN, "one sample only"
-    functions = {tuple((f, file) for f, file, _ in p.path) for p in places}
-    lines = {(p.path, p.op) for p in places}
     first = places[0]
+    others = [p for p in places if p is not first]  # places of equal threads are one object
+    functions = {tuple((f, file) for f, file, _ in p.path) for p in (first, *others)} if others else {()}
+    lines = {(p.path, p.op) for p in (first, *others)} if others else {()}
     passed = any(p.kind in _PASSED for p in places)
     if len(functions) > 1:
         shared = _shared_outer(places)

@@ -14,7 +14,20 @@ import msgspec
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.model.snapshot import Frame, Node
 
+Key = TypeVar("Key", bound=Hashable)
 Known = TypeVar("Known")
+
+
+class Once(dict[Key, Known]):
+    """What a pure function says of each key, asked once: ``phases[name]``."""
+
+    def __init__(self, find: Callable[[Key], Known]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, key: Key) -> Known:
+        found = self[key] = self._find(key)
+        return found
 
 
 class Stack(msgspec.Struct, frozen=True, eq=False):

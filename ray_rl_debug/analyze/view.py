@@ -6,7 +6,8 @@ Building a view is pure and never changes the snapshot.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -20,7 +21,7 @@ from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.analyze.stacks import Known, Once, Stacks
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Snapshot
 
@@ -49,9 +50,18 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """The collected process of each actor that is alive."""
     below: Mapping[tuple[str, int], tuple[str, ...]] = {}
     """The collected children of a process, by machine and pid."""
+    known: dict[Callable[..., Any], Any] = msgspec.field(default_factory=dict)
+    """What `once` has found."""
 
     def __iter__(self) -> Iterator[Seen]:
         return iter(self.seen.values())
+
+    def once(self, find: Callable[[View], Known]) -> Known:
+        """What `find`, a pure function, tells of the view: asked once."""
+        if find not in self.known:
+            self.known[find] = find(self)
+        found: Known = self.known[find]
+        return found
 
     def actor_process(self, actor_id: str) -> Seen | None:
         """The process of an actor that is alive and was collected."""
@@ -81,6 +91,7 @@ def build_view(snapshot: Snapshot) -> View:
     by_actor = {a.actor_id: a for a in snapshot.ray.actors} if snapshot.ray else {}
     stacks = Stacks()
     parts = Parts(stacks)
+    phases = Once(phase_of_name)
     seen: dict[str, Seen] = {}
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
@@ -88,7 +99,7 @@ def build_view(snapshot: Snapshot) -> View:
         for process in (forget_inherited_tasks(stacks, node, p) for p in node.processes if p.kind in JUDGED_KINDS):
             identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid)) or (cores.get((None, process.pid)) if node.node_id is None else None)
-            one = _see(stacks, node, process, identity, core, by_actor.get(identity.actor_id or ""))
+            one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""))
             seen[one.key] = one
             index[(node.name, process.pid)] = one.key
     engines = find_engines(seen)
@@ -133,7 +144,15 @@ def _phase_of(thread: SeenThread) -> str | None:
     return phase
 
 
-def _see(stacks: Stacks, node: Node, process: Process, identity: Identity, core: CoreWorker | None, actor: RayActor | None) -> Seen:
+def _see(
+    stacks: Stacks,
+    phases: Once[str, str | None],
+    node: Node,
+    process: Process,
+    identity: Identity,
+    core: CoreWorker | None,
+    actor: RayActor | None,
+) -> Seen:
     samples = process.samples
     looks = Looks(stacks, node, process)
     threads = looks.see(samples[-1]) if samples else ()
@@ -164,7 +183,7 @@ def _see(stacks: Stacks, node: Node, process: Process, identity: Identity, core:
     elif motion is Motion.FROZEN and telling is not None and telling.place.kind in (Kind.CUDA, Kind.CODE):
         works = works_on_gpu(node, process)
         motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)
-    phase = phase_of_name(identity.method) if identity.method else None
+    phase = phases[identity.method] if identity.method else None
     if phase is None and telling is not None and (identity.part is None or identity.part.part == "worker"):
         phase = _phase_of(telling)
     return Seen(

@@ -28,7 +28,6 @@ HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 
 def awaited_socket_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
-    owners = socket_owners(view)
     for one in view:
         for end in find_ends(one.process):
             if not end.is_still or rank(end) >= SERVES_RANK:
@@ -40,7 +39,7 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
                     by_fd[task.awaited.fd] = by_fd.get(task.awaited.fd, 0) + 1
             for fd, count in by_fd.items():
                 reason = f"{count} coroutine{'s wait' if count > 1 else ' waits'} at {end.at}"
-                for edge in descriptor_edges(view, one, fd, owners, Certainty.PROVEN, reason, writes=writes):
+                for edge in descriptor_edges(view, one, fd, socket_owners(view), Certainty.PROVEN, reason, writes=writes):
                     yield msgspec.structs.replace(edge, why=Why.AWAITED_SOCKET)
 
 

@@ -13,12 +13,12 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind, own_path
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import RayActor
+from ray_rl_debug.model.snapshot import Frame, RayActor
 
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 
@@ -28,14 +28,17 @@ def is_poller(one: Seen) -> bool | None:
     place = one.place
     if place is None or one.is_stopped:
         return False
-    for function, file, _ in place.path:
-        if spot_of(POLLERS, function, file) is not None:
-            return True
+    if one.telling is not None and one.telling.stack.once(_has_poller):
+        return True
     # on a slow machine all samples may meet the short calls between the pauses
     rests = place.kind is Kind.SLEEP or (place.kind in WAITS_FOR_RAY and one.motion is not Motion.FROZEN)
     if rests and len(_functions(one)) == 1 and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
         return None
     return False
+
+
+def _has_poller(frames: tuple[Frame, ...]) -> bool:
+    return any(spot_of(POLLERS, function, file) is not None for function, file, _ in own_path(frames))
 
 
 def _functions(one: Seen) -> set[tuple[str, str]]:

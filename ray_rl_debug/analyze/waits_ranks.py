@@ -29,6 +29,12 @@ _FEW = 64
 """Ranks up to which every pair of a mismatch gets its edge; their number grows with the square."""
 
 
+_MOST_EDGES = 1 << 18
+"""Between those that wait and those that have not come; each waiter keeps at least one."""
+_MOST_NAMED = 8
+"""Machines that did not answer: of more, nothing tells which of them it is."""
+
+
 def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
     """Edges inside every world."""
     for world in worlds:
@@ -82,34 +88,20 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         return
     sure = Certainty.LIKELY
     absent = absent_members(view, world, waiters)
-    absent = [a for a in absent if a not in waiters]
+    at_wait = {w.key for w in waiters}
+    absent = [a for a in absent if a.key not in at_wait]
     in_p2p = [w for w in waiters if w.kind is Kind.P2P]
-    exact = [w for w in waiters if w.group is not None and w.identity.rank is not None]
-    together = [w for w in waiters if w.kind is not Kind.P2P and w not in exact]
-    for one in in_p2p:
-        yield from _p2p_edges(world, one, absent or [*exact, *together], in_p2p)
+    others = [w for w in waiters if w.kind is not Kind.P2P]
+    exact = [w for w in others if w.group is not None and w.identity.rank is not None]
+    together = [w for w in others if w.group is None or w.identity.rank is None]
+    yield from _p2p_edges(world, in_p2p, absent or [*exact, *together])
     yield from _group_edges(view, world, exact)
+    said = [(a.key, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]
+    said += [(p.key, f"{p.identity.label} is in {p.at()} instead") for p in _some(in_p2p, together)]
     for one in together:
         op = one.place.op if one.place else "collective"
-        for other in absent:
-            doing = "is stopped" if other.is_stopped else other.at()
-            yield Edge(
-                source=one.key,
-                target=other.key,
-                why=Why.COLLECTIVE,
-                op=op,
-                evidence=f"{other.identity.label} has not joined: {doing}",
-                certainty=sure,
-            )
-        for other in in_p2p:
-            yield Edge(
-                source=one.key,
-                target=other.key,
-                why=Why.COLLECTIVE,
-                op=op,
-                evidence=f"{other.identity.label} is in {other.at()} instead",
-                certainty=sure,
-            )
+        for target, evidence in said:
+            yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
         yield from _missing_edges(view, world, one, op, bool(absent))
     if absent or in_p2p or world.missing:
         return
@@ -129,10 +121,12 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen]) -> Iterator[Ed
         if one.group is not None:
             joined[one.group].append(one)
     for group, ranks in joined.items():
-        absent = [m for r in group.members if (m := by_rank.get(r)) is not None and m not in ranks]
+        here = {one.key for one in ranks}
+        absent = [m for r in group.members if (m := by_rank.get(r)) is not None and m.key not in here]
+        told = _some(absent, ranks)
         for one in ranks:
             op = one.place.op if one.place else "collective"
-            for other in absent:
+            for other in told:
                 doing = "is stopped" if other.is_stopped else _elsewhere(other)
                 evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
@@ -158,24 +152,54 @@ def _across(sites: Sequence[Sequence[Seen]]) -> Iterator[tuple[Seen, Seen]]:
         yield from ((here[0], b) for b in there[1:])
 
 
-def _p2p_edges(world: World, one: Seen, absent: Sequence[Seen], in_p2p: Sequence[Seen]) -> Iterator[Edge]:
+def _some(targets: Sequence[Seen], waiters: Sequence[Seen]) -> Sequence[Seen]:
+    """Those of `targets` that get an edge from each waiter: all, but where that would be too many edges some of each place."""
+    most = max(1, _MOST_EDGES // max(1, len(waiters)))
+    if len(targets) <= most:
+        return targets
+    number: dict[str, int] = defaultdict(int)
+    turns = []
+    for order, one in enumerate(targets):
+        number[one.at()] += 1
+        turns.append((number[one.at()], order))
+    return [targets[order] for _, order in sorted(turns)[:most]]
+
+
+def _p2p_edges(world: World, in_p2p: Sequence[Seen], absent: Sequence[Seen]) -> Iterator[Edge]:
+    """Of ranks in a send or recv; `absent` may be the peers of those whose peer is not known."""
+    by_rank: dict[int, Seen] = {}
+    for member in world.members if in_p2p else ():
+        if member.key in world.ranks:
+            by_rank.setdefault(world.ranks[member.key], member)
+    candidates = _some(absent or in_p2p, in_p2p)
+    missing = frozenset(world.missing)
+    for one in in_p2p:
+        peer = by_rank.get(one.place.peer) if one.place is not None and one.place.peer is not None else None
+        yield from _peer_edges(world, one, peer, [c for c in candidates if c is not one] if peer is None else [], in_p2p, missing)
+
+
+def _peer_edges(
+    world: World, one: Seen, peer: Seen | None, candidates: Sequence[Seen], in_p2p: Sequence[Seen], missing: frozenset[int]
+) -> Iterator[Edge]:
     place = one.place
     op = place.op if place else "recv"
     named = place.peer if place is not None else None
-    peer = next((m for m in world.members if named is not None and world.ranks.get(m.key) == named), None)
     if peer is not None:
         sure = Certainty.PROVEN if peer.identity.rank is not None else Certainty.LIKELY
         yield Edge(source=one.key, target=peer.key, why=Why.P2P, op=op, evidence=f"{op} names rank {named}: {peer.at()}", certainty=sure)
         return
-    if named in world.missing:
+    if named in missing:
         return
     said = f"it names rank {named}, and no process is known to have that rank" if named is not None else "its peer is not known"
-    candidates = absent or [p for p in in_p2p if p is not one]
     # one that has returned may have done its part: whose message is missing, nobody can tell
     only = len(candidates) == 1 and not candidates[0].is_idle
     sure = Certainty.LIKELY if only or len(in_p2p) == len(world.members) else Certainty.POSSIBLE
     for other in candidates:
         yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {other.at()}", certainty=sure)
+
+
+def _silent(view: View) -> list[str]:
+    return [g.where for g in view.snapshot.gaps if g.id == gaps.NODE_SILENT]
 
 
 def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:
@@ -192,15 +216,16 @@ def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: boo
             )
     if not world.missing or world.dead or has_absent:
         return
-    silent = [g.where for g in view.snapshot.gaps if g.id == gaps.NODE_SILENT]
+    silent = view.once(_silent)
     ranks = ", ".join(map(str, world.missing[:8]))
     if silent:
-        for node in silent:
-            evidence = f"rank {ranks} of {world.name} was not seen; {node} did not answer"
+        more = f", nor did {len(silent) - _MOST_NAMED} more" if len(silent) > _MOST_NAMED else ""
+        for node in silent[:_MOST_NAMED]:
+            evidence = f"rank {ranks} of {world.name} was not seen; {node} did not answer{more}"
             yield Edge(
                 source=one.key, target=node_of(NodeKind.MACHINE, node), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY
             )
         return
-    for rank in world.missing:
+    for rank in world.missing[: max(_MOST_NAMED, _MOST_EDGES // len(world.members))]:
         evidence = f"{world.name}/{rank} was not seen on any node"
         yield Edge(source=one.key, target=node_of_rank(world.key, rank), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)

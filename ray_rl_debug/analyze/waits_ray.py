@@ -265,8 +265,15 @@ def _is_pending_ready(group: RayPlacementGroup, name: str | None) -> bool:
     return group.state in ("PENDING", "RESCHEDULING") and (name or "").startswith("bundle_reservation_check_func")
 
 
-def _process_of(view: View, task: RayTask) -> Seen | None:
+def _by_pid(view: View) -> dict[int, list[Seen]]:
+    found: dict[int, list[Seen]] = defaultdict(list)
     for one in view:
-        if one.process.pid == task.pid and (task.node_id is None or one.node.node_id in (None, task.node_id)):
+        found[one.process.pid].append(one)
+    return found
+
+
+def _process_of(view: View, task: RayTask) -> Seen | None:
+    for one in view.once(_by_pid).get(task.pid or 0, ()):
+        if (task.node_id is None or one.node.node_id in (None, task.node_id)):
             return one
     return None

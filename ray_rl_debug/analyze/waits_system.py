@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, socket_owners
+from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, socket_owners
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -21,12 +21,11 @@ from ray_rl_debug.model.snapshot import Socket
 
 def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
-    owners = socket_owners(view)
     for one in view:
         thread = waiting_thread(one)
         kind = thread.place.kind if thread else None
         if kind is Kind.SOCKET and thread is not None:
-            yield from _socket_edges(view, one, thread, owners)
+            yield from _socket_edges(view, one, thread, socket_owners(view))
         if kind is Kind.FILE and thread is not None:
             yield from _pipe_edges(view, one, thread)
         paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE and thread is not None else []
@@ -85,8 +84,7 @@ def _edge_to_peer(
     node = one.node.name
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
     # the connection itself, else (accepted by nobody yet) the process that listens there
-    listening = [(k, p) for (addr, peer), found in owners.items() if peer is None and addr[1] == remote[1] for k, p in found]
-    ends = owners.get((remote, local)) or listening
+    ends = owners.get((remote, local)) or view.once(listeners).get(remote[1], [])
     ends = [(k, p) for k, p in ends if k != one.key] or ends
     text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:

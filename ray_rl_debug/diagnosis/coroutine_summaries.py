@@ -52,6 +52,8 @@ class Class(msgspec.Struct, frozen=True, kw_only=True):
 
 def classes_of(process: Process) -> tuple[Class, ...]:
     """The classes of a process, the most telling first."""
+    if not process.async_tasks:
+        return ()
     ends = {t.address: e for e in find_ends(process) for t in e.tasks}
     found: dict[tuple[object, ...], list[AsyncTask]] = {}
     for task in process.async_tasks or ():
@@ -100,7 +102,7 @@ def coroutine_links(view: View) -> tuple[Link, ...]:
     """Who waits for whom inside the processes, class by class; locks without a known holder lead to nobody."""
     found: dict[tuple[str, str, str], Link] = {}
     for one in view:
-        for link in _links_of(one):
+        for link in _links_of(one) if one.process.async_tasks else ():
             found.setdefault((f"{one.key} {link.waiter.task}", link.why, f"{link.target.label} {link.target.task}"), link)
             if len(found) >= MAX_LINKS:
                 return tuple(found.values())

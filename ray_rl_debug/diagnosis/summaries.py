@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.stacks import Stack
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import NodeSummary, ProcessSummary, StackClass, WorldSummary
-from ray_rl_debug.model.snapshot import EngineState, Snapshot
+from ray_rl_debug.model.snapshot import EngineState, Frame, Snapshot
 
 MAX_FRAMES = 40
 
@@ -73,7 +74,11 @@ def _engine(state: EngineState) -> str:
 def _lines(one: Seen) -> tuple[str, ...]:
     if one.telling is None:
         return ()
-    return tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" for f in one.telling.frames)
+    return one.telling.stack.once(_said)
+
+
+def _said(frames: tuple[Frame, ...]) -> tuple[str, ...]:
+    return tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" for f in frames)
 
 
 def world_summaries(worlds: Sequence[World]) -> tuple[WorldSummary, ...]:
@@ -92,10 +97,13 @@ def world_summaries(worlds: Sequence[World]) -> tuple[WorldSummary, ...]:
 
 def stack_classes(view: View) -> tuple[StackClass, ...]:
     """Processes whose telling threads stand in the same place, smallest class first."""
-    classes: dict[tuple[str, ...], list[Seen]] = defaultdict(list)
+    by_stack: dict[Stack, list[Seen]] = defaultdict(list)
     for one in view:
         if one.telling is not None:
-            classes[_lines(one)].append(one)
+            by_stack[one.telling.stack].append(one)
+    classes: dict[tuple[str, ...], list[Seen]] = defaultdict(list)
+    for stack, members in by_stack.items():
+        classes[stack.once(_said)] += members
     found = [
         StackClass(
             frames=frames[:MAX_FRAMES],

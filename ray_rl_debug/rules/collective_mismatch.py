@@ -72,6 +72,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 continue
             least = min(map(len, named.values()))
             odd = [one for ranks in named.values() if len(ranks) == least for one in ranks]
+            odd_keys = {one.key for one in odd}
             waiting = [one for one in world.members if is_waiting(one)]
             sides = " against ".join(f"rank {peer} ({', '.join(o.where() for o in ranks[:3])})" for peer, ranks in sorted(named.items()))
             finding = make_finding(
@@ -81,7 +82,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 Certainty.LIKELY,
                 f"the ranks of one {op} do not name the same rank: {sides}",
                 who=[one.who() for one in odd],
-                evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one not in odd])],
+                evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one.key not in odd_keys])],
                 remedy=["give every rank the same source or destination: a value that each rank computes itself differs at the edges of groups"],
                 phase=odd[0].phase,
             )
@@ -124,7 +125,8 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
     if tie:
         ahead = max(sites.values(), key=_progress)
         odd = list(ahead)
-    rest = [one for one in ranks if one not in odd]
+    named = {one.key for one in odd}
+    rest = [one for one in ranks if one.key not in named]
     labels = ", ".join(o.identity.label for o in odd[:4])
     others = f"the other ranks {rest[0].they()}" if rest else "the other ranks are elsewhere"
     return make_finding(
@@ -143,7 +145,8 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
 def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
     """Ranks that wait for each other in different groups; those are named that differ from the others of their own group, else all."""
     odd = [one for one in ranks if _differs_in_group(scene, one)] or _at_one_line(ranks) or _fewest(ranks)
-    rest = [one for one in ranks if one not in odd]
+    named = {one.key for one in odd}
+    rest = [one for one in ranks if one.key not in named]
     said = "; ".join(f"{one.identity.label} {one.at()} of {one.group.words}" for one in [*odd, *rest][:4] if one.group is not None)
     return make_finding(
         ID,

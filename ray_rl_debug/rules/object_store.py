@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Who
+from ray_rl_debug.model.snapshot import Frame
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waits
 
 ID = "RRD405"
@@ -45,7 +46,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if (s := scene.view.ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
     ]
     waiters = [s for s in scene.view if s.kind in WAITS_FOR_RAY and not scene.goes_on(s) and not scene.graph.out(s.key)]
-    putting = [s for s in scene.view if s.telling and any(f.function.endswith("put_object") for f in s.telling.frames) and not scene.goes_on(s)]
+    putting = [s for s in scene.view if s.telling and s.telling.stack.once(_puts) and not scene.goes_on(s)]
     if not stuck and not (full and (waiters or putting)):
         return
     who = [w.who(thread=_thread_id(w)) for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]
@@ -65,6 +66,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         phase=victims[0].phase if victims else None,
     )
     yield Found(finding=finding, explains=frozenset([*(w.key for w in stuck), *(v.key for v in victims)]))
+
+
+def _puts(frames: tuple[Frame, ...]) -> bool:
+    return any(f.function.endswith("put_object") for f in frames)
 
 
 def _storage_thread(one: Seen) -> SeenThread | None:

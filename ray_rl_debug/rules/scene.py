@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
 from ray_rl_debug.analyze.pauses import is_blind, napping
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
@@ -33,6 +33,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     graph: Graph
     worlds: tuple[World, ...]
     joined: Joined = Joined()
+    ranks_at: dict[str, list[Seen]] = msgspec.field(default_factory=dict)
+    """What `waiting_ranks` has found."""
 
     def process_roots(self) -> Iterator[tuple[Root, Seen]]:
         """Roots that are one collected process; also processes named by the user, for which nobody else has to wait."""
@@ -74,12 +76,10 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     def waiting_ranks(self, one: Seen) -> list[Seen]:
         """Ranks that wait for `one` in a collective, rendezvous or recv."""
-        found = []
-        for edge in self.graph.into([one.key]):
-            waiter = self.view.seen.get(edge.source)
-            if waiter is not None and waiter.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY):
-                found.append(waiter)
-        return found
+        if one.key not in self.ranks_at:
+            waiters = (self.view.seen.get(edge.source) for edge in self.graph.into([one.key]))
+            self.ranks_at[one.key] = [w for w in waiters if w is not None and w.kind in WAITS_FOR_RANKS]
+        return self.ranks_at[one.key]
 
     def actor(self, node: str) -> RayActor | None:
         """The actor that a node of the graph is."""

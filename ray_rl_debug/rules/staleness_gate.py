@@ -42,7 +42,7 @@ _EPISODES = ("episode", "arun", "_run_workflow", "_execute_workflow", "run_agent
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes that wait for rollouts while their executor admits none."""
     for one in scene.view:
-        gates = [t for t in one.threads if any(_is_gate(f.function, f.file) for f in t.frames)]
+        gates = [t for t in one.threads if t.stack.once(_has_gate)]
         waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
         if not waits or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
             continue
@@ -80,6 +80,10 @@ def _is_at_work(one: Seen) -> bool:
         return False
     wanted = (kernel.cpu_s or 0.0) + (kernel.queued_s or 0.0)
     return is_awake(one.process, kernel) or wanted > WANTED_FRACTION * (one.process.window_s or 0.0) > 0.0
+
+
+def _has_gate(frames: tuple[Frame, ...]) -> bool:
+    return any(_is_gate(f.function, f.file) for f in frames)
 
 
 def _is_gate(function: str, file: str) -> bool:
