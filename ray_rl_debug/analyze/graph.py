@@ -70,7 +70,7 @@ RAY_CALLS = frozenset({Why.CALL, Why.QUEUED_CALL, Why.ARGUMENT, Why.RESOURCES})
 """Waits for what Ray runs, or has not begun to run."""
 
 
-class Edge(msgspec.Struct, frozen=True, kw_only=True):
+class Edge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`source` waits for `target`."""
 
     source: str

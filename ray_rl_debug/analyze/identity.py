@@ -158,7 +158,7 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
         named = _NAME_RANK.match(actor.name)
         if named:
             return named["role"], int(named["rank"]), "actor name"
-    arguments = dict(_ARGV.findall(process.title))
+    arguments = dict(_ARGV.findall(process.title)) if "--" in process.title else {}
     if "role" in arguments and _int(arguments.get("worker-index")) is not None:
         return arguments["role"], _int(arguments["worker-index"]), "arguments"
     if process.env_now is not None and _int(process.env_now.get("RANK")) is not None:
@@ -177,8 +177,8 @@ def _own_rank(process: Process) -> int | None:
 
 
 def _role_of(method: str | None, class_name: str | None) -> str | None:
-    for role in _ROLES:
-        if method and method.startswith(role + "_") and class_name in ("WorkerDict", None):
+    for role in _ROLES if method and class_name in ("WorkerDict", None) else ():
+        if method and method.startswith(role + "_"):
             return role.split("_", 1)[0]
     if class_name in ROLE_OF_CLASS:
         return ROLE_OF_CLASS[class_name]

@@ -104,25 +104,26 @@ class Looks:
         stack = self._stacks[thread.stack] if 0 <= thread.stack < len(self._stacks) else NOWHERE
         if not stack.frames:
             return None
-        tid, name = thread.tid, thread.name
-        kernel = self._kernel.get(tid) if tid is not None else None
-        place, score = self._place(stack, thread, kernel)
-        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score)
-
-    def _place(self, stack: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
-        """Where the thread stands, and how telling it is: found once for all that agree in what `place_of` and `_score` look at."""
         tid, name, locals_ = thread.tid, thread.name, thread.locals
+        kernel = self._kernel.get(tid) if tid is not None else None
+        # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall) if kernel is not None else None
-        telling = tuple((x.frame, x.name, x.value) for x in locals_ if x.name in TELLING_LOCALS) if locals_ else ()
-        key = (name, tid == self.process.pid, thread.active, of_kernel, tid in self._loops, tid in self._in_task, self._in_group, telling)
+        of_tasks = (tid in self._loops, tid in self._in_task) if self._loops else None
+        telling = tuple((x.frame, x.name, x.value) for x in locals_ if x.name in TELLING_LOCALS) if locals_ else None
+        key = (name, tid == self.process.pid, thread.active, of_kernel, of_tasks, self._in_group, telling)
         found: tuple[Place, int] | None = stack.known.get(key)
         if found is None:
-            # the thread that forked keeps its name in the child
-            is_named = (name or "").startswith(LOOP_THREADS) and stack.is_whole and len(stack.frames) == len(self._lengths[thread.stack])
-            runs_loop = tid in self._loops or is_named
-            place = place_of(stack.frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
-            found = stack.known[key] = (place, _score(self.process, thread, stack.frames, place, kernel))
-        return found
+            found = stack.known[key] = self._place(stack, thread, kernel)
+        return SeenThread(name=name, tid=tid, stack=stack, place=found[0], sample=thread, kernel=kernel, score=found[1])
+
+    def _place(self, stack: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
+        """Where the thread stands, and how telling it is."""
+        tid = thread.tid
+        # the thread that forked keeps its name in the child
+        is_named = (thread.name or "").startswith(LOOP_THREADS) and stack.is_whole and len(stack.frames) == len(self._lengths[thread.stack])
+        runs_loop = tid in self._loops or is_named
+        place = place_of(stack.frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
+        return place, _score(self.process, thread, stack.frames, place, kernel)
 
 
 def _telling_first(thread: SeenThread) -> tuple[int, int]:

@@ -31,6 +31,8 @@ _FEW = 64
 
 _MOST_EDGES = 1 << 18
 """Between those that wait and those that have not come; each waiter keeps at least one."""
+_LARGE = 512
+"""Ranks above which one of several machines that did not answer stands for all."""
 _MOST_NAMED = 8
 """Machines that did not answer: of more, nothing tells which of them it is."""
 
@@ -219,8 +221,9 @@ def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: boo
     silent = view.once(_silent)
     ranks = ", ".join(map(str, world.missing[:8]))
     if silent:
-        more = f", nor did {len(silent) - _MOST_NAMED} more" if len(silent) > _MOST_NAMED else ""
-        for node in silent[:_MOST_NAMED]:
+        named = silent[: _MOST_NAMED if len(world.members) <= _LARGE else 1]
+        more = f", nor did {len(silent) - len(named)} more" if len(named) < len(silent) else ""
+        for node in named:
             evidence = f"rank {ranks} of {world.name} was not seen; {node} did not answer{more}"
             yield Edge(
                 source=one.key, target=node_of(NodeKind.MACHINE, node), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY

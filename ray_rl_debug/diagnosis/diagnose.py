@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -116,17 +116,17 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
     """The finding with root, victims and chain from the graph."""
     finding = found.finding
     accused = {(w.node, w.pid) for w in finding.who if w.pid is not None}
-    waiting: list[str] = []
+    waiting: dict[str, None] = {}
     chain = scene.graph.chain(root) if root is not None else ()
     for node in sorted(found.explains):
         for edge in scene.graph.into([node]):
-            if edge.source not in found.explains and edge.source not in waiting:
-                waiting.append(edge.source)
+            if edge.source not in found.explains:
+                waiting[edge.source] = None
     if root is not None:
-        waiting = [*(w for w in root.waiters if w not in waiting), *waiting]
+        waiting = {**{w: None for w in root.waiters if w not in waiting}, **waiting}
         if root.is_cycle:
-            waiting += [n for n in root.nodes if n not in waiting]
-    victims = [scene.who(n) for n in _unique(waiting)]
+            waiting |= {n: None for n in root.nodes if n not in waiting}
+    victims = [scene.who(n) for n in waiting]
     victims = [v for v in victims if (v.node, v.pid) not in accused]
     logs = tuple(e for e in _critical_lines(scene, finding) if e not in finding.evidence)
     links = tuple(scene.link(e) for e in chain)
@@ -141,10 +141,6 @@ def _critical_lines(scene: Scene, finding: Finding) -> Iterator[Evidence]:
             continue
         alive = next((p for p in node.processes if p.pid == who.pid), None)
         yield from critical_lines(alive.log_lines if alive is not None else (x for x in node.log_lines if pid_of_log(x.file) == who.pid))
-
-
-def _unique(items: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(items))
 
 
 STARVED_S = 0.5

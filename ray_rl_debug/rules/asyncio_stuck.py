@@ -79,9 +79,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
             yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
-    tied = {n for e in scene.graph.edges for n in (e.source, e.target)}
     for one in scene.view:
-        if one.key not in tied and one.process.kind in ("named", "driver") and one.is_idle and not one.is_stopped:
+        is_tied = scene.graph.by_source.get(one.key) or scene.graph.by_target.get(one.key)
+        if one.process.kind in ("named", "driver") and not is_tied and one.is_idle and not one.is_stopped:
             yield from _alone(scene, one)
 
 

@@ -45,9 +45,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
 
     def lonely(self, kind: str) -> Iterator[tuple[Root, Seen]]:
         """Processes of a kind that do something and neither wait for another process nor are waited for."""
-        tied = {n for e in self.graph.edges for n in (e.source, e.target)}
-        for one in self.view:
-            if one.process.kind == kind and one.key not in tied and not one.is_idle:
+        for one in self.view.once(_by_kind).get(kind, ()):
+            if not self.graph.by_source.get(one.key) and not self.graph.by_target.get(one.key) and not one.is_idle:
                 yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
 
     def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
@@ -128,6 +127,13 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def finished_calls(self, one: Seen) -> int:
         """How many calls of the same name this run has finished."""
         return call_age(self.view, one).finished
+
+
+def _by_kind(view: View) -> dict[str, list[Seen]]:
+    found: dict[str, list[Seen]] = {}
+    for one in view:
+        found.setdefault(one.process.kind, []).append(one)
+    return found
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 
 
-class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all stored structures: immutable, fields by name, defaults not written."""
+class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Base of all stored structures: immutable, fields by name, defaults not written.
+
+    Facts are trees, so the garbage collector need not follow them; of a large run there are millions.
+    """
 
 
 class Gap(Fact, frozen=True, kw_only=True):
