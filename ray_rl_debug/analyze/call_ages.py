@@ -29,12 +29,20 @@ class CallAge(msgspec.Struct, frozen=True, kw_only=True):
         return f"its call runs for {self.age_s or 0.0:.0f} s; the longest one of that name took {took}{apart}"
 
 
+def _history(view: View) -> dict[str, list[TaskHistory]]:
+    """Finished calls by name."""
+    found: dict[str, list[TaskHistory]] = {}
+    for calls in view.ray.history if view.ray is not None else ():
+        found.setdefault(calls.name, []).append(calls)
+    return found
+
+
 def call_age(view: View, one: Seen) -> CallAge:
     """Both times of a running call are of the clock of the process's own node."""
     tasks = [view.tasks[t] for t in (one.core.running_task_ids if one.core is not None else ()) if t in view.tasks]
     starts = [s for t in tasks if (s := t.state_times_s.get("RUNNING")) is not None]
     names = {t.name for t in tasks}
-    history: tuple[TaskHistory, ...] = tuple(h for h in view.ray.history if h.name in names) if view.ray is not None and names else ()
+    history = [h for name in names for h in view.once(_history).get(name, ())]
     return CallAge(
         age_s=max(0.0, one.node.started_time_s + one.node.window_s - min(starts)) if starts else None,
         usual_s=max((h.longest_s if h.usual_s is None else h.usual_s for h in history), default=None),

@@ -54,8 +54,10 @@ class Parts:
         found = self._by_title[(process.title, process.comm or "" if process.state in _GONE else None)]
         if found is not None or not process.samples:
             return found
-        main = next((t for t in process.samples[-1].threads if t.name == "MainThread"), None)
-        return self._stacks.get(node, main.stack).once(_by_frames) if main is not None else None
+        for thread in process.samples[-1].threads:
+            if thread.name == "MainThread":
+                return self._stacks.get(node, thread.stack).once(_by_frames)
+        return None
 
 
 def _by_title(names: tuple[str, str | None]) -> EnginePart | None:

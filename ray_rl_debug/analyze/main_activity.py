@@ -144,7 +144,7 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    return any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
+    return any(comm.startswith(_GROUP_THREADS) for comm in {t.comm for t in process.threads})
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

@@ -64,9 +64,13 @@ class Facts(NamedTuple):
     """What it waits for."""
     joined: Joined
     """What the counters say."""
-    call: CallAge
     asked: Sequence[Edge] = ()
     """The waits of others that end here."""
+
+    @property
+    def call(self) -> CallAge:
+        """Its running call; few rows ask for it."""
+        return call_age(self.view, self.one)
 
     @property
     def stands_still(self) -> bool:
@@ -314,7 +318,7 @@ TABLE: tuple[Row, ...] = (
 
 def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Edge], joined: Joined) -> Activity:
     """A process as the law sees it; `asked` are the edges of those that wait for it."""
-    facts = Facts(view, one, waits, joined, call_age(view, one), asked)
+    facts = Facts(view, one, waits, joined, asked)
     for row in TABLE:
         reason = row.reason(facts)
         if reason is not None:

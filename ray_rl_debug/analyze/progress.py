@@ -126,7 +126,8 @@ def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -
     moved = _bytes_moved(process)
     if places and moved >= BULK_BYTES_PER_S * window and all(p.kind in _MAY_CARRY for p in places):
         return f"read or wrote {moved / 1e6:.0f} MB during the window"
-    if any(t.comm == "gloo_tcp_loop" and (t.run_slices or 0) > GLOO_SLICES_PER_S * window for t in process.threads):
+    gloo = [t for t in process.threads if t.comm == "gloo_tcp_loop"]
+    if any((t.run_slices or 0) > GLOO_SLICES_PER_S * window for t in gloo):
         return "gloo's network thread was busy during the window: collectives complete"
     if not is_awake(process, thread):
         return None

@@ -274,6 +274,6 @@ def _by_pid(view: View) -> dict[int, list[Seen]]:
 
 def _process_of(view: View, task: RayTask) -> Seen | None:
     for one in view.once(_by_pid).get(task.pid or 0, ()):
-        if (task.node_id is None or one.node.node_id in (None, task.node_id)):
+        if task.node_id is None or one.node.node_id in (None, task.node_id):
             return one
     return None
