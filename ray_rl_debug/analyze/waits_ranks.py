@@ -110,9 +110,9 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     sites = split_by_site(together)
     if len(sites) < 2:
         return
-    said = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
+    at = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
     for one, other in _across(list(sites.values())):
-        yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=said[other.key], certainty=sure)
+        yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=at[other.key], certainty=sure)
 
 
 def _group_edges(view: View, world: World, exact: Sequence[Seen]) -> Iterator[Edge]:
