@@ -83,6 +83,20 @@ borrowed_pairs       | a loop that starves                | server              
 collector_actor      | polls for what nobody makes        | rollout                 | blocked-io                                |
 graded_in_threads    | coroutine, executor, child         | grader                  | blocked-io                                | main
 big_letters          | ring over a connection             | left right              | blocked-io lock-deadlock                  |
+uneven_batches       | mixed                              | rank1                   | collective-mismatch straggler             |
+talkative_child      | mixed                              | main program            | blocked-io                                |
+managed_queue        | mixed                              | actor0 actor1           | producer-died                             |
+threads_in_step      | mixed                              | main                    | lock-deadlock producer-died               |
+queue_of_ray         | mixed                              | rollout cleaner         | blocked-io                                |
+calls_back           | mixed                              | writer critic           | ray-get-cycle ray-queued-call             |
+locked_by_others     | mixed                              | updater main            | blocked-io lock-deadlock asyncio-stuck    |
+coroutines_of_grpc   | mixed                              | service                 | asyncio-stuck                             |
+keys_of_store        | mixed                              | rank2                   | blocked-io                                |
+tensors_handed_over  | mixed                              | sampler1                | lock-deadlock                             |
+groups_in_turn       | mixed                              | rank1                   | init-deadlock collective-mismatch         |
+weights_to_engine    | mixed                              | rank3                   | collective-mismatch weight-sync-mismatch  | rank2
+awaited_programs     | mixed                              | checker                 | blocked-io asyncio-stuck                  | main
+workers_made_ready   | mixed                              | worker main             | lock-deadlock                             |
 """
 
 
