@@ -94,8 +94,11 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     absent = [a for a in absent if a.key not in at_wait]
     in_p2p = [w for w in waiters if w.kind is Kind.P2P]
     others = [w for w in waiters if w.kind is not Kind.P2P]
-    exact = [w for w in others if w.group is not None and w.identity.rank is not None]
-    together = [w for w in others if w.group is None or w.identity.rank is None]
+    # a rank whose group was not read may well be in the default one: then lines are compared, as if no group were known
+    unread = any(w.group is None for w in others)
+    exact = [w for w in others if w.group is not None and w.identity.rank is not None and not (unread and w.group.is_default)]
+    known = {w.key for w in exact}
+    together = [w for w in others if w.key not in known]
     yield from _p2p_edges(world, in_p2p, absent or [*exact, *together])
     yield from _group_edges(view, world, exact)
     said = [(a.key, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]

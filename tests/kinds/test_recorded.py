@@ -30,7 +30,6 @@ MISSED = {
     "sums_and_parts-healthy": "a rank that computes for the first time: unknown, nobody accused",
     "talkative_child-hang": "a full pipe to a parent that waits for the child's end, met in the middle of its writing",
     "tensors_handed_over-hang": "tensors handed over by a server of torch's own: the chain ends one process too early",
-    "uneven_batches-hang": "a backward pass that waits in C for a rank that left the epoch: unknown, told where to look",
     "tasks_of_loop-hang": "an empty queue: named, but only possible",
     "tasks_of_loop-healthy": "an empty queue in a process without connections: unknown, nobody accused",
 }
