@@ -14,7 +14,7 @@ import msgspec
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of
+from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
@@ -108,13 +108,19 @@ class Looks:
         kernel = self._kernel.get(tid) if tid is not None else None
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall) if kernel is not None else None
-        of_tasks = (tid in self._loops, tid in self._in_task) if self._loops else None
-        telling = tuple((x.frame, x.name, x.value) for x in locals_ if x.name in TELLING_LOCALS) if locals_ else None
-        key = (name, tid == self.process.pid, thread.active, of_kernel, of_tasks, self._in_group, telling)
+        of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
+        key = (name, tid == self.process.pid, thread.active, of_kernel, of_tasks, self._in_group)
         found: tuple[Place, int] | None = stack.known.get(key)
         if found is None:
-            found = stack.known[key] = self._place(stack, thread, kernel)
-        return SeenThread(name=name, tid=tid, stack=stack, place=found[0], sample=thread, kernel=kernel, score=found[1])
+            bare = msgspec.structs.replace(thread, locals=())
+            found = stack.known[key] = self._place(stack, bare, kernel)
+        place, score = found
+        told = tuple((x.frame, x.name, x.value) for x in locals_ if x.name in TELLING_LOCALS) if locals_ else ()
+        if told:  # they differ from rank to rank, and tell only for whom it waits
+            known = stack.known.get((key, told))
+            place = known or with_locals(place, thread, stack.frames)
+            stack.known[(key, told)] = place
+        return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score)
 
     def _place(self, stack: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
         """Where the thread stands, and how telling it is."""

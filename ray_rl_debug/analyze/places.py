@@ -181,13 +181,24 @@ def place_of(
         op=op,
         own=own,
         path=path,
-        peer=_peer(sample, names) if kind is Kind.P2P or op in ROOTED else None,
+        peer=_peer(sample, names) if _names_peer(kind, op) else None,
         timed=timed,
         spins=spins,
         waiter=_waiter(sample, names),
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
+
+
+def with_locals(place: Place, sample: ThreadSample, frames: Sequence[Frame]) -> Place:
+    """The place of a thread that was found without its locals, with what they tell."""
+    names = [short_name(f.function) for f in frames]
+    peer = _peer(sample, names) if _names_peer(place.kind, place.op) else None
+    return msgspec.structs.replace(place, peer=peer, waiter=_waiter(sample, names))
+
+
+def _names_peer(kind: Kind, op: str) -> bool:
+    return kind is Kind.P2P or op in ROOTED
 
 
 def own_path(frames: Sequence[Frame]) -> tuple[tuple[str, str, int | None], ...]:

@@ -201,7 +201,8 @@ def _progress(members: list[Seen]) -> tuple[int, ...]:
 
 
 def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
-    edges = [e for e in scene.graph.into([one.key]) if e.source in {w.key for w in waiters}]
+    ranks = {w.key for w in waiters}
+    edges = [e for e in scene.graph.into([one.key]) if e.source in ranks]
     return make_finding(
         ID,
         NAME,
