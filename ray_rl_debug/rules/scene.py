@@ -228,10 +228,18 @@ def _few(labels: Iterable[str]) -> str:
     return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
 
 
+def _node_names(view: View) -> dict[str | None, str]:
+    """Names of machines by Ray's id, those that were seen before those of Ray's table."""
+    known: dict[str | None, str] = {}
+    for node in view.snapshot.nodes:
+        known.setdefault(node.node_id, node.name)
+    for row in view.ray.nodes if view.ray is not None else ():
+        known.setdefault(row.node_id, row.host)
+    return known
+
+
 def dead_actor_who(view: View, actor: RayActor) -> Who:
-    node = next((n.name for n in view.snapshot.nodes if n.node_id == actor.node_id), None)
-    if node is None and view.ray is not None:
-        node = next((n.host for n in view.ray.nodes if n.node_id == actor.node_id), None)
+    node = view.once(_node_names).get(actor.node_id)
     name = actor.class_name.rsplit(".", 1)[-1]
     return Who(label=actor.name or name, node=node, pid=actor.pid or None, actor=actor.name or None, class_=name)
 
