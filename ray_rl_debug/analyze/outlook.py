@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
@@ -38,6 +38,8 @@ ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
+FEW_WAKES = 4
+"""Times a thread may wake up in the window, beside twice for each look, and still be in one pause."""
 ANSWERS_FIT = 2.0
 """A call that is this many times as old as the quiet of its connection may have had such answers before,"""
 OLD_CALL_S = 10.0
@@ -270,6 +272,16 @@ def _polls(f: Facts) -> str | None:
     return "it polls for what others should deliver, and no process was seen that delivers it" if is_poller(f.one) is not False else None
 
 
+def _silent_server(f: Facts) -> str | None:
+    """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them."""
+    thread = f.one.followed or f.one.telling
+    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
+    asked = any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked)
+    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or (kernel.run_slices or 0) > 2 * len(f.one.process.samples) + FEW_WAKES:
+        return None
+    return f"{f.one.motion_reason}; it sleeps while others wait for its answer"
+
+
 def _engine_sleeps(f: Facts) -> str | None:
     """The steps of an engine sleep for nobody; what it is asked to do besides may."""
     return f"{f.one.motion_reason}; the processes of an engine seldom sleep" if f.one.identity.part is not None else None
@@ -310,6 +322,7 @@ TABLE: tuple[Row, ...] = (
     Row("stands still", Outlook.STANDS, _frozen),
     Row("works", Outlook.UNSEEN, _works),
     Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),
+    Row("a server that sleeps instead", Outlook.STANDS, _silent_server),
     Row("a part of an engine that sleeps", Outlook.UNSEEN, _engine_sleeps),
     Row("pauses", Outlook.WAKES, _pauses),
 )

@@ -71,6 +71,8 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     hope = max([min(scene.graph.hope(n) for n in known), *(scene.graph.hope(n) for n in found.rests_on)])
     if hope is Outlook.MOVES:
         return None
+    if found.by_own_facts:
+        hope = min(scene.graph.solution.activities[n].outlook for n in known)
     sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)
     # who does nothing is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
     needs_witness = all(scene.view.seen[n].is_idle for n in known if n in scene.view.seen)

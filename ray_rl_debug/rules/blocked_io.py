@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -74,11 +75,15 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # its own coroutines say what it waits for: another rule's
         if handed:
             client = scene.view.seen[handed[0].source]
+            if kind_of(node) is NodeKind.UNSEEN and client.process.kind != "named" and not scene.graph.into([client.key]):
+                continue  # it reads what somebody may type
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
             is_peer = sink is not None and (handed[0].why in _SOCKETS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
             alone = launches or (sink is not None and is_peer and _has_own_reason(sink))
             who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
+            if kind_of(node) is NodeKind.UNSEEN:
+                who = [client.who()]
             yield from _found(scene, client, sink, who, handed[0], frozenset([node, client.key]))
         elif sink is not None and _is_io(sink) and not sink.is_stopped and scene.graph.into([node]):
             yield from _found(scene, sink, None, [sink.who()], None, frozenset([node]))

@@ -82,7 +82,7 @@ def _found(scene: Scene, one: Seen, explains: frozenset[str]) -> Iterator[Found]
         ],
         phase=one.phase,
     )
-    yield Found(finding=finding, explains=explains, rests_on=frozenset([one.key]))
+    yield Found(finding=finding, explains=explains, by_own_facts=True)
 
 
 def _tasks(one: Seen, tasks: list[AsyncTask]) -> list[Evidence]:

@@ -143,6 +143,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     explains: frozenset[str]
     rests_on: frozenset[str] = frozenset()
     """Nodes that must all stand still if the claim is to hold."""
+    by_own_facts: bool = False
+    """The claim needs only that they stand by their own facts, whatever becomes of whom they wait for."""
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,5 +129,5 @@ def test_a_blocked_loop_in_a_thread(loop: str, start: Start, tmp_path: Path) -> 
         if finding.cause is Cause.EVENT_LOOP_BLOCKED or time.monotonic() > end:
             break
     assert finding.cause is Cause.EVENT_LOOP_BLOCKED
-    assert "blocks" in finding.summary and "coroutines of it cannot run" in finding.summary
+    assert "blocks" in finding.summary and "of its coroutines cannot run" in finding.summary
     assert "running" in {t.awaited.kind for t in node.processes[0].async_tasks or () if t.awaited is not None}

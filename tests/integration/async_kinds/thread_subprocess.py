@@ -2,7 +2,7 @@
 
 RRD202
 waits for a child process in tool (
-coroutines of it cannot run
+of its coroutines cannot run
 """
 
 import asyncio
