@@ -1,7 +1,7 @@
 """py-spy: find it, run it within a deadline, and never leave its target stopped, not even when we are killed (see `supervisor`).
 
-A blocking dump stops the target for some milliseconds and shows one consistent moment. It fails on a stopped or traced target and waits
-without end for a thread in uninterruptible sleep (state D), so those are read with ``--nonblocking``.
+A blocking dump stops the target for some milliseconds and shows one consistent moment. It fails on a stopped or traced target, waits without end
+for a thread in uninterruptible sleep (state D), and ends some calls early (see `cut_short`), so those are read with ``--nonblocking``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 
 from ray_rl_debug.bounded.programs import MAX_OUTPUT_BYTES, Finished, Traced, run_bounded
 from ray_rl_debug.bounded.supervisor import start_ticks
+from ray_rl_debug.collect.cut_short import is_cut_short
 from ray_rl_debug.collect.procfs import read_bytes
 from ray_rl_debug.formats.pyspy_json import RawThread
 
@@ -85,6 +86,12 @@ def dump(
     was_stopped = status["State"][0] in "Tt"
     if nonblocking or was_stopped or status.get("TracerPid", "0") != "0" or _has_sleeper(pid, proc):
         return _once(binary, pid, None, False, timeout_s, proc, run)
+    for is_last in (False, True):
+        if not is_cut_short(pid, proc):
+            break
+        careful = _once(binary, pid, None, False, timeout_s, proc, run)
+        if careful.kind != "failed" or is_last:  # it may have failed because the process moves
+            return careful
     first = _once(binary, pid, Traced(pid=pid, ticks=ticks), native, timeout_s, proc, run)
     if first.kind not in ("failed", "timeout"):
         return first

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,7 @@ def main() -> int:
     else:
         found = (row for program, healthy in cases for row in looks(program, healthy, asked.times, asked.out, tool))
     rows = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends us ends our programs
     with contextlib.suppress(KeyboardInterrupt):
         for row in found:
             rows.append(row)
