@@ -6,7 +6,7 @@ random moment. ``--minutes`` bounds each half. To save the imports the command r
 
 After each snapshot the job must be free within 2 s (no thread stopped or traced) and nothing that looks at it may be without its caller; our Ray
 driver has the seconds that the command gives it. Every 50 snapshots Ray must have removed the rest, by its own tables: no actor, job, queued
-request or package of ours, no worker, no more descriptors, and no file or folder beyond what ten snapshots left and Ray's own logs.
+request or package of ours, no worker, and no file or folder beyond what ten snapshots left and Ray's own logs; at the end no more descriptors.
 Anything left is printed, and the exit status is 1.
 """
 
@@ -41,6 +41,8 @@ DRIVER_S = 8.0
 """Our Ray driver leaves the cluster after the command has ended, and bounds itself to less."""
 RAY_S = 30.0
 """For Ray to see that a driver or an agent was killed, to end its workers and to close its connections."""
+CLOSES_S = 400.0
+"""The GCS keeps a socket of each driver that has gone for 5 minutes (subscriber_timeout_ms), of any driver."""
 EVERY = 50
 SPELL = 10
 """After so many snapshots there is a spell without."""
@@ -215,7 +217,12 @@ class Bench:
         self.found: list[str] = []
         """What was left, in words."""
         self.took: list[float] = []
-        self.waited: dict[str, list[float]] = {"the job was free": [], "our Ray driver was gone": [], "Ray had removed the rest": []}
+        self.waited: dict[str, list[float]] = {
+            "the job was free": [],
+            "our Ray driver was gone": [],
+            "Ray had removed the rest": [],
+            "Ray had closed its sockets": [],
+        }
         self.codes, self.killed = Counter[int](), Counter[str]()
         self.steps: dict[bool, list[float]] = {True: [], False: []}
         """Seconds of the steps with and without looks."""
@@ -314,13 +321,13 @@ class Bench:
         codes = f"exit codes {dict(self.codes)}{killed}, descriptors of Ray's processes {opened}"
         return f"{each}, {len(self.found)} troubles, {codes}, load {os.getloadavg()[0]:.1f}"
 
-    def more(self, base: dict[str, set[str]], open_before: dict[int, tuple[int, int]]) -> list[str]:
+    def more(self, base: dict[str, set[str]]) -> list[str]:
         """What has become more."""
-        now, opened = self.state(), self.descriptors()
-        left = [f"{key}: {thing}" for key, things in now.items() for thing in sorted(things - base[key])]
-        return left + [
-            f"descriptors of {pid}: {open_before[pid]}, now {n}" for pid, n in opened.items() if n[0] > open_before[pid][0] + MORE_DESCRIPTORS
-        ]
+        return [f"{key}: {thing}" for key, things in self.state().items() for thing in sorted(things - base[key])]
+
+    def more_open(self, base: dict[int, tuple[int, int]]) -> list[str]:
+        now = self.descriptors()
+        return [f"descriptors (sockets) of {pid}: {base[pid]}, now {n}" for pid, n in now.items() if n[0] > base[pid][0] + MORE_DESCRIPTORS]
 
 
 def parents(pid: int) -> list[int]:
@@ -366,8 +373,9 @@ def run_half(bench: Bench, count: int, minutes: float, base: dict[str, set[str]]
             bench.spell(False)
             done += SPELL
             if done % EVERY == 0 or done >= count or time.monotonic() >= until:
-                bench.wait("Ray had removed the rest", RAY_S, f"{done} {name}", lambda: bench.more(base, opened))
+                bench.wait("Ray had removed the rest", RAY_S, f"{done} {name}", lambda: bench.more(base))
                 print(f"{done} {name}: {bench.describe()}", flush=True)
+        bench.wait("Ray had closed its sockets", CLOSES_S, f"{done} {name}", lambda: bench.more_open(opened))
     finally:
         print(f"{done} snapshots {name}")
         share = done / SPELL * QUIET_S / max(looked_s, 1.0)
