@@ -28,7 +28,7 @@ MISSED = {
     "remote_episodes-healthy": "an empty queue in a process without connections: unknown, nobody accused",
     "status_of_run-hang": "short calls over HTTP are answered by a thread beside the one that stands: unknown, told where to look",
     "sums_and_parts-healthy": "a rank that computes for the first time: unknown, nobody accused",
-    "talkative_child-hang": "a full pipe to a parent that waits for the child's end, met in the middle of its writing",
+    "talkative_child-hang": "recorded when a look still ended the write that the child stood in",
     "tensors_handed_over-hang": "tensors handed over by a server of torch's own: the chain ends one process too early",
     "tasks_of_loop-hang": "an empty queue: named, but only possible",
     "tasks_of_loop-healthy": "an empty queue in a process without connections: unknown, nobody accused",
