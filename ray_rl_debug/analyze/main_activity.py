@@ -14,7 +14,7 @@ import msgspec
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, place_of, with_locals
+from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, may_have_left, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
@@ -107,7 +107,7 @@ class Looks:
         tid, name, locals_ = thread.tid, thread.name, thread.locals
         kernel = self._kernel.get(tid) if tid is not None else None
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
-        of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall) if kernel is not None else None
+        of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
         key = (name, tid == self.process.pid, thread.active, of_kernel, of_tasks, self._in_group)
         found: tuple[Place, int] | None = stack.known.get(key)

@@ -153,7 +153,8 @@ def place_of(
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     call = kernel_call(thread)
-    was_left = call == "sleep" and kind in _NEVER_SLEEP
+    ran = may_have_left(thread)
+    was_left = ran and call == "sleep" and kind in _NEVER_SLEEP
     kind, op, spins = _engine_place(frames, names, own, kind, op, call)
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
@@ -165,7 +166,7 @@ def place_of(
         else:
             op = names[own]
             kind = _CALL_KIND.get(call or "", Kind.CODE)
-            if kind is Kind.LOCK and own == 0 and "sleep" in (frames[0].calls or ()):
+            if ran and kind is Kind.LOCK and own == 0 and "sleep" in (frames[0].calls or ()):
                 kind, was_left = Kind.SLEEP, True
             elif sample is not None and sample.active and kind is Kind.LOCK:
                 kind = Kind.CODE
@@ -401,6 +402,15 @@ def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
             # a pool thread is idle only when nothing runs above _worker but the queue
             return not (n == "_worker" and any(x == "run" and files[j].endswith("thread.py") for j, x in enumerate(names[:i])))
     return False
+
+
+_LEFT_SLICES = 12
+"""Times a thread ran in the window, above which it may be elsewhere by now: one that stands is only woken by the looks."""
+
+
+def may_have_left(thread: Thread | None) -> bool:
+    """Did the thread run often enough to have come from where it was sampled to where the kernel met it later?"""
+    return thread is not None and (thread.run_slices or 0) > _LEFT_SLICES
 
 
 _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.LOCK, Kind.MP_QUEUE, Kind.SOCKET})

@@ -74,7 +74,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         return Motion.MOVING, carried
     if len(places) > 1 and all(p.spins for p in places) and len({p.path for p in places}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
-    if any(p.was_left for p in places):
+    if any(p.was_left for p in places) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
     if len({p.waiter for p in places if p.waiter is not None}) > 1:
         return Motion.MOVING, "came out of its wait and into another one"
@@ -118,6 +118,13 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if flow is not None:
         return Motion.MOVING, flow
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
+
+
+def _waits_for_gil(process: Process, thread: Thread | None) -> bool:
+    """Does another thread own the GIL in every sample? Who wants it back asks every five milliseconds, wherever its stack is."""
+    owners = [{t.tid for t in sample.threads if t.owns_gil} for sample in process.samples]
+    kept = set.intersection(*owners) if owners else set()
+    return len(owners) > 1 and bool(kept - {thread.tid if thread is not None else None, None})
 
 
 def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -> str | None:
