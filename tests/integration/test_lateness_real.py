@@ -61,7 +61,7 @@ def test_times_are_measured_while_others_keep_the_cores(busy: int) -> None:
     # it had one of the cores at most, and its clock counts in hundredths
     assert process.cpu_s <= process.window_s + 0.05
     assert node.late_s is not None and node.longest_late_s is not None and node.timed_waits
-    assert 0.0 < node.longest_late_s <= node.late_s <= node.window_s
+    assert 0.0 <= node.longest_late_s <= node.late_s <= node.window_s  # a kernel may well wake us at once
     if read_stalled() is not None:
         assert node.cpu_pressure is not None and node.cpu_pressure > 0.3
 
