@@ -96,7 +96,8 @@ def test_what_a_hook_leaves_behind_in_time_stays(tmp_path: Path) -> None:
     assert run_hook(f"sleep 600 >/dev/null 2>&1 & echo $! >'{pids}'", {"PATH": os.environ["PATH"]}, 30) is None
     pid = int(pids.read_text())
     try:
-        assert MARK.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        # while it becomes the other program its environment reads as empty
+        wait_for(lambda: MARK.encode() in Path(f"/proc/{pid}/environ").read_bytes(), "it carries our mark")
         assert not gone(pid)()
     finally:
         os.kill(pid, 9)
