@@ -99,6 +99,8 @@ _STORE = frozenset({"wait", "get"})
 """Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
 ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatter_object_list gather_object".split())
 """Collectives in which the ranks name one rank as source or destination."""
+MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
+"""Collectives that nobody leaves before all have come."""
 GROUP_WAIT = "placement_group.wait"
 _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
 """Where a member of a process group that sleeps below a frame of torch waits for the others (DDP: in the backward pass)."""

@@ -7,14 +7,14 @@ its source; peers of one stuck rank wait in broadcast, recv and all_reduce). Onl
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.places import MEETS_ALL, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -108,11 +108,13 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         for target, evidence in said:
             yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
         yield from _missing_edges(view, world, one, op, bool(absent))
-    if absent or in_p2p or world.missing:
+    if absent or in_p2p:
         return
     sites = split_by_site(together)
-    if len(sites) < 2:
+    if len(sites) < 2 or (world.missing and not _meet_all(sites)):
         return
+    if world.missing:  # of several groups one may have met, and another may wait for a rank that was not seen
+        sure = Certainty.POSSIBLE
     at = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
     for one, other in _across(list(sites.values())):
         yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=at[other.key], certainty=sure)
@@ -137,10 +139,16 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen]) -> Iterator[Ed
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
             yield from _missing_edges(view, world, one, op, bool(absent))
         sites = split_by_site(ranks)
-        if not absent and len(sites) > 1:
+        is_whole = all(r in by_rank for r in group.members)
+        if not absent and len(sites) > 1 and (is_whole or _meet_all(sites)):
             for one, other in _across(list(sites.values())):
                 evidence = f"{other.identity.label} {other.at()} of {group.words} instead"
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _meet_all(sites: Iterable[Site]) -> bool:
+    """Does nobody leave any of these calls before all have come? Then ranks in two of them never meet, whoever was not seen."""
+    return all(op in MEETS_ALL for op, _ in sites)
 
 
 def _elsewhere(one: Seen) -> str:

@@ -23,21 +23,27 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
         summary = f"the logs hold a known error: {findings[0].summary}; they do not say whether the job still runs"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=findings[0].certainty, next=f"rayrl-debug explain {findings[0].id}")
     sure = [f for f in findings if f.certainty is not Certainty.POSSIBLE]
+    silent = [g.where for g in all_gaps if g.id == gaps.NODE_SILENT]
     if sure:
         best = sure[0]
         more = f" (and {len(sure) - 1} more)" if len(sure) > 1 else ""
         if best.cause is Cause.ZERO_STEPS:
             return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
-        silent = [g.where for g in all_gaps if g.id == gaps.NODE_SILENT]
-        unseen = f"; not seen: {', '.join(silent[:3])}" if silent else ""
+        unseen = f"; not seen: {_names(silent)}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
     if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
         summary = f"what the others wait for only pauses, and may go on by itself: {findings[0].summary}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if findings:
-        summary = f"slow or hung, the window is too short to tell: {findings[0].summary}"
+        reason = f"{_names(silent)} did not answer, and may explain it" if silent else "the window is too short to tell"
+        summary = f"slow or hung, {reason}: {findings[0].summary}"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     return _without_findings(scene, all_gaps)
+
+
+def _names(machines: Sequence[str]) -> str:
+    more = f" and {len(machines) - 3} more" if len(machines) > 3 else ""
+    return f"{', '.join(machines[:3])}{more}"
 
 
 def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:

@@ -53,7 +53,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         sites = split_by_site(ranks)
         if len(sites) < 2 or any(e.why is Why.P2P for e in edges):
             continue
-        yield Found(finding=_finding(sites), explains=frozenset(root.nodes))
+        yield Found(finding=_finding(sites, edges), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
@@ -116,7 +116,7 @@ def _init(waiters: list[Seen]) -> bool:
     return any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in waiters)
 
 
-def _finding(sites: dict[Site, list[Seen]]) -> Finding:
+def _finding(sites: dict[Site, list[Seen]], edges: list[Edge]) -> Finding:
     smallest = min(len(m) for m in sites.values())
     groups = [m for m in sites.values() if len(m) == smallest]
     tie = len(groups) > 1 or smallest * 2 == sum(len(m) for m in sites.values())
@@ -133,7 +133,7 @@ def _finding(sites: dict[Site, list[Seen]]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) else Certainty.LIKELY,
+        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) or _only_possible(edges) else Certainty.LIKELY,
         f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
@@ -194,6 +194,10 @@ def _stand(ranks: list[Seen]) -> bool:
     return any(one.motion is not Motion.UNKNOWN for one in ranks)
 
 
+def _only_possible(edges: list[Edge]) -> bool:
+    return all(e.certainty is Certainty.POSSIBLE for e in edges)
+
+
 def _progress(members: list[Seen]) -> tuple[int, ...]:
     """How far ahead a site is: lines along the outermost own frames."""
     place = members[0].place
@@ -207,7 +211,7 @@ def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if all(e.certainty is Certainty.POSSIBLE for e in edges) or not _stand(waiters) else Certainty.LIKELY,
+        Certainty.POSSIBLE if _only_possible(edges) or not _stand(waiters) else Certainty.LIKELY,
         f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it skipped a collective, or nobody called it",
         who=[one.who()],
         evidence=[stack_evidence(one), *waiter_evidence(waiters)],

@@ -9,14 +9,15 @@ from scenes import ALL_REDUCE, BARRIER, EXECUTOR, MAIN, Stacks, process, snapsho
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import Cause
-from ray_rl_debug.model.snapshot import Snapshot
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import Cause, Certainty, State
+from ray_rl_debug.model.snapshot import Gap, Snapshot
 
 PER_NODE = 8
 OPERATIONS = (ALL_REDUCE, BARRIER, "all_gather@torch/distributed/distributed_c10d.py:4000")
 
 
-def mismatch(ranks: int, sites: int) -> Snapshot:
+def mismatch(ranks: int, sites: int, operations: tuple[str, ...] = OPERATIONS) -> Snapshot:
     """Every `sites`-th rank stands in a call of its own."""
     nodes = []
     for first in range(0, ranks, PER_NODE):
@@ -25,7 +26,7 @@ def mismatch(ranks: int, sites: int) -> Snapshot:
         for rank in range(first, min(ranks, first + PER_NODE)):
             site = rank % sites
             step = f"Trainer.step@app/trainer.py:{40 + site} Trainer.update_policy@app/trainer.py:20"
-            text = f"{OPERATIONS[site % len(OPERATIONS)]} {step} {EXECUTOR} {MAIN}"
+            text = f"{operations[site % len(operations)]} {step} {EXECUTOR} {MAIN}"
             here.append(process(stacks, 100 + rank, "ray::Trainer.update_policy", text, rank=rank, size=ranks))
         nodes.append(replace(stacks.node(here), name=f"n{first // PER_NODE}"))
     return replace(snapshot(nodes[0]), nodes=tuple(nodes))
@@ -41,3 +42,17 @@ def test_all_ranks_of_a_mismatch_are_one_cycle(ranks: int, sites: int) -> None:
 def test_a_thousand_ranks_get_the_finding_that_eight_get() -> None:
     few, many = (diagnose(mismatch(n, 2)) for n in (8, 1000))
     assert [f.cause for f in few.findings] == [f.cause for f in many.findings] == [Cause.COLLECTIVE_MISMATCH]
+
+
+BROADCAST = "broadcast@torch/distributed/distributed_c10d.py:2800"
+
+
+@pytest.mark.parametrize(("operations", "is_told"), [((ALL_REDUCE, BARRIER), True), ((ALL_REDUCE, BROADCAST), False)])
+def test_ranks_that_were_not_seen_do_not_hide_a_mismatch(operations: tuple[str, ...], is_told: bool) -> None:
+    """Nobody leaves an all_reduce or a barrier early. The source of a broadcast does: then it may be the unseen rank that all wait for."""
+    whole = mismatch(24, 12, operations * 6)
+    silent = Gap(id=gaps.NODE_SILENT, where="n2", what="everything on this node", reason="no answer within 60 s")
+    report = diagnose(replace(whole, nodes=whole.nodes[:2], gaps=(silent,)))
+    assert (report.verdict.state, report.verdict.certainty) == (State.UNKNOWN, Certainty.POSSIBLE)
+    assert "n2 did not answer" in report.verdict.summary or not is_told
+    assert (Cause.COLLECTIVE_MISMATCH in {f.cause for f in report.findings}) is is_told
