@@ -130,41 +130,46 @@ def as_verb(text: str) -> str:
 _MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
 
 
+_WORDS = {
+    Kind.COLLECTIVE: "waits in {op}",
+    Kind.P2P: "waits in {op}",
+    Kind.RENDEZVOUS: "waits in {op}",
+    Kind.NEW_GROUP: "waits in {op}",
+    Kind.DESTROY: "waits in destroy_process_group",
+    Kind.RAY_GET: "waits in ray.get",
+    Kind.RAY_WAIT: "waits in ray.wait",
+    Kind.RAY_INIT: "waits in ray.init",
+    Kind.JOIN: "joins a thread",
+    Kind.FUTURE: "waits for a future",
+    Kind.EVENT: "waits for an event or condition",
+    Kind.QUEUE: "waits at a queue",
+    Kind.LOCK: "waits for a lock",
+    Kind.CHILD: "waits for a child process",
+    Kind.DATALOADER: "waits for a DataLoader worker",
+    Kind.MP_QUEUE: "waits at a multiprocessing queue",
+    Kind.CHANNEL: "waits for a message",
+    Kind.SOCKET: "waits at a socket",
+    Kind.FILE: "waits in a file call",
+    Kind.FLOCK: "waits for a file lock",
+    Kind.SLEEP: "sleeps",
+    Kind.CUDA: "waits for the GPU",
+    Kind.RAY_IDLE: "idle (waits for a Ray call)",
+    Kind.LOOP_IDLE: "event loop without work",
+    Kind.IDLE: "idle",
+    Kind.WATCH: "idle (watches other processes)",
+    Kind.CODE: "runs",
+}
+
+
 def describe_place(place: Place) -> str:
     """One line: what the thread does and where."""
     at = ""
     if place.path:
         function, file, line = place.path[0]
         at = f"{function} ({file.rsplit('/', 1)[-1]}{f':{line}' if line else ''})"
-    words = {
-        Kind.COLLECTIVE: f"waits in {place.op}",
-        Kind.P2P: f"waits in {place.op}" + (f" for rank {place.peer}" if place.peer is not None else ""),
-        Kind.RENDEZVOUS: f"waits in {place.op}",
-        Kind.NEW_GROUP: f"waits in {place.op}",
-        Kind.DESTROY: "waits in destroy_process_group",
-        Kind.RAY_GET: "waits in ray.get",
-        Kind.RAY_WAIT: "waits in ray.wait",
-        Kind.RAY_INIT: "waits in ray.init",
-        Kind.JOIN: "joins a thread",
-        Kind.FUTURE: "waits for a future",
-        Kind.EVENT: "waits for an event or condition",
-        Kind.QUEUE: "waits at a queue",
-        Kind.LOCK: "waits for a lock",
-        Kind.CHILD: "waits for a child process",
-        Kind.DATALOADER: "waits for a DataLoader worker",
-        Kind.MP_QUEUE: "waits at a multiprocessing queue",
-        Kind.CHANNEL: "waits for a message",
-        Kind.SOCKET: "waits at a socket",
-        Kind.FILE: "waits in a file call",
-        Kind.FLOCK: "waits for a file lock",
-        Kind.SLEEP: "sleeps",
-        Kind.CUDA: "waits for the GPU",
-        Kind.RAY_IDLE: "idle (waits for a Ray call)",
-        Kind.LOOP_IDLE: "event loop without work",
-        Kind.IDLE: "idle",
-        Kind.WATCH: "idle (watches other processes)",
-        Kind.CODE: "runs",
-    }[place.kind]
     if place.kind is Kind.CODE:
         return f"in {at}" if at else "runs"
+    words = _WORDS[place.kind].replace("{op}", place.op)
+    if place.kind is Kind.P2P and place.peer is not None:
+        words += f" for rank {place.peer}"
     return f"{words} in {at}" if at and place.kind not in IDLE_KINDS else words
