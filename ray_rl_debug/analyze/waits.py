@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
+from ray_rl_debug.analyze.waits_stores import store_edges
 from ray_rl_debug.analyze.waits_system import system_edges
 from ray_rl_debug.analyze.waits_unseen import sibling_edges, unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
@@ -44,6 +45,7 @@ def find_waits(view: View) -> Waits:
         *unseen_edges(view),
         *semaphore_edges(view),
     ]
+    edges += store_edges(view, edges)
     edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)
     edges += call_edges(view, edges)

@@ -57,13 +57,20 @@ def semaphore_edges(view: View) -> Iterator[Edge]:
 
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     what = "lock" if semaphore.maximum == 1 else "semaphore"
-    holders = [(use, view.by_node_pid.get((node.name, use.pid))) for use in semaphore.uses if use.taken > 0]
-    for use, holder in holders:
-        if holder is not None and holder != one.key:
+    uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
+    # some only take and others only give: room in a queue, or items of it
+    givers = [(use, key) for use, key in uses if use.taken < 0]
+    for use, key in givers:
+        evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
+        yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)
+    if givers:
+        return
+    for use, key in uses:
+        if use.taken > 0:
             evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
             sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
-            yield Edge(source=one.key, target=holder, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
-    if holders or semaphore.unread:
+            yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
+    if semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
         return
     family = [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.process.state in ("Z", "X")]
     for dead in family:

@@ -11,10 +11,11 @@ from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
-from ray_rl_debug.analyze.places import BUILD_LOCK, IDLE_KINDS, Kind
+from ray_rl_debug.analyze.places import BUILD_LOCK, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Socket
 
@@ -32,8 +33,8 @@ def system_edges(view: View) -> Iterator[Edge]:
         yield from paired
         if paired:
             continue
-        if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and _has_process_pool(one)):
-            yield from _child_edges(view, one, thread)
+        if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
+            yield from child_edges(view, one, thread)
     yield from _lock_edges(view)
     for one in view:
         if one.kind is Kind.SLEEP and one.motion is not Motion.MOVING:
@@ -127,12 +128,7 @@ def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certain
             yield Edge(source=one.key, target=other.key, why=Why.SOCKET, evidence=text, certainty=certainty)
             return
     if not any(s.inode == socket.peer_inode for s in one.process.sockets or ()):
-        yield _to_unseen(one, f"the other end of Unix socket {socket.inode}")
-
-
-def _to_unseen(one: Seen, what: str) -> Edge:
-    target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
-    return Edge(source=one.key, target=target, why=Why.PIPE, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)
+        yield to_unseen(one, f"the other end of Unix socket {socket.inode}")
 
 
 def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
@@ -168,7 +164,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         return
     own = any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in one.process.files or ())
     if not ends and not own and held.kind == "pipe":
-        yield _to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
+        yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.process.state in ("Z", "X")] if ends else []
     for end in [*ends, *dead]:
@@ -184,48 +180,6 @@ def _is_served(one: Seen, socket: Socket) -> bool:
     if socket.family == "unix":
         return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
-
-
-def _child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
-    if one.motion is Motion.MOVING and thread is not None and thread.place.kind in (Kind.DATALOADER, Kind.MP_QUEUE):
-        return  # its children deliver
-    children = [c for c in view.children(one) if c.process.state not in ("Z", "X")]
-    kernel = thread.kernel if thread else None
-    if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":
-        named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
-        children = named or children
-    if kernel is not None and kernel_call(kernel) == "wait" and not view.below.get((one.node.name, one.process.pid)):
-        yield _to_unseen(one, f"child {kernel.syscall_arg0}")
-    working = [c for c in children if not waits_for_work(c)]
-    if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
-        # no child has the work that is waited for: it died with one
-        for child in (c for c in view.children(one) if c.process.state in ("Z", "X")):
-            evidence = f"its child pid {child.process.pid} has ended and left a zombie"
-            yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
-        return
-    why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
-    for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
-        evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
-        sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
-        yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
-
-
-def _has_process_pool(one: Seen) -> bool:
-    """Does a thread of it hand work to processes of ``concurrent.futures``? Then the future that it waits for may be theirs."""
-    return any(f.file.endswith("concurrent/futures/process.py") for t in one.threads for f in t.frames)
-
-
-def waits_for_work(child: Seen) -> bool:
-    """Is a child at its queue, with nothing to do? The queue of an engine is filled by a thread of it that reads what its parent sends."""
-    place = child.place
-    if place is None:
-        return False
-    if place.kind in IDLE_KINDS:
-        return True
-    if place.kind is Kind.QUEUE:
-        return any(t is not child.telling and t.place.path and t.place.kind is Kind.MP_QUEUE for t in child.threads)
-    own = {f.rsplit(".", 1)[-1] for t in child.threads for f in (fr.function for fr in t.frames)}
-    return place.kind is Kind.MP_QUEUE and bool(own & {"_worker_loop", "worker", "_resource_tracker"})
 
 
 def _lock_edges(view: View) -> Iterator[Edge]:

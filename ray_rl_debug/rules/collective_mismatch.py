@@ -35,6 +35,8 @@ NAME = "collective mismatch"
 CAUSE = Cause.COLLECTIVE_MISMATCH
 
 _REMEDY_FIRST = "look for a decision that each rank makes on its own before the collective: a skipped micro-batch, an exception, a time-out, a cache"
+_FEW = 64
+"""Ranks among which the odd one is looked for by leaving each out in turn."""
 _REMEDY_TOGETHER = "make the decision together (all_reduce the flag), or run the collective on every path"
 
 
@@ -144,7 +146,7 @@ def _finding(sites: dict[Site, list[Seen]], edges: list[Edge]) -> Finding:
 
 def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
     """Ranks that wait for each other in different groups; those are named that differ from the others of their own group, else all."""
-    odd = [one for one in ranks if _differs_in_group(scene, one)] or _at_one_line(ranks) or _fewest(ranks)
+    odd = [one for one in ranks if _differs_in_group(scene, one)] or _at_one_line(ranks) or _without_whom(ranks, edges) or _fewest(ranks)
     named = {one.key for one in odd}
     rest = [one for one in ranks if one.key not in named]
     said = "; ".join(f"{one.identity.label} {one.at()} of {one.group.words}" for one in [*odd, *rest][:4] if one.group is not None)
@@ -169,6 +171,25 @@ def _at_one_line(ranks: list[Seen]) -> list[Seen]:
     lines = split_by_site(ranks)
     found = [one for some in lines.values() if len({m.group for m in some}) > 1 for one in some]
     return found if len(found) < len(ranks) else []
+
+
+def _without_whom(ranks: list[Seen], edges: list[Edge]) -> list[Seen]:
+    """The only rank without which the others wait in no ring: they agree on one order, and it has another."""
+    if len(ranks) > _FEW:
+        return []
+    found = [one for one in ranks if not _has_ring([(e.source, e.target) for e in edges if one.key not in (e.source, e.target)])]
+    return found if len(found) == 1 else []
+
+
+def _has_ring(arrows: list[tuple[str, str]]) -> bool:
+    """Does some way lead back to its start? Those that wait for nobody are taken away until none is left, or a ring."""
+    while arrows:
+        sources = {source for source, _ in arrows}
+        left = [(source, target) for source, target in arrows if target in sources]
+        if len(left) == len(arrows):
+            return True
+        arrows = left
+    return False
 
 
 def _fewest(ranks: list[Seen]) -> list[Seen]:

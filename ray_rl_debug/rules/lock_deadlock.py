@@ -23,7 +23,7 @@ from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.waits_system import waits_for_work
+from ray_rl_debug.analyze.waits_children import waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker

@@ -1,0 +1,77 @@
+"""Edges from processes to their children: the end of a child, what a child should put into a queue, and work of a DataLoader's worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.places import IDLE_KINDS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Thread
+
+
+def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
+    if one.motion is Motion.MOVING and thread is not None and thread.place.kind in (Kind.DATALOADER, Kind.MP_QUEUE):
+        return  # its children deliver
+    children = [c for c in view.children(one) if c.process.state not in ("Z", "X")]
+    kernel = thread.kernel if thread else None
+    if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":
+        named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
+        children = named or children
+    if thread is not None and thread.place.kind is Kind.MP_QUEUE:
+        children = _writers(view, one, kernel, children)
+    if kernel is not None and kernel_call(kernel) == "wait" and not view.below.get((one.node.name, one.process.pid)):
+        yield to_unseen(one, f"child {kernel.syscall_arg0}")
+    working = [c for c in children if not waits_for_work(c)]
+    if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
+        # no child has the work that is waited for: it died with one
+        for child in (c for c in view.children(one) if c.process.state in ("Z", "X")):
+            evidence = f"its child pid {child.process.pid} has ended and left a zombie"
+            yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
+        return
+    why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
+    for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
+        evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
+        sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
+        yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
+
+
+def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:
+    """Of the children those that could write into the pipe that is read; all where that was not read, or where it may be somebody else."""
+    if kernel is None or kernel_call(kernel) != "read" or any(not c.process.files for c in children):
+        return children
+    pipe = next((f.inode for f in one.process.files or () if f.fd == kernel.syscall_arg0 and f.kind == "pipe"), None)
+    if pipe is None:
+        return children
+    writers = [c for c in children if any(f.inode == pipe and f.kind == "pipe" and f.writable for f in c.process.files or ())]
+    has_dead = any(c.process.state in ("Z", "X") for c in view.children(one))
+    return writers if writers or has_dead else children
+
+
+def has_process_pool(one: Seen) -> bool:
+    """Does a thread of it hand work to processes of ``concurrent.futures``? Then the future that it waits for may be theirs."""
+    return any(f.file.endswith("concurrent/futures/process.py") for t in one.threads for f in t.frames)
+
+
+def waits_for_work(child: Seen) -> bool:
+    """Is a child at its queue, with nothing to do? The queue of an engine is filled by a thread of it that reads what its parent sends."""
+    place = child.place
+    if place is None:
+        return False
+    if place.kind in IDLE_KINDS:
+        return True
+    if place.kind is Kind.QUEUE:
+        return any(t is not child.telling and t.place.path and t.place.kind is Kind.MP_QUEUE for t in child.threads)
+    own = {f.rsplit(".", 1)[-1] for t in child.threads for f in (fr.function for fr in t.frames)}
+    return place.kind is Kind.MP_QUEUE and bool(own & {"_worker_loop", "worker", "_resource_tracker"})
+
+
+def to_unseen(one: Seen, what: str) -> Edge:
+    target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
+    return Edge(source=one.key, target=target, why=Why.PIPE, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)
