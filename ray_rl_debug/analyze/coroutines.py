@@ -19,7 +19,9 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})
-HANDED = frozenset({"future", "event", "condition", "queue", "executor", "objectref", "socket", "subprocess"})
+POOL = "pool"
+"""The connections of an HTTP client: only coroutines of the process give them back, and which of them has one is not known."""
+HANDED = frozenset({"future", "event", "condition", POOL, "queue", "executor", "objectref", "socket", "subprocess"})
 """What somebody outside of the waiting task completes."""
 OUTSIDE = frozenset({"socket", "objectref", "executor", "subprocess"})
 """Completed by a thread, a process or a machine that can be named."""
@@ -135,7 +137,7 @@ def rank(end: End) -> int:
         return 0
     if end.is_at_rest:
         return SERVES_RANK
-    if end.awaited.kind in LOCKS:
+    if end.awaited.kind in LOCKS or end.is_lost:
         return 1 if end.is_lost else 2
     return 3 if end.awaited.kind in OUTSIDE and not is_queued(end.awaited) else 4
 
@@ -168,7 +170,7 @@ def _edges(tasks: dict[int, AsyncTask]) -> Iterator[Edge]:
 
 
 def _has_permit(awaited: Awaited) -> bool:
-    """A semaphore or lock that was just released: its waiter will run."""
+    """A semaphore, lock or connection that was just given back: its waiter will run."""
     return (awaited.value is not None and awaited.value > 0) or (awaited.detail or "").endswith(" unlocked")
 
 
@@ -197,11 +199,13 @@ def _task_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -
     """Tasks that wait for no other task, merged where they stand at one line for one kind of thing."""
     classes: dict[tuple[str, str, str | None, bool], list[AsyncTask]] = defaultdict(list)
     owners = _owners(tasks)
+    own = {a for a, t in tasks.items() if own_frame(t) is not None}
     for task in tasks.values():
         awaited = task.awaited
         if (
             awaited is None
             or awaited.kind not in STUCK
+            or (awaited.kind == POOL and _has_permit(awaited))
             or node_of(NodeKind.LOCK, awaited.address) in behind
             or any(a in tasks for a in awaited.tasks)
         ):
@@ -214,7 +218,9 @@ def _task_ends(tasks: dict[int, AsyncTask], behind: dict[str, frozenset[str]]) -
         awaited = members[0].awaited
         if awaited is not None:
             rests = all(serves(owners.get(t.address, t)) for t in members)
-            yield End(tasks=_sorted(members), awaited=awaited, at=at, behind=len(waiters), is_at_rest=rests)
+            at_it = {t.address for t in members} | {int(name_of(w)) for w in waiters}
+            is_lost = awaited.kind == POOL and own <= at_it
+            yield End(tasks=_sorted(members), awaited=awaited, at=at, behind=len(waiters), is_at_rest=rests, is_lost=is_lost)
 
 
 def _owners(tasks: dict[int, AsyncTask]) -> dict[int, AsyncTask]:
@@ -254,6 +260,8 @@ def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = Fals
             return f"{name}{state}, held by {first.name} at {line_of(first)}{more}"
         nobody = "no coroutine is left that could release it" if is_lost else "no coroutine is inside its async with"
         return f"{name}{state}: {nobody}"
+    if awaited.kind == POOL and is_lost:
+        return f"{awaited.detail}: no coroutine is left that could give one back"
     if awaited.kind == "socket":
         remote, goal = remote_of(process, awaited.fd), (awaited.detail or "").removeprefix("socket ")
         if not remote:

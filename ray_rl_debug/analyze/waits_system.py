@@ -136,11 +136,9 @@ def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     kernel = thread.kernel
     if kernel is None or kernel.syscall_arg0 is None or kernel_call(kernel) not in ("read", "recv"):
         return
-    socket = next((s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0 and s.family == "unix" and s.state != "LISTEN"), None)
-    if socket is not None:
-        for edge in _edge_to_unix_peer(view, one, socket, Certainty.PROVEN, "blocked in this connection"):
-            is_child = edge.target in view.seen and view.seen[edge.target].process.ppid == one.process.pid
-            yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge
+    for edge in descriptor_edges(view, one, kernel.syscall_arg0, socket_owners(view), Certainty.PROVEN, "blocked in this connection"):
+        is_child = edge.target in view.seen and view.seen[edge.target].process.ppid == one.process.pid
+        yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge
 
 
 def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:

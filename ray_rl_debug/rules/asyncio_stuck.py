@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.coroutines import (
     HANDED,
     LOCKS,
     OUTSIDE,
+    POOL,
     SERVES_RANK,
     End,
     describe_awaited,
@@ -321,6 +322,11 @@ def _remedy(ends: tuple[End, ...]) -> list[str]:
         return ["take locks in the same order everywhere, and await nothing that needs a lock while you hold it", "restart this actor to go on"]
     if kinds & LOCKS:
         return ["release the semaphore or lock in a finally block (async with): a failed episode kept its permit", "restart this actor to go on"]
+    if POOL in kinds:
+        return [
+            "read or release every response (async with session.get(...)): one that is kept unread keeps its connection",
+            "raise the client's limit",
+        ]
     if "socket" in kinds:
         return ["give the HTTP or socket call a time limit, and look at the server at the other end"]
     return ["find who should complete what the coroutines await; give the await a time limit (asyncio.wait_for)", "restart this actor to go on"]

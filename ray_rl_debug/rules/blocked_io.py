@@ -102,9 +102,15 @@ def _waits_for_lock(one: Seen) -> bool:
 
 
 def _has_own_reason(server: Seen) -> bool:
-    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer."""
+    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer.
+
+    Unless none of its threads listens to anybody: then it cannot answer, whoever asks.
+    """
     thread = waiting_thread(server)
-    return not server.is_idle and thread is not None and bool(thread.place.path) and thread.place.kind not in _SILENT
+    if server.is_idle or thread is None or not thread.place.path:
+        return False
+    deaf = bool(server.process.threads) and all(kernel_call(t) == "futex" for t in server.process.threads)
+    return thread.place.kind not in _SILENT or (deaf and thread.place.kind is not Kind.SLEEP)
 
 
 def _is_io(one: Seen) -> bool:
@@ -157,13 +163,15 @@ def _found(
         evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
-    op = f"{client.followed.place.op}: " if client.followed else ""
+    doing = client.does()
+    if client.followed is not None:
+        doing += f", its thread {client.followed.name or client.followed.tid} in {client.followed.place.op},"
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         verdict.certainty,
-        f"{client.where()} {f'awaits {wanted}' if is_async else op + client.at()}{at} and gets no{'ne' if is_async else ' answer'}",
+        f"{client.where()} {f'awaits {wanted}' if is_async else doing}{at} and gets no{'ne' if is_async else ' answer'}",
         who=who,
         evidence=evidence,
         remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind),

@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.waits_children import waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
@@ -41,7 +42,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _rings(scene)
     yield from _kept(scene)
     yield from _served_under_lock(scene)
-    for root, one in scene.process_roots():
+    for root, one in (*scene.process_roots(), *_at_own_locks(scene)):
         thread = one.telling
         if thread is None or one.is_stopped or not thread.place.path or one.is_at_work:
             continue
@@ -65,6 +66,15 @@ def detect(scene: Scene) -> Iterator[Found]:
             finding=_finding(one, others, parents, Certainty.LIKELY, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
+
+
+def _at_own_locks(scene: Scene) -> Iterator[tuple[Root, Seen]]:
+    """Processes at a lock, whether or not somebody is seen to wait for them. The line calls nothing: it can only be ``with lock:``."""
+    for kind in ("child", "ray-worker"):
+        for root, one in scene.lonely(kind):
+            place = one.place
+            if place is not None and one.telling is not None and place.kind is Kind.LOCK and place.own == 0 and one.telling.frames[0].calls == ():
+                yield root, one
 
 
 def _rings(scene: Scene) -> Iterator[Found]:

@@ -78,7 +78,7 @@ line_of_programs     | other end of a pipe                | encoder             
 rounds_of_players    | a dead child beside living ones    | player2                 | producer-died rank-died                   |
 shared_ledger        | wait in a C extension              | grader                  | lock-deadlock blocked-io                  | main
 pools_and_script     | idle pool beside                   | main script             | blocked-io                                |
-inline_client        | no own frame in the main thread    | server                  | lock-deadlock                             |
+inline_client        | no own frame in the main thread    | server                  | lock-deadlock blocked-io                  |
 borrowed_pairs       | a loop that starves                | server                  | asyncio-stuck                             |
 collector_actor      | polls for what nobody makes        | rollout                 | blocked-io                                |
 graded_in_threads    | coroutine, executor, child         | grader                  | blocked-io                                | main

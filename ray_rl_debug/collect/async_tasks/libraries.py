@@ -122,9 +122,7 @@ class Libraries:
 
     def _aiohttp_pool(self, _: list[ChainLink], __: int, owner: int) -> Awaited:
         used = len(self._objects.set_items(self._objects.attribute(owner, "_acquired"))[0])
-        return Awaited(
-            kind="condition", detail=f"a free connection of aiohttp's pool, {used} of {self._whole(owner, '_limit')} in use", address=owner
-        )
+        return _pool("aiohttp", used, self._whole(owner, "_limit"), owner)
 
     def _httpcore_pool(self, links: list[ChainLink], i: int, _: int) -> Awaited | None:
         if i == 0:
@@ -132,7 +130,7 @@ class Libraries:
         pool = self._chains.variable(links[i - 1], "self")
         used = self._objects.length(self._objects.attribute(pool, "_connections"))
         limit = self._whole(pool, "_max_connections")
-        return Awaited(kind="condition", detail=f"a free connection of httpx's pool, {used} of {limit} in use", address=pool)
+        return _pool("httpx", used, limit, pool)
 
     def _whole(self, owner: int, name: str) -> int | None:
         at = self._objects.attribute(owner, name)
@@ -160,3 +158,8 @@ def children_of(pid: int, proc: Path) -> dict[int, int]:
             inner = next((row.split()[-1] for row in rows if row.startswith("NSpid")), str(child))
             found[int(inner)] = child
     return found
+
+
+def _pool(library: str, used: int | None, limit: int | None, address: int) -> Awaited:
+    free = max(0, limit - used) if limit and used is not None else None
+    return Awaited(kind="pool", detail=f"a free connection of {library}'s pool, {used} of {limit} in use", address=address, value=free)

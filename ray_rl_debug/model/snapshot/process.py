@@ -160,7 +160,7 @@ class Awaited(Fact, frozen=True, kw_only=True):
     """What an asyncio task finally waits for."""
 
     kind: str
-    """``future``, ``lock``, ``semaphore``, ``event``, ``condition``, ``queue``, ``sleep``, ``gather``, ``task``, ``socket``, ``objectref``,
+    """``future``, ``lock``, ``semaphore``, ``event``, ``condition``, ``pool``, ``queue``, ``sleep``, ``gather``, ``task``, ``socket``, ``objectref``,
     ``executor``, ``subprocess``, ``running`` (executing now), ``ready`` (waits only for its turn on the loop) or ``unknown``."""
     detail: str | None = None
     """Type name and state, e.g. ``Semaphore value=0`` or ``Queue.get empty``."""
