@@ -71,9 +71,10 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     for edge in known:
         if edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):  # the server that a producer waits for may well live in the poller's process
             targets.setdefault(edge.source, set()).add(edge.target)
+    short_calls = only_short_calls_end(view)
     for one in view:
-        polls = is_poller(one)
-        if polls is False:
+        polls = is_poller(one) or (short_calls and _sleeps_in_one_loop(one)) or None
+        if polls is None and is_poller(one) is False:
             continue
         sure = Certainty.LIKELY if polls else Certainty.POSSIBLE
         at = one.place.path[0][0] if one.place and one.place.path else "poll"
@@ -91,6 +92,17 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
             target = node_of(NodeKind.ACTOR, actor.actor_id)
             yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)  # nobody is left who delivers
+
+
+def only_short_calls_end(view: View) -> bool:
+    """Is all that moves actors between two short calls, while whoever makes these calls sleeps? Then somebody looks again and again."""
+    moving = [s for s in view if s.is_at_work]
+    return bool(moving) and all(s.is_idle and s.motion is Motion.MOVING and s.process.kind == "ray-worker" for s in moving)
+
+
+def _sleeps_in_one_loop(one: Seen) -> bool:
+    is_caller = one.process.kind in ("driver", "named")
+    return is_caller and one.kind is Kind.SLEEP and one.motion is Motion.FROZEN and not one.is_stopped and len(_functions(one)) == 1
 
 
 def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
@@ -87,7 +88,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     timed = [s for s in seen if s.place is not None and s.place.timed]
     pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
     if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
-        summary = f"nothing works now: {pauses[0].where()} {pauses[0].at()} and will wake by itself; all others are idle"
+        looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
+        summary = f"nothing works now: {pauses[0].where()} {_pause(pauses[0])} and will wake by itself{looks}; all others are idle"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     reason += _most_suspicious(scene)
@@ -95,10 +97,19 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
     return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
 
 
+def _pause(one: Seen) -> str:
+    """What it does, and which of its threads it waits for where that is the one that pauses."""
+    thread = one.followed
+    if thread is None or (one.place is not None and one.place.timed):
+        return one.does()
+    return f"{one.does()}; its thread {thread.name or thread.tid} {as_verb(describe_place(thread.place))}"
+
+
 def _most_suspicious(scene: Scene) -> str:
     """Where to look first: a root that no rule claims, else whoever stands still and is not idle."""
     keys = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS and r.nodes[0] in scene.view.seen]
     keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.STANDS and not scene.graph.out(s.key)]
+    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.UNSEEN and not scene.graph.out(s.key)]
     if not keys:
         return ""
     one = scene.view.seen[keys[0]]

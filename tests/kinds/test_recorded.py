@@ -16,13 +16,11 @@ from ray_rl_debug.model.report import Certainty
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
-    "collector_actor-hang": "a driver polls with short calls; who should fill the actor's list is not seen to owe it anything",
     "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
     "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
     "prefetch_thread-hang": "another thread of the process sleeps again and again, and might fill the queue",
     "remote_episodes-healthy": "an empty queue in a process without connections: unknown, nobody accused",
     "sums_and_parts-healthy": "a rank that computes for the first time: unknown, nobody accused",
-    "talkative_child-hang": "recorded when a look still ended the write that the child stood in",
     "tasks_of_loop-hang": "an empty queue: named, but only possible",
     "tasks_of_loop-healthy": "an empty queue in a process without connections: unknown, nobody accused",
 }
