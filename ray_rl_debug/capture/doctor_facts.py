@@ -15,6 +15,7 @@ from ray_rl_debug.collect.logs import read_log_paths
 from ray_rl_debug.model import codec
 from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreachableError, UnreadableFileError, UsageError
 from ray_rl_debug.model.health import FACTS_SCHEMA, Contact, Health, NodeHealth, Plan
+from ray_rl_debug.model.whole_files import write_whole
 
 if TYPE_CHECKING:
     from ray_rl_debug.capture.warm_agents import Agents
@@ -130,7 +131,7 @@ def read_files(paths: Sequence[Path], expected: Sequence[str] = ()) -> Health:
 def save(folder: Path, nodes: Iterable[NodeHealth]) -> None:
     """Write one file per node. Raises `OutputError`."""
     for node in nodes:
-        codec.write_atomically(folder / f"{node.name.replace('/', '_')}{SUFFIX}", codec.encode(node) + b"\n")
+        write_whole(folder / f"{node.name.replace('/', '_')}{SUFFIX}", codec.encode(node) + b"\n")
 
 
 def _read(path: Path) -> NodeHealth:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 import zlib
 from pathlib import Path
 from typing import TypeVar
@@ -13,7 +11,7 @@ import msgspec
 
 from ray_rl_debug.model import report as report_model
 from ray_rl_debug.model import snapshot as snapshot_model
-from ray_rl_debug.model.errors import OutputError, UnreadableFileError
+from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.foreign_text import as_text, map_text
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Node, Snapshot
@@ -101,25 +99,6 @@ def read_snapshot(path: Path) -> Snapshot:
         raise UnreadableFileError(f"cannot read {path}: {e.strerror}") from e
     except UnreadableFileError as e:
         raise UnreadableFileError(f"{path}: {e}") from e
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader sees all of it or nothing; readable by the owner only.
-
-    Raises:
-        OutputError: the folder is not writable, or the disk is full.
-    """
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as f:
-            temporary = f.name
-            f.write(data)
-        os.replace(temporary, path)
-    except OSError as e:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise OutputError(f"cannot write {path}: {e.strerror}") from e
 
 
 def _decode(data: bytes, kind: type[T], schema: str) -> T:

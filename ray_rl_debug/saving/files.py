@@ -44,10 +44,10 @@ def save_snapshot(folder: Path, snapshot: Snapshot) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     from ray_rl_debug.bounded.calls import within
-    from ray_rl_debug.model.codec import write_atomically
     from ray_rl_debug.model.errors import OutputError
+    from ray_rl_debug.model.whole_files import write_whole
 
     try:
-        within(SAVE_S, lambda: write_atomically(path, data))
+        within(SAVE_S, lambda: write_whole(path, data))
     except TimeoutError as e:
         raise OutputError(f"cannot write {path}: {e.strerror}; its file system hangs") from e

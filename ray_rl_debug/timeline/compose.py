@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +12,11 @@ import msgspec
 
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.errors import OutputError, UsageError
+from ray_rl_debug.model.errors import UsageError
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Gap, NodeClock, Snapshot
 from ray_rl_debug.model.timeline_tables import Tables
+from ray_rl_debug.model.whole_files import whole_file
 from ray_rl_debug.ray_state.task_events import TaskEvents
 from ray_rl_debug.timeline.accumulate import Accumulator
 from ray_rl_debug.timeline.build import MAX_SLICES, TracePlan, make_plan, write_trace
@@ -152,20 +151,9 @@ def _gpus(views: Sequence[View], layout: Layout) -> dict[str, tuple[str, str]]:
 @contextmanager
 def _written(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name only when it is complete."""
-    temporary: str | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False, buffering=1 << 20) as f:
-            temporary = f.name
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=f, mode="wb", compresslevel=_GZIP_LEVEL, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield cast(BinaryIO, f)
-        os.replace(temporary, path)
-        temporary = None
-    except OSError as e:
-        raise OutputError(f"cannot write {path}: {e.strerror or e}") from e
-    finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+    with whole_file(path) as file:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=_GZIP_LEVEL, mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield file

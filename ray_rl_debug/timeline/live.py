@@ -13,6 +13,7 @@ from ray_rl_debug.model import codec, gaps
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Gap, Snapshot
+from ray_rl_debug.model.whole_files import write_whole
 from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.ray_state.channel import describe_failure
 from ray_rl_debug.ray_state.task_events import SCHEMA, TaskEvents, read_task_events
@@ -117,9 +118,9 @@ def save_beside(
             others = (*others, lambda _: WatchHistorySource(history / HISTORY_FILE))
         inputs = live_inputs(snapshot, report, job_id=snapshot.job_id, second=_no_second, earlier=earlier, others=others)
         if inputs.events is not None:
-            codec.write_atomically(folder / TASKS_FILE, codec.encode_compressed(made_safe(inputs.events)))
+            write_whole(folder / TASKS_FILE, codec.encode_compressed(made_safe(inputs.events)))
         made = make_timeline(inputs, folder / TRACE_FILE, progress=progress)
-        codec.write_atomically(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
+        write_whole(folder / TABLES_FILE, msgspec.json.encode(document(made)) + b"\n")
         _into_report(folder, snapshot, report, made, strips)
         return made
     except Exception as e:  # noqa: BLE001 a timeline that fails must not cost the report
@@ -133,10 +134,10 @@ def _into_report(folder: Path, snapshot: Snapshot, report: Report, made: Timelin
 
     page, text = folder / PAGE_FILE, folder / TEXT_FILE
     if page.is_file():
-        codec.write_atomically(page, html.render(report, snapshot, history=strips(), tables=made.tables).encode("utf-8", "replace"))
+        write_whole(page, html.render(report, snapshot, history=strips(), tables=made.tables).encode("utf-8", "replace"))
     if text.is_file():
         before = text.read_text(encoding="utf-8", errors="replace")
-        codec.write_atomically(text, "\n".join([before, *lines(made)]).encode("utf-8", "replace") + b"\n")
+        write_whole(text, "\n".join([before, *lines(made)]).encode("utf-8", "replace") + b"\n")
 
 
 def earlier_looks(history: Path, *, before_s: float, most: int = MAX_LOOKS, max_bytes: int = MAX_LOOKS_BYTES) -> list[tuple[Snapshot, Report]]:

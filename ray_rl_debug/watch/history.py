@@ -21,8 +21,9 @@ from typing import TypeVar
 import msgspec
 
 from ray_rl_debug.bounded.calls import within
-from ray_rl_debug.model.codec import encode, write_atomically
+from ray_rl_debug.model.codec import encode
 from ray_rl_debug.model.errors import OutputError
+from ray_rl_debug.model.whole_files import write_whole
 from ray_rl_debug.watch.learn import Learned
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class History:
     def save_learned(self, learned: Learned) -> None:
         path, data = self.folder / "learned.json", encode(learned)
         try:
-            self._on_disk(lambda: write_atomically(path, data))
+            self._on_disk(lambda: write_whole(path, data))
         except (OSError, OutputError) as e:
             self.trouble = f"cannot write {path}: {e.strerror}" if isinstance(e, OSError) else str(e)
 
@@ -165,7 +166,7 @@ class History:
 
     def _shorten(self, path: Path) -> None:
         kept = list(_events(path))
-        write_atomically(path, b"".join(encode(e) + b"\n" for e in kept[len(kept) // 2 :]))
+        write_whole(path, b"".join(encode(e) + b"\n" for e in kept[len(kept) // 2 :]))
 
     def _append(self, path: Path, data: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
