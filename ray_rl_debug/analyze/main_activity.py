@@ -58,6 +58,17 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
     return msgspec.structs.replace(process, async_tasks=()) if inherited and not runs_loop else process
 
 
+def drop_torn(process: Process) -> Process:
+    """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
+    living = {t.tid for t in process.threads}
+    tids = [{t.tid for t in sample.threads} & living for sample in process.samples]
+    known: set[int | None] = set().union(*tids)
+    last = next((i for i in range(len(tids) - 1, -1, -1) if tids[i] == known), None)
+    if last is None or last == len(tids) - 1:
+        return process
+    return msgspec.structs.replace(process, samples=process.samples[: last + 1])
+
+
 def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
     """All threads of one sample, most telling first."""
     return Looks(Stacks(), node, process).see(sample)

@@ -253,6 +253,23 @@ def _asks_unseen(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; for whom it waits was not seen" if f.one.kind in WAITS_FOR_RAY and not f.waits else None
 
 
+def _receives_unseen(f: Facts) -> str | None:
+    is_receiver = f.one.kind is Kind.CHANNEL and f.one.identity.part is None and not f.waits
+    return f"{f.one.motion_reason}; who should send the message was not seen" if is_receiver else None
+
+
+def _half_read(f: Facts) -> str | None:
+    """Where the kernel told of others, a line of code without its side of it may be any wait."""
+    thread = f.one.followed or f.one.telling
+    if thread is None or thread.place.kind is not Kind.CODE or thread.kernel is not None or not f.view.once(_kernel_was_read):
+        return None
+    return f"{f.one.motion_reason}; in which call its thread is was not read"
+
+
+def _kernel_was_read(view: View) -> bool:
+    return any(one.process.threads for one in view)
+
+
 def _unread(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
 
@@ -318,6 +335,8 @@ TABLE: tuple[Row, ...] = (
     Row("its children start and end", Outlook.WAKES, _children),
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
+    Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
+    Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("stands still", Outlook.STANDS, _frozen),
     Row("works", Outlook.UNSEEN, _works),

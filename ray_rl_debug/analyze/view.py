@@ -16,7 +16,7 @@ from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
-from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow, forget_inherited_tasks
+from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion, motion_of
@@ -96,7 +96,7 @@ def build_view(snapshot: Snapshot) -> View:
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
-        for process in (forget_inherited_tasks(stacks, node, p) for p in node.processes if p.kind in JUDGED_KINDS):
+        for process in (forget_inherited_tasks(stacks, node, drop_torn(p)) for p in node.processes if p.kind in JUDGED_KINDS):
             identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid)) or (cores.get((None, process.pid)) if node.node_id is None else None)
             one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""))

@@ -165,11 +165,19 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.process.state in ("Z", "X")] if ends else []
+    if ends and one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid:
+        yield _to_unseen_parent(one, held.path)
     for end in [*ends, *dead]:
         evidence = f"one of {len(ends)} processes that hold the other end of {held.path}"
         if end in dead:
             evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_unseen_parent(one: Seen, path: str) -> Edge:
+    target = node_of(NodeKind.UNSEEN, f"{one.node.name}/the other end of {path}")
+    evidence = f"its parent pid {one.process.ppid} may hold the other end of {path}, and was not seen"
+    return Edge(source=one.key, target=target, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _is_served(one: Seen, socket: Socket) -> bool:

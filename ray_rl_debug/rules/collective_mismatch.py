@@ -154,7 +154,7 @@ def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.LIKELY,
+        Certainty.POSSIBLE if 2 * len(odd) >= len(ranks) and _some_unseen(scene, ranks) else Certainty.LIKELY,
         f"ranks wait for each other in different groups: {said}",
         who=[one.who() for one in odd],
         evidence=[
@@ -164,6 +164,12 @@ def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
         remedy=["make the groups on every rank in the same order, and call their collectives in one order everywhere", _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
+
+
+def _some_unseen(scene: Scene, ranks: list[Seen]) -> bool:
+    """Was a member of their groups not seen? Then which of them is the odd one is not known either."""
+    known = {m.identity.rank for w in scene.worlds for m in w.members if any(x.key == ranks[0].key for x in w.members)}
+    return any(r not in known for one in ranks if one.group is not None for r in one.group.members)
 
 
 def _at_one_line(ranks: list[Seen]) -> list[Seen]:

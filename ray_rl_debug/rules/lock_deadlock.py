@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.waits_children import waits_for_work
+from ray_rl_debug.analyze.waits_children import has_process_pool, waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
@@ -62,8 +62,11 @@ def detect(scene: Scene) -> Iterator[Found]:
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
+        # a pool has processes, and none of them was seen
+        blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
+        certainty = Certainty.POSSIBLE if blind else Certainty.LIKELY
         yield Found(
-            finding=_finding(one, others, parents, Certainty.LIKELY, scene.reason(one), lost=lost),
+            finding=_finding(one, others, parents, certainty, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
 
