@@ -107,6 +107,32 @@ def generated_program_never_ends(stage: Stage) -> Any:
     return stage.loop(stage.ranks(CallsCompiler, 3, rank_by="runtime_env"), "score_batch update_policy")
 
 
+class LeavesBreakpoint(PolicyTrainer):
+    def score_batch(self, step: int) -> float:
+        if step == FATAL_STEP and self.rank == 1:
+            self.compare_rewards()
+        return super().score_batch(step)
+
+    def compare_rewards(self) -> None:
+        from ray.util import pdb
+
+        os.environ["RAY_DEBUG"] = "legacy"  # Ray's other debugger needs debugpy
+        self.seat.arrive()
+        pdb.set_trace()
+
+
+@scenario(
+    story="Somebody left a breakpoint in the reward code of rank 1; Ray's debugger waits there for a person, the others in all_reduce.",
+    cause="blocked-io",
+    phase="reward",
+    culprits=["trainer_1"],
+    victims=others(3, 1),
+    ready=["trainer_1"],
+)
+def breakpoint_left_in_reward(stage: Stage) -> Any:
+    return stage.loop(stage.ranks(LeavesBreakpoint, 3), "score_batch update_policy")
+
+
 class TwoLockScorer:
     """Scores and reports under two locks that are taken in opposite order."""
 

@@ -153,3 +153,30 @@ class CompilesFirst(PolicyTrainer):
 )
 def first_step_compiles(stage: Stage) -> Any:
     return stage.loop(stage.ranks(CompilesFirst, 3), "update_policy")
+
+
+class StoppedViewer:
+    """Shows samples to a person, who has set a breakpoint there."""
+
+    def __init__(self, seat: Seat) -> None:
+        self.seat = seat
+        seat.sit()
+
+    def show_samples(self) -> None:
+        from ray.util import pdb
+
+        os.environ["RAY_DEBUG"] = "legacy"  # Ray's other debugger needs debugpy
+        self.seat.arrive()
+        pdb.set_trace()
+
+
+@scenario(
+    story="A person looks at samples in a debugger, in an actor for which nobody waits; three ranks train on.",
+    state=ALIVE,
+    cause=None,
+    phase="unknown",
+    ready=["viewer"],
+)
+def viewer_at_a_breakpoint(stage: Stage) -> Any:
+    stage.actor(StoppedViewer, "viewer", name="viewer").show_samples.remote()
+    return stage.loop(stage.ranks(PolicyTrainer, 3), "rollout_batch score_batch update_policy")

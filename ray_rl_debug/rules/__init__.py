@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from collections.abc import Iterable
+from typing import Protocol
 
+from ray_rl_debug.model.report import Cause
 from ray_rl_debug.rules import (
     asyncio_stuck,
     blocked_io,
@@ -17,6 +19,7 @@ from ray_rl_debug.rules import (
     gil_held,
     init_deadlock,
     known_error,
+    left_breakpoint,
     lock_deadlock,
     object_store,
     p2p_mismatch,
@@ -32,8 +35,23 @@ from ray_rl_debug.rules import (
     weight_sync_mismatch,
     zero_steps,
 )
+from ray_rl_debug.rules.scene import Found, Scene
 
-RULES: tuple[ModuleType, ...] = (
+
+class Rule(Protocol):
+    """What the module of a rule holds, besides the docstring that ``explain`` prints."""
+
+    __name__: str
+    ID: str
+    NAME: str
+    CAUSE: Cause
+
+    def detect(self, scene: Scene) -> Iterable[Found]:
+        """What the rule finds. Whether it may be claimed, and how surely, is decided for all rules together."""
+
+
+RULES: tuple[Rule, ...] = (
+    # the special before the general: a straggler is any process that others wait for
     process_stopped,
     rank_died,
     engine_died,
@@ -41,6 +59,7 @@ RULES: tuple[ModuleType, ...] = (
     ray_pending,
     raylet_start,
     object_store,
+    left_breakpoint,
     gil_held,
     dataloader_stuck,
     event_loop_blocked,

@@ -41,6 +41,7 @@ TABLE = tuple(
     network_drops_packets              hang    -                                                           collective-stalled
     prompts_on_hung_mount              hang    trainer_1                                                   blocked-io
     cache_lock_never_released          hang    trainer_0|cache_warmer                                      blocked-io
+    breakpoint_left_in_reward          hang    trainer_1                                                   blocked-io
     generated_program_never_ends       hang    trainer_2|unit_tests                                        blocked-io
     locks_in_opposite_order            hang    scorer                                                      lock-deadlock
     lock_inherited_by_fork             hang    scorer|scorer_child                                         lock-deadlock
@@ -67,6 +68,7 @@ TABLE = tuple(
     long_checkpoint                    {ALIVE}              -  -
     first_step_compiles                {ALIVE}              -  -
     idle_notebook                      healthy|finished     -  -
+    viewer_at_a_breakpoint             {ALIVE}              -  -
     """.strip().splitlines()
 )
 
