@@ -96,7 +96,9 @@ def _announce_and_hold(scenario: Scenario, folder: str, address: str, announce: 
     deadline = time.monotonic() + READY_DEADLINE_S
     while not all(Path(folder, f"{name}.there").exists() for name in scenario.ready):
         if time.monotonic() > deadline:
-            print(json.dumps({"name": scenario.name, "error": "the hang was not reached"}), file=announce, flush=True)
+            missing = [name for name in scenario.ready if not Path(folder, f"{name}.there").exists()]
+            error = f"the hang was not reached: {', '.join(missing)} did not call seat.arrive() in {READY_DEADLINE_S:.0f} s"
+            print(json.dumps({"name": scenario.name, "error": error}), file=announce, flush=True)
             _end(folder, 2)
         time.sleep(0.05)
     time.sleep(scenario.settle_s)

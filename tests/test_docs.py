@@ -105,7 +105,8 @@ def test_tables_are_what_explain_says() -> None:
     sys.modules[spec.name] = made
     spec.loader.exec_module(made)
     for path, text in made.pages().items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name} is out of date: python docs/make_tables.py"
+        is_made = path.read_text(encoding="utf-8") == text
+        assert is_made, f"docs/{path.name} is not what the rules, lines and checks say today: python docs/make_tables.py"
     causes = (ROOT / "docs" / "causes.md").read_text(encoding="utf-8")
     assert {rule.ID for rule in RULES} == set(re.findall(r"^\| \[(RRD\d+)\]", causes, re.MULTILINE))
     for anchor in re.findall(r"\]\(#([\w-]+)\)", causes):
@@ -122,12 +123,12 @@ def test_every_id_is_explained() -> None:
 def test_every_rule_has_its_four_heads_and_a_known_cause() -> None:
     for rule in RULES:
         text = inspect.getdoc(rule) or ""
-        assert text.startswith(f"{rule.ID} {rule.NAME}\n"), rule.__name__
+        assert text.startswith(f"{rule.ID} {rule.NAME}\n"), f"the docstring of {rule.__name__} must begin with its ID and NAME"
         for head in ("Story", "Evidence", "Remedy", "Not this when"):
-            assert f"\n{head}\n" in text, (rule.ID, head)
+            assert f"\n{head}\n" in text, f"the docstring of {rule.__name__} has no head {head}"
         assert isinstance(rule.CAUSE, Cause)
 
 
 def test_ids_are_unique() -> None:
     ids = [rule.ID for rule in RULES]
-    assert len(ids) == len(set(ids))
+    assert sorted({one for one in ids if ids.count(one) > 1}) == [], "ids of several rules"

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ray_rl_debug.rules import RULES
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "ray_rl_debug"
 
@@ -104,6 +106,19 @@ def test_no_package_imports_one_above_it() -> None:
 
 def test_no_modules_import_each_other_in_a_ring() -> None:
     assert ring(GRAPH) == []
+
+
+def holds_a_rule(name: str) -> bool:
+    """Is it a module of ``rules`` with a function ``detect``?"""
+    body = ast.parse(MODULES[name].read_text()).body if room_of(name) == "rules" else []
+    return any(isinstance(node, ast.FunctionDef) and node.name == "detect" for node in body)
+
+
+def test_every_rule_is_named_in_the_tuple() -> None:
+    files, named = {name for name in MODULES if holds_a_rule(name)}, [rule.__name__ for rule in RULES]
+    assert len(files) > 20
+    assert sorted(files - set(named)) == [], "rules that nobody asks: name them in RULES of ray_rl_debug/rules/__init__.py"
+    assert sorted(named) == sorted(files), "in RULES of ray_rl_debug/rules/__init__.py twice, or no module of a rule"
 
 
 def test_the_architecture_page_tells_the_same_order() -> None:

@@ -85,8 +85,12 @@ def main() -> None:
     assert found is not None
     snapshot = neutral(found, dict(pair.split("=", 1) for pair in given.replace))
     before, after = diagnose(found), diagnose(snapshot)
-    assert [f.id for f in before.findings] == [f.id for f in after.findings], "new names changed the report"
-    assert gives(after, given.rule, roots=given.kind == "hang") == (given.kind == "hang"), [f.id for f in after.findings]
+    ids = [f.id for f in after.findings]
+    if [f.id for f in before.findings] != ids:
+        parser.error(f"new names changed the report from {[f.id for f in before.findings]} to {ids}: are the folders of --replace too short?")
+    if gives(after, given.rule, roots=given.kind == "hang") != (given.kind == "hang"):
+        wanted = "must be the cause at a root" if given.kind == "hang" else "must not be found"
+        parser.error(f"not stored: {given.rule} {wanted} in a case of kind {given.kind}; the report finds {', '.join(ids) or 'nothing'}")
     folder = HERE / given.rule
     folder.mkdir(exist_ok=True)
     # No time in the header: the same facts give the same file.
