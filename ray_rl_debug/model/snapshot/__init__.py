@@ -43,6 +43,7 @@ from ray_rl_debug.model.snapshot.ray_tables import (
     RayWorker,
     TaskHistory,
 )
+from ray_rl_debug.model.snapshot.remark import Remark
 
 __all__ = [
     "SCHEMA",
@@ -78,6 +79,7 @@ __all__ = [
     "RayState",
     "RayTask",
     "RayWorker",
+    "Remark",
     "Sample",
     "SemaphoreUse",
     "SharedSemaphore",

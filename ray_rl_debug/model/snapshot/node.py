@@ -6,6 +6,7 @@ from ray_rl_debug.model.snapshot.devices import FlightRecord, Gpu, RasCommunicat
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
 from ray_rl_debug.model.snapshot.from_memory import SharedSemaphore
 from ray_rl_debug.model.snapshot.process import EndedProcess, FileLock, Frame, LogLine, Process
+from ray_rl_debug.model.snapshot.remark import Remark
 
 
 class Doors(Fact, frozen=True, kw_only=True):
@@ -76,6 +77,8 @@ class Node(Fact, frozen=True, kw_only=True):
     """One tuple of communicators per poll of NCCL RAS; None when RAS was not reachable."""
     log_lines: tuple[LogLine, ...] = ()
     """Matches in logs that belong to no collected process (raylet, gcs)."""
+    remarks: tuple[Remark, ...] = ()
+    """What an imported file says of processes that it does not name."""
     gaps: tuple[Gap, ...] = ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ray_rl_debug.model.snapshot.engine import EngineState
 from ray_rl_debug.model.snapshot.fact import Fact
 from ray_rl_debug.model.snapshot.from_memory import TorchGroups
+from ray_rl_debug.model.snapshot.remark import Remark
 
 
 class Frame(Fact, frozen=True, kw_only=True):
@@ -51,8 +52,13 @@ class Sample(Fact, frozen=True, kw_only=True):
     """When its stacks had been read."""
     threads: tuple[ThreadSample, ...]
     source: str = "py-spy"
-    """``py-spy``, ``py-spy --nonblocking``, ``pystack``, ``faulthandler``, ``file``."""
+    """``py-spy``, ``py-spy --nonblocking``, ``pystack``, ``faulthandler``; of imported files also ``traceback``, ``gdb``, ``collective``
+    (torch's stack of a failed collective), ``kernel`` (/proc/PID/stack) and ``text`` (frames without a tool's head)."""
     native: bool = False
+    file: str | None = None
+    """The imported file that holds it."""
+    line: int | None = None
+    """Where it begins in that file, from 1."""
 
 
 class Thread(Fact, frozen=True, kw_only=True):
@@ -254,6 +260,8 @@ class Process(Fact, frozen=True, kw_only=True):
     log_lines: tuple[LogLine, ...] = ()
     engine: EngineState | None = None
     """Of the process that serves an inference engine over HTTP; None: it is none, or was not asked."""
+    remarks: tuple[Remark, ...] = ()
+    """What an imported file says of it beside its stacks."""
 
 
 class EndedProcess(Fact, frozen=True, kw_only=True):
