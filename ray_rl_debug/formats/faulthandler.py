@@ -11,11 +11,6 @@ _HEAD = re.compile(r"(?P<current>Current thread|Thread) (?P<id>0x[0-9a-f]+)(?: \
 _FRAME = re.compile(r'^(?P<prefix>.*?)File "(?P<file>[^"]*)", line (?P<line>\d+|\?\?\?) in (?P<function>.+?)\s*$')
 
 
-def is_faulthandler(text: str) -> bool:
-    """Is there a head as faulthandler writes it?"""
-    return _HEAD.search(text) is not None
-
-
 def read(lines: Iterable[str]) -> list[Dump]:
     """Each dump in the text: a new one begins after other text, or when a thread comes a second time."""
     dumps: list[Dump] = []

@@ -11,6 +11,8 @@ import msgspec
 from ray_rl_debug import __version__
 from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.formats.stack_table import StackTable, short_file
+from ray_rl_debug.imports.titles import safe_title
+from ray_rl_debug.imports.told import async_tasks, kernel_threads, remarks_of, state_of, unread_gap
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
 
@@ -27,6 +29,8 @@ class FileDumps(msgspec.Struct, kw_only=True):
     """Name of its folder, or ``imported``."""
     stem: str
     """File name without its ending."""
+    name: str = ""
+    """File name as given."""
     time_s: float
     """Last modification, Unix time."""
     dumps: list[Dump]
@@ -36,7 +40,10 @@ def build(files: Iterable[FileDumps], *, gaps_: Iterable[Gap] = ()) -> Snapshot:
     """One snapshot; files in the order in which their stacks were taken. Several dumps of one pid become its samples."""
     nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]] = {}
     for file in files:
+        alone = len({(d.pid, d.label, d.rank) for d in file.dumps}) == 1
         for position, dump in enumerate(file.dumps):
+            if alone and dump.label is None and dump.rank is None and (of_name := _RANK.search(file.stem)):
+                dump.rank = int(of_name[1])
             _place(nodes, file, dump, position)
     built = [_node(name, processes) for name, processes in nodes.items()]
     taken = max((n.started_time_s + n.window_s for n in built), default=0.0)
@@ -65,14 +72,15 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
     if dump.title is None and (title := _NAME_TITLE.search(file.stem)):
         dump.title = title[1].replace("ray__", "ray::", 1)
     pid = dump.pid or 0
-    held = nodes.get(file.node, {}).get(pid) if pid else None
-    if pid and (held is None or _is_same(held[-1], file, dump)):
-        nodes.setdefault(file.node, {}).setdefault(pid, []).append((file, dump))
+    at = dump.node or file.node
+    held = nodes.get(at, {}).get(pid) if pid else None
+    if pid and (held is None or any(_is_same(one, file, dump) for one in held)):
+        nodes.setdefault(at, {}).setdefault(pid, []).append((file, dump))
         return
     # No pid, or the pid of another container: a place of its own, named after the file.
-    name = f"{file.node}:{file.stem}"
-    if dump.label:
-        name += f":{dump.label}"
+    name = f"{at}:{file.stem}"
+    if dump.label or dump.rank is not None:
+        name += f":{dump.label or f'rank_{dump.rank}'}"
     elif position and not pid and dump.source != "faulthandler":
         name += f":{position}"
     nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
@@ -80,8 +88,10 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
 
 def _is_same(held: tuple[FileDumps, Dump], file: FileDumps, dump: Dump) -> bool:
     """Is it the same process again? Containers all have a pid 1; their titles and file names tell them apart."""
-    ranks = {_rank(held[0], held[1]), _rank(file, dump)}
-    if len(ranks) > 1:
+    if "ps" in (held[1].source, dump.source) or not (held[1].threads and dump.threads):
+        return True
+    ranks = {_rank(held[1]), _rank(dump)} - {None}
+    if len(ranks) > 1 or (held[0].stem != file.stem and None in (_rank(held[1]), _rank(dump)) and ranks):
         return False
     first, second = _base(held[1].title), _base(dump.title)
     return first == second or None in (first, second)
@@ -92,8 +102,10 @@ def _base(title: str | None) -> str | None:
     return title.split(".", 1)[0].split(" ", 1)[0] if title and title.startswith("ray::") else title
 
 
-def _rank(file: FileDumps, dump: Dump) -> str | None:
-    found = _RANK.search(dump.label or "") or (_RANK.search(file.stem) if dump.label is None else None)
+def _rank(dump: Dump) -> str | None:
+    if dump.rank is not None:
+        return str(dump.rank)
+    found = _RANK.search(dump.label or "")
     return found[1] if found else None
 
 
@@ -102,13 +114,16 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
     started = min(f.time_s for held in processes.values() for f, _ in held)
     window = 0.0
     found, missing = [], []
-    for pid, held in processes.items():
-        times = _times([f.time_s for f, _ in held])
-        window = max(window, times[-1])
-        found.append(_process(pid, held, times, table))
-        if len(held) == 1:
-            missing.append(pid)
     lacks = []
+    for pid, held in processes.items():
+        times = _times(held)
+        window = max(window, times[-1])
+        process = _process(pid, held, times, table)
+        found.append(process)
+        if len(process.samples) == 1:
+            missing.append(pid)
+        if not process.samples and (unread := unread_gap(process, name)) is not None:
+            lacks.append(unread)
     if 0 in processes:
         lacks.append(Gap(id=gaps.RANK_UNKNOWN, where=name, what="its process id", reason="the text does not say"))
     if missing:
@@ -133,19 +148,48 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
 
 
 def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], table: StackTable) -> Process:
-    title = next((d.title for _, d in reversed(held) if d.title), None) or next((d.label for _, d in held if d.label), None)
-    rank = next((r for r in (_rank(f, d) for f, d in held) if r is not None), None)
+    read = [(f, d) for f, d in held if d.source != "ps"]
+    title = next((d.title for _, d in reversed(read) if d.title), None) or next((d.title for _, d in held if d.title), None)
+    title = title or next((d.label for _, d in held if d.label), None)
+    rank = next((r for _, d in held if (r := _rank(d)) is not None), None)
+    dumps = [d for _, d in held]
+    shown = _shown(list(zip(times, held, strict=True)))
     return Process(
         pid=pid,
-        title=title or held[0][0].stem,
-        kind=_kind(title or "", [d for _, d in held]),
-        python=next((d.python for _, d in held if d.python), None),
+        title=safe_title(title) if title else held[0][0].stem,
+        kind=_kind(title or "", dumps),
+        ppid=next((d.ppid for d in dumps if d.ppid is not None), None),
+        state=state_of(dumps),
+        threads=kernel_threads(dumps),
+        python=next((d.python for d in dumps if d.python), None),
         env={"RANK": rank} if rank is not None else {},
         samples=tuple(
-            Sample(at_s=at_s, source=d.source, native=d.native, threads=tuple(_thread(t, table) for t in d.threads if t.frames))
-            for at_s, (_, d) in zip(times, held, strict=True)
+            Sample(
+                at_s=at_s,
+                source=d.source,
+                native=d.native,
+                threads=tuple(_thread(t, table) for t in d.threads if t.frames),
+                file=f.name or None,
+                line=d.line,
+            )
+            for at_s, (f, d) in shown
         ),
+        async_tasks=async_tasks(dumps),
+        remarks=remarks_of((f.name, d) for f, d in held),
     )
+
+
+def _shown(held: list[tuple[float, tuple[FileDumps, Dump]]]) -> list[tuple[float, tuple[FileDumps, Dump]]]:
+    """The dumps that are looks at what the process did. What the kernel or an error's traceback shows is another thing than a look at its stacks: it
+    counts where there is nothing else."""
+    with_frames = [one for one in held if any(t.frames for t in one[1][1].threads)]
+    looks = [one for one in with_frames if one[1][1].source not in ("kernel", "native", "collective") and not is_error(one[1][1])]
+    return looks or with_frames[:1]
+
+
+def is_error(dump: Dump) -> bool:
+    """Is it the traceback of an error, not a look at a process that runs?"""
+    return dump.source == "traceback" and any(s.kind == "failed" for _, s in dump.said)
 
 
 def _thread(thread: DumpThread, table: StackTable) -> ThreadSample:
@@ -155,12 +199,16 @@ def _thread(thread: DumpThread, table: StackTable) -> ThreadSample:
         name=thread.name,
         active=thread.active,
         owns_gil=thread.owns_gil,
+        waits_for_gil=thread.waits_for_gil,
         locals=thread.locals,
     )
 
 
-def _times(stamps: list[float]) -> list[float]:
-    """Seconds since the first dump, by the files' times where those agree with the order; else only the order counts, all at 0."""
+def _times(held: list[tuple[FileDumps, Dump]]) -> list[float]:
+    """Seconds since the first dump: as the text says, else by the files' times where they agree with the order. Else only the order counts: all 0."""
+    if any(d.after_s is not None for _, d in held):
+        return list(itertools.accumulate(d.after_s or 0.0 for _, d in held))
+    stamps = [f.time_s for f, _ in held]
     increasing = all(b > a for a, b in itertools.pairwise(stamps))
     return [t - stamps[0] for t in stamps] if increasing else [0.0] * len(stamps)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.formats.nccl_ras import is_ras
-from ray_rl_debug.imports.build import FileDumps, build
+from ray_rl_debug.imports.build import FileDumps, build, is_error
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
 from ray_rl_debug.imports.stacks import read_stacks
@@ -60,6 +60,8 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
             counters.append(found)
         elif found is not None:
             dumps.append(found)
+    # The traceback of an error is a matter of logs; beside stacks it tells who of them has failed.
+    dumps = dumps if any(not is_error(d) for f in dumps for d in f.dumps) else []
     if dumps:
         snapshots.append(build(_one_format(dumps)))
     if snapshots or counters or logs:

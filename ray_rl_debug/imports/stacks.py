@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.formats import faulthandler
 from ray_rl_debug.formats.dump import Dump
-from ray_rl_debug.imports import format_stack, pyspy_json, pyspy_text, pystack_text
+from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.imports import pyspy_json
 from ray_rl_debug.imports.build import FileDumps
 from ray_rl_debug.imports.sections import split_ranks, without_stamp
 from ray_rl_debug.model import gaps
@@ -27,27 +27,16 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
             stem = without_stamp(stem)
             dumps = _of_ranks(sections, path, troubles)
         else:
-            dumps = _of_text(text)
-    return FileDumps(node=node, stem=stem, time_s=time_s, dumps=dumps) if dumps else None
-
-
-def _of_text(text: str) -> list[Dump]:
-    lines = text.splitlines()
-    if pystack_text.is_pystack(text):
-        return pystack_text.read(lines)
-    if faulthandler.is_faulthandler(text):
-        return faulthandler.read(lines)
-    if format_stack.is_format_stack(text):
-        return format_stack.read(lines)
-    return pyspy_text.read(lines)
+            dumps = read(text.split("\n"))
+    return FileDumps(node=node, stem=stem, name=path.name, time_s=time_s, dumps=dumps) if dumps else None
 
 
 def _of_ranks(sections: list[tuple[int, str]], path: Path, troubles: list[Gap]) -> list[Dump]:
     found = []
     for rank, body in sections:
-        dumps = _of_text(body)
+        dumps = read(body.split("\n"))
         if not dumps:
             said = next((line.strip() for line in body.splitlines() if line.strip()), "nothing")
             troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what=f"stacks of rank {rank}", reason=f"it holds: {said[:120]}"))
-        found += [msgspec.structs.replace(d, label=f"rank_{rank}") for d in dumps]
+        found += [msgspec.structs.replace(d, label=f"rank_{rank}", rank=rank) for d in dumps]
     return found

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_rl_debug.imports import pyspy_text
+from ray_rl_debug.formats.pasted import read as pasted
+from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.imports.pyspy_text import parse_frame
 from ray_rl_debug.imports.titles import safe_title
 from ray_rl_debug.model.codec import encode, encode_compressed
 from ray_rl_debug.model.errors import UnreadableFileError
@@ -177,7 +177,8 @@ def test_text_and_json_of_one_moment_are_one_sample(tmp_path: Path) -> None:
     ],
 )
 def test_frames(line: str, expected: list[tuple[str, str, int]]) -> None:
-    assert parse_frame(line) == expected
+    found = read_frame(line)
+    assert (list(found.places) if found else []) == expected
 
 
 @pytest.mark.parametrize(
@@ -195,8 +196,8 @@ def test_titles_hold_no_values(command: str, shown: str) -> None:
 
 @given(st.text(max_size=400))
 def test_any_text_is_survived(text: str) -> None:
-    pyspy_text.read(text.splitlines())
-    pyspy_text.read(('Process 1: x\nThread 1 (idle): "M"\n' + text).splitlines())
+    pasted.read(text.splitlines())
+    pasted.read(('Process 1: x\nThread 1 (idle): "M"\n' + text).splitlines())
 
 
 def test_merge_takes_nodes_gaps_and_newest_tables() -> None:

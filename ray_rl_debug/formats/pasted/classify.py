@@ -1,0 +1,97 @@
+"""Which reader knows a line."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.pasted import faulthandler, gdb, kernel, labels, ps, pyspy, pystack, tracebacks
+from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
+from ray_rl_debug.formats.pasted.frames import read_frame
+
+_GONE = re.compile(
+    r"^[\W_]{0,8}(?:\.{2,}|…|⋮|(?:\[|\()?(?:snip|cut|truncated|omitted|elided|(?:\d{1,6} )?(?:more )?(?:frames?|lines?|threads?)"
+    r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
+    re.IGNORECASE,
+)
+_BEFORE = re.compile(r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)(?::| -| –| —| =|\s=>|\s→| \|) {1,8}(?P<rest>\S.{0,8000})$")
+_MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
+
+
+def classify(text: str) -> tuple[Event, ...]:
+    """The events of one line, without looking at others; empty for a line that no reader of stacks knows."""
+    found = _plain(text)
+    if found or len(text) > 2_000:
+        return found
+    mark = _MARK.match(text)
+    if mark and mark.end() < len(text):
+        found = _plain(" " * mark.end() + text[mark.end() :])
+        if found:
+            return found
+    return _table_row(text) if text.lstrip().startswith("|") else _labelled(text)
+
+
+def _plain(text: str) -> tuple[Event, ...]:
+    head = pystack.read(text) or faulthandler.read(text) or tracebacks.read(text) or gdb.read(text) or kernel.read(text)
+    if head is not None:
+        return (head,)
+    if named := pyspy.frame_behind_name(text):
+        frames = read_frame(named[1])
+        if frames is not None:
+            return (Head(level="thread", source="py-spy", name="MainThread" if named[0].lower().startswith("main") else named[0]), frames)
+    pyspy_head = pyspy.read(text) or tracebacks.numbered(text)
+    if pyspy_head is not None:
+        return (pyspy_head,)
+    if (rest := labels.ray_stack(text)) is not None:
+        row = ps.aux(rest)
+        if row is None:
+            return (Head(level="process", source="py-spy", title=rest[:400], is_new=True),)
+        return (Head(level="process", source="py-spy", pid=row.pid, title=row.title, state=row.state, is_new=True),)
+    if row := ps.aux(text):
+        return (row,)
+    found = read_frame(text)
+    if found is not None:
+        return (found,)
+    if len(text) < 80 and _GONE.match(text.strip()):
+        return (Gone(),)
+    return ()
+
+
+def _labelled(text: str) -> tuple[Event, ...]:
+    """``Rank 3 (pid 12): f (a.py:1)``: a label and a stack on one line."""
+    if named := labels.parts(text):
+        role, ranks, rest = named
+        frames = read_frame(rest)
+        if frames is not None:
+            is_rank = role.lower() in ("rank", "ranks")
+            head = Head(level="label", ranks=ranks, label=None if is_rank else role, is_new=True)
+            return (head, _whole(frames))
+    before = _BEFORE.match(text)
+    if before is None:
+        return ()
+    frames = read_frame(before["rest"])
+    head_ = labels.read(before["label"] + ":")
+    if frames is None or head_ is None:
+        return ()
+    return (head_, _whole(frames))
+
+
+def _table_row(text: str) -> tuple[Event, ...]:
+    """One row of a Markdown table: the cells before a stack say whose it is."""
+    cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
+    for position, cell in enumerate(cells):
+        parts = [p for p in re.split(r"<br ?/?>| / ", cell) if p]
+        read = [f for p in parts if (f := read_frame(p)) is not None]
+        if not read or len(read) < len(parts):
+            continue
+        before = [c for c in cells[:position] if c]
+        told = " ".join(before) if any(not c.isdecimal() for c in before) else (f"rank {before[0]}" if before else "")
+        head = labels.read(f"{told}:") if told else None
+        places = tuple(place for f in read for place in f.places)
+        order = read[0].order
+        frames = Frames(places=places, order=order, is_whole=True, is_certain=True, native=any(f.native for f in read))
+        return (head or Head(level="label", label=told or None, is_new=True), frames)
+    return ()
+
+
+def _whole(frames: Frames) -> Frames:
+    return Frames(places=frames.places, source=frames.source, order=frames.order, is_certain=True, native=frames.native, is_whole=frames.is_whole)

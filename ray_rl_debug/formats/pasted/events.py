@@ -1,0 +1,73 @@
+"""What one line of a pasted text is: the words that readers and the assembly share."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.formats.dump import CodePlace, Said
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that begins a process or a thread, or names the process that comes next."""
+
+    level: str
+    """``process``, ``thread``, ``version`` (only tells Python's), or ``label`` (a remark of the writer, such as ``Rank 3:``)."""
+    source: str | None = None
+    """The tool that wrote it, as in `Sample.source`."""
+    order: str | None = None
+    """Of the frames that follow: ``inner`` (innermost first) or ``outer``; None: told by the frames."""
+    pid: int | None = None
+    tid: int | None = None
+    key: str | None = None
+    """What tells threads apart that have no tid (pthread's number): a second one is another dump."""
+    title: str | None = None
+    name: str | None = None
+    active: bool | None = None
+    owns_gil: bool | None = None
+    waits_for_gil: bool | None = None
+    python: str | None = None
+    ranks: tuple[int, ...] = ()
+    node: str | None = None
+    label: str | None = None
+    count: int | None = None
+    state: str | None = None
+    """State letter, where a ``ps`` line is the head."""
+    is_new: bool = False
+    """It begins another dump even of the same process."""
+
+
+class Frames(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that holds one frame, or several in their order in the line."""
+
+    places: tuple[CodePlace, ...]
+    source: str = "text"
+    order: str | None = None
+    is_whole: bool = False
+    """The line holds a whole stack."""
+    is_certain: bool = False
+    """Only a stack has such a line; else it takes two of them, or a head above."""
+    number: int | None = None
+    """gdb's and torch's ``#0``: a smaller one begins another stack."""
+    native: bool = False
+    weight: int = 0
+    """Of a profile: how often this stack was met."""
+    head: Head | None = None
+    """The thread, where the same line names it."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One process or thread of a table that the kernel or ``ps`` gave."""
+
+    pid: int
+    ppid: int | None = None
+    tid: int | None = None
+    state: str | None = None
+    wchan: str | None = None
+    title: str | None = None
+
+
+class Gone(msgspec.Struct, frozen=True, kw_only=True):
+    """``...`` or the like: frames were left out here."""
+
+
+Event = Head | Frames | Said | Row | Gone

@@ -1,0 +1,82 @@
+"""gdb and lldb: ``bt``, ``thread apply all bt``, ``info threads``, ``py-bt``; frames innermost first, numbered."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.pasted.events import Event, Frames, Head
+
+_ATTACH = re.compile(r"(?:Attaching to (?:program: .{0,400}, )?process|gdb (?:.{0,200} )?(?:-p|--pid|-pid)[ =]?|attach) (?P<pid>\d{1,9})\b")
+_THREAD = re.compile(
+    r"^\W{0,6}(?:\[Switching to thread |\(gdb\) )?[Tt]hread #?(?P<number>\d{1,6})(?: [(\[]?Thread 0x[0-9a-fA-F]{1,16})?(?: \((?:LWP"
+    r"|lwp) (?P<lwp>\d{1,9})\))?"
+    r"(?: ?[\"(](?P<name>[^\"()]{0,60})[\")])?[^:]{0,80}:?\s*$"
+)
+_ROW = re.compile(
+    r"^\s*(?P<here>\*)?\s{0,8}(?P<number>\d{1,6})\s{1,8}(?:Thread 0x[0-9a-fA-F]{1,16} \()?(?:LWP|process) (?P<lwp>\d{1,9})\)?"
+    r"(?:,? ?\"(?P<name>[^\"]{0,60})\")?\s{1,8}"
+    r"(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})$"
+)
+_FRAME = re.compile(r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:0x[0-9a-fA-F]{1,16} (?:in |<)?)?(?P<rest>\S.{0,9000})$")
+_PLACE = re.compile(r" (?:at (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})|from (?P<lib>\S{1,400}))\s*$")
+_PY_FRAME = re.compile(r"Frame 0x[0-9a-fA-F]{1,16}, for file (?P<file>.{1,400}?), line (?P<line>\d{1,9}), in (?P<function>\S{1,200})")
+_TORCH = re.compile(r"^(?P<function>.{1,4000}?) \+ 0x[0-9a-fA-F]{1,16} \(0x[0-9a-fA-F]{1,16} in (?P<lib>[^()]{1,400})\)$")
+_FROM = re.compile(r"^(?P<function>\S{1,300}) from (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})$")
+
+
+def read(text: str) -> Event | None:
+    """A head or a frame of gdb's, or one that torch writes in the same manner."""
+    if "#" in text and (frame := _FRAME.match(text)):
+        return _frame(int(frame["number"]), frame["rest"].strip())
+    if "LWP" in text or "hread " in text:
+        return _thread(text)
+    if ("ttach" in text or "gdb" in text) and (attached := _ATTACH.search(text)):
+        return Head(level="process", source="gdb", pid=int(attached["pid"]), is_new=True)
+    return None
+
+
+def _thread(text: str) -> Event | None:
+    if row := _ROW.match(text):
+        place = _PLACE.search(" " + row["args"])
+        file = (place["file"] or place["lib"]) if place else ""
+        line = int(place["line"]) if place and place["line"] else 0
+        head = Head(level="thread", source="gdb", order="inner", tid=int(row["lwp"]), key=row["number"], name=row["name"] or None)
+        return Frames(
+            places=((row["function"].strip(), file, line),), source="gdb", order="inner", is_certain=True, is_whole=True, native=True, head=head
+        )
+    if "LWP" not in text and not re.search(r"[Tt]hread #?\d{1,6} ?(?:\(|$|:)", text):
+        return None
+    found = _THREAD.match(text)
+    if found is None or (found["lwp"] is None and "LWP" in text) or (found["lwp"] is None and "#" not in text and "(Thread 0x" not in text):
+        return None
+    tid = int(found["lwp"]) if found["lwp"] else None
+    return Head(level="thread", source="gdb", order="inner", tid=tid, key=found["number"], name=found["name"] or None)
+
+
+def _frame(number: int, rest: str) -> Frames | None:
+    if python := _PY_FRAME.search(rest):
+        place = (python["function"], python["file"], int(python["line"]))
+        return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=number)
+    if torch := _TORCH.match(rest):
+        return Frames(places=((torch["function"], torch["lib"], 0),), source="native", order="inner", is_certain=True, number=number, native=True)
+    if collective := _FROM.match(rest):
+        place = (collective["function"], collective["file"], int(collective["line"]))
+        return Frames(places=(place,), source="collective", order="inner", is_certain=True, number=number, native=False)
+    place_ = _PLACE.search(rest)
+    function = (rest[: place_.start()] if place_ else rest).strip()
+    if place_ is None and (" (" not in function or not function.endswith((")", "]", ">", ","))):
+        return None
+    function = _without_arguments(function.removesuffix("()"))
+    if not function or function.startswith('"'):
+        return None
+    file = (place_["file"] or place_["lib"]) if place_ else ""
+    line = int(place_["line"]) if place_ and place_["line"] else 0
+    if file.endswith((".py", ".pyx")):
+        return Frames(places=((function, file, line),), source="text", order="inner", is_certain=True, number=number)
+    return Frames(places=((function, file, line),), source="gdb", order="inner", is_certain=True, number=number, native=True)
+
+
+def _without_arguments(function: str) -> str:
+    """``poll (fds=0x1, n=2)`` → ``poll``; templates and their brackets stay."""
+    found = re.match(r"(?P<name>.{1,4000}?) \((?!anonymous)", function)
+    return (found["name"] if found else function).strip()

@@ -1,0 +1,55 @@
+"""The last name that the writer gave to the stacks that follow."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.formats.pasted.events import Head
+
+FOLLOWS_WITHIN = 10
+"""A name counts for a stack that begins within so many lines."""
+BELONG_WITHIN = 3
+"""Names so close to each other are one name: a rank, below it the command with the pid."""
+
+
+class Label:
+    """What was said, and where."""
+
+    def __init__(self) -> None:
+        self._head: Head | None = None
+        self._line = -FOLLOWS_WITHIN
+
+    def held(self, number: int) -> Head | None:
+        """The name for a stack that begins in this line."""
+        return self._head if self._head is not None and self._head.is_new and number - self._line <= FOLLOWS_WITHIN else None
+
+    def is_near(self, number: int) -> bool:
+        """Was something named in the last few lines?"""
+        return number - self._line <= 6
+
+    def set(self, head: Head, number: int) -> None:
+        """Somebody is named in this line. A machine is named for all that follow, until another is."""
+        held = self.held(number)
+        if held is not None and number - self._line <= BELONG_WITHIN:
+            head = msgspec.structs.replace(
+                head,
+                pid=head.pid or held.pid,
+                ranks=head.ranks or held.ranks,
+                node=head.node or held.node,
+                label=head.label or held.label,
+                title=head.title or (held.title if not head.label and not head.ranks else None),
+                count=head.count or held.count,
+                is_new=head.is_new or held.is_new,
+            )
+        elif head.node is None and self._head is not None and self._head.node and not head.pid:
+            head = msgspec.structs.replace(head, node=self._head.node)
+        self._head, self._line = head, number
+
+    def use(self) -> None:
+        """A stack has taken it; only the machine is kept."""
+        node = self._head.node if self._head is not None else None
+        self._head = Head(level="label", node=node) if node else None
+
+    def keep(self, head: Head) -> None:
+        """It counts for the next stack too."""
+        self._head = head

@@ -1,0 +1,118 @@
+"""Lines of a pasted text without what others put around them: quotes, fences, colours, stamps and names of log collectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+MAX_CHARS = 16_000
+"""Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
+
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b\][^\x07]{0,200}\x07|(?<![\w)])\[(?:\d{1,2}|\d{1,3}(?:;\d{1,3}){1,4})m")
+_BAR = re.compile(r"\d{1,3}%\|[^|]{0,400}\|[^\[\]]{0,60}\[[^\[\]]{0,200}\]\s?")
+_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+
+_QUOTE = re.compile(r" {0,3}> ?")
+_RAY = re.compile(
+    r"\s?\((?P<title>[A-Za-z_][\w.:<>/\[\]-]{0,100})(?:\s|,\s?)pid=(?P<pid>\d{1,9})(?:,\s?ip=(?P<node>[\w.:-]{1,60}))?[^()]{0,80}\)(?: |$)"
+)
+_ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
+_MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
+_JOURNAL = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
+_CONTAINER = re.compile(_STAMP + r" std(?:out|err) [FP] |\[pod/(?P<node>[\w./-]{1,120})\] ")
+_COMPOSE = re.compile(r"(?P<node>[A-Za-z][\w.-]{0,60}[-_]\d{1,4}) {1,12}\| ?")
+_TIME = re.compile(r"(?:\[)?" + _STAMP + r"(?: (?P<part>(?:(?:DP|TP|PP|EP|CP)\d{1,4} ?){1,5}))?(?:\])?(?: - | |: |$)")
+_LEVEL = re.compile(
+    r"(?:\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?:?)(?: {1,9}| - )(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
+    r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
+)
+_PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _TIME, _LEVEL)
+_FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~)[`~]{0,10}(?P<rest>.*)$")
+_TAG = re.compile(r"</?(?:details|summary|pre|code|p|br|b|strong|em|li|ul|ol)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
+_LABEL_OF_LINE = re.compile(r"^ {0,4}(?P<rank>\d{1,5}): ?(?=\S| {2})")
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line as its program wrote it."""
+
+    number: int
+    """In the file, from 1."""
+    text: str
+    """Without prefixes; the indentation below them is kept."""
+    owner: str = ""
+    """Whose line a collector says this is; lines of different owners may be mixed."""
+    pid: int | None = None
+    rank: int | None = None
+    node: str | None = None
+    title: str | None = None
+    part: str | None = None
+    """``DP0 TP1``, as SGLang stamps its lines. Only the first line of what it writes has it."""
+    fence: bool = False
+    """It opens or closes a block of code."""
+    in_fence: bool = False
+    stamped: bool = False
+
+
+def read_lines(lines: Iterable[str]) -> Iterator[Line]:
+    """Each line; one that a progress bar rewrote (carriage returns) is several with one number."""
+    in_fence = False
+    for number, raw in enumerate(lines, 1):
+        for part in raw.split("\r") if "\r" in raw else (raw,):
+            line = read_line(part[:MAX_CHARS], number, in_fence)
+            if line.fence:
+                in_fence = not in_fence
+            yield line
+
+
+def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
+    """One line without its prefixes."""
+    text = raw
+    if "\x1b" in text or "[" in text:
+        text = _COLOURS.sub("", text)
+    text = text.expandtabs(8).rstrip()
+    if "%|" in text:
+        text = _without_bar(text)
+    if "<" in text:
+        text = _TAG.sub("", text).rstrip()
+    found: dict[str, str] = {}
+    stamped = False
+    for _ in range(6):
+        taken = next((m for p in _PREFIXES if (m := p.match(text)) is not None and m.end()), None)
+        if taken is None:
+            break
+        stamped = stamped or taken.re in (_TIME, _LEVEL)
+        text = text[taken.end() :]
+        for key, value in taken.groupdict().items():
+            if value is not None:
+                found.setdefault(key, value)
+    fence = _FENCE.match(text)
+    owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank"))
+    return Line(
+        number=number,
+        text=text,
+        owner=owner if owner != ":::" else "",
+        pid=int(found["pid"]) if "pid" in found else None,
+        rank=int(found["rank"]) if "rank" in found and found.get("rank_word") != "default" else None,
+        node=found.get("node"),
+        title=found.get("title"),
+        part=found["part"].strip() if "part" in found else None,
+        fence=fence is not None,
+        in_fence=in_fence,
+        stamped=stamped,
+    )
+
+
+def relabelled(line: Line) -> tuple[str, int] | None:
+    """The line without the number of a task (``srun --label``), and that number; None when there is none."""
+    found = _LABEL_OF_LINE.match(line.text)
+    return (line.text[found.end() :], int(found["rank"])) if found else None
+
+
+def _without_bar(text: str) -> str:
+    """What stands behind a progress bar that was not ended with a new line."""
+    end = 0
+    for found in _BAR.finditer(text):
+        end = found.end()
+    return text[end:] if end else text

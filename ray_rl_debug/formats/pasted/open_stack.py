@@ -1,0 +1,113 @@
+"""The stack that is being read: its frames, the threads it belongs to, and what ends it."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.dump import CodePlace, DumpThread
+from ray_rl_debug.formats.pasted.events import Frames
+from ray_rl_debug.formats.pasted.orientation import is_outermost_first
+
+_LOCALS = re.compile(r"^\s*(?:Arguments|Locals):\s*$")
+
+
+class OpenStack:
+    """Frames as they come; turned innermost first when the stack ends."""
+
+    def __init__(self) -> None:
+        self.threads: list[DumpThread] = []
+        """Threads that share the frames to come: several heads may stand over one stack."""
+        self.frames: list[CodePlace] = []
+        self.is_headless = False
+        self.is_interrupted = False
+        """A line that is no frame came after the last frame."""
+        self.blanks = 0
+        self.traceback_indent: int | None = None
+        """Of the head of a traceback, whose frames have source code between them and end with an error."""
+        self.indent = 0
+        """Of the first frame."""
+        self._order: str | None = None
+        self._soft: str | None = None
+        self._is_double_spaced = False
+        self._last_number = -1
+        self._locals_indent: int | None = None
+
+    def begin(self, thread: DumpThread, *, order: str | None, is_headless: bool) -> None:
+        """Frames that come now are this thread's."""
+        thread.frames = self.frames
+        self.threads.append(thread)
+        self.is_headless = is_headless
+        self.is_interrupted = False
+        self._order = order
+
+    def reopen(self, thread: DumpThread, *, order: str | None) -> None:
+        """The thread comes once more, with more frames than before."""
+        self.begin(thread, order=order, is_headless=False)
+
+    def append(self, frames: Frames, indent: int) -> None:
+        """Take the frames of a line."""
+        if not self.threads:
+            return
+        if not self.frames:
+            self.indent = indent
+        self.frames.extend(frames.places)
+        self._soft = self._soft or frames.order
+        self.is_interrupted = False
+        self._last_number = frames.number if frames.number is not None else -1
+
+    def takes(self, frames: Frames, indent: int) -> bool:
+        """Do these frames go on with this stack? Without a head, they may begin another one."""
+        if not self.threads:
+            return False
+        if not self.frames:
+            return True
+        if (frames.number == 0 and self._last_number >= 0) or (frames.is_whole and self.is_headless):
+            return False
+        if self.is_interrupted and (indent != self.indent or indent == 0):
+            return frames.number is not None
+        if self.blanks and not self._is_double_spaced:
+            if len(self.frames) == 1 and self.blanks == 1:
+                self._is_double_spaced = True
+                return True
+            return not self.is_headless or frames.number is not None
+        return True
+
+    def is_local(self, text: str) -> bool:
+        """Lines below ``Arguments:`` and ``Locals:`` (py-spy --locals) are values of the user's, and are never read."""
+        indent = len(text) - len(text.lstrip())
+        if _LOCALS.match(text) and self.threads:
+            self._locals_indent = indent
+            return True
+        if self._locals_indent is not None and indent > self._locals_indent:
+            return True
+        self._locals_indent = None
+        return False
+
+    def is_source(self, text: str) -> bool:
+        """Is this the source code between the frames of a traceback?"""
+        if self.traceback_indent is None or not self.frames:
+            return False
+        indent = len(text) - len(text.lstrip())
+        return indent > self.indent and 'File "' not in text and "File '" not in text
+
+    def is_behind_traceback(self, text: str) -> bool:
+        """Is this the first line behind the frames of a traceback?"""
+        return bool(self.frames) and self.traceback_indent is not None and len(text) - len(text.lstrip()) <= self.traceback_indent
+
+    def close(self) -> None:
+        """The stack is whole."""
+        if self.frames:
+            order = self._order
+            if order is None:
+                turned = is_outermost_first(self.frames)
+                order = ("outer" if turned else "inner") if turned is not None else self._soft or "inner"
+            if order == "outer":
+                self.frames.reverse()
+        self.threads = []
+        self.frames = []
+        self.is_interrupted = False
+        self.traceback_indent = None
+        self._soft = None
+        self._is_double_spaced = False
+        self._last_number = -1
+        self._locals_indent = None

@@ -1,0 +1,69 @@
+"""A dump while its text is being read, and how the names that people give go into it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.formats.dump import Dump
+from ray_rl_debug.formats.pasted.events import Head
+from ray_rl_debug.formats.pasted.lines import Line
+
+
+class Partial(Dump, kw_only=True):
+    """A dump with what only matters until all lines are read."""
+
+    ranks: tuple[int, ...] = ()
+    keys: dict[str, int] = msgspec.field(default_factory=dict)
+    """Threads by what the text calls them, as positions."""
+    is_headless: bool = False
+    weight: int = 0
+    """How often a profile met its stack."""
+
+
+def set_writer(dump: Partial, line: Line) -> None:
+    """Who wrote the line, as a collector's prefix says."""
+    dump.pid, dump.rank, dump.node = line.pid, line.rank, line.node
+    dump.title = writer_title(line.title) if line.title else None
+
+
+def set_names(dump: Partial, head: Head) -> None:
+    """What a head says of the process; what it does not say stays."""
+    dump.pid = head.pid if head.pid is not None else dump.pid
+    dump.title = head.title or dump.title
+    dump.label = head.label or dump.label
+    dump.node = head.node or dump.node
+    dump.state = head.state or dump.state
+    if head.ranks:
+        dump.ranks = head.ranks
+        dump.rank = head.ranks[0] if len(head.ranks) == 1 else None
+
+
+def set_same(dump: Partial, other: Partial) -> None:
+    """It is the process of another dump once more."""
+    dump.pid, dump.title, dump.label, dump.rank, dump.node = other.pid, other.title, other.label, other.rank, other.node
+    dump.ranks, dump.source, dump.python = other.ranks, other.source, other.python
+
+
+def with_label(head: Head, label: Head) -> Head:
+    """A tool's head with what the writer said above it; the tool is believed first."""
+    return msgspec.structs.replace(
+        head,
+        pid=head.pid if head.pid is not None else label.pid,
+        ranks=head.ranks or label.ranks,
+        node=head.node or label.node,
+        label=head.label or label.label,
+        title=head.title or label.title,
+        count=head.count or label.count,
+    )
+
+
+def is_named_so(dump: Partial, head: Head) -> bool:
+    """Has this dump the names of the head?"""
+    named = (head.pid, head.label, head.ranks)
+    return named != (None, None, ()) and (dump.pid, dump.label, dump.ranks or ((dump.rank,) if dump.rank is not None else ())) == named
+
+
+def writer_title(title: str) -> str:
+    """Ray's prefixes name classes, vLLM's the parts of the engine."""
+    is_vllm = title.startswith(("EngineCore", "Worker_", "VllmWorker", "ApiServer", "APIServer"))
+    return f"VLLM::{title}" if is_vllm else title if "::" in title else f"ray::{title}"

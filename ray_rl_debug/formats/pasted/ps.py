@@ -1,0 +1,68 @@
+"""Listings of ``ps`` and ``top``: the heading says what the columns are, whichever were asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ray_rl_debug.formats.pasted.events import Row
+
+_PID = frozenset({"PID", "LWP", "TID", "SPID", "PPID", "PGID", "PGRP", "SID"})
+_OTHERS = frozenset(
+    "USER UID %CPU %MEM VSZ RSS TTY TT STAT S START STIME STARTED TIME TIME+ COMMAND CMD ARGS WCHAN NLWP THCNT PR NI PRI VIRT RES SHR C F ELAPSED"
+    " ADDR SZ CPU PSR COMM EXE UCMD".split()
+)
+_TITLES = frozenset({"COMMAND", "CMD", "ARGS", "COMM", "UCMD", "EXE"})
+_AUX = re.compile(
+    r"^(?:\S{1,200} )?(?P<user>[\w.+$@-]{1,40})\s{1,20}(?P<pid>\d{1,9})\s{1,12}\d{1,5}(?:\.\d)?\s{1,12}\d{1,3}"
+    r"(?:\.\d)\s{1,12}\d{1,18}\s{1,12}\d{1,18}\s{1,12}\S{1,12}\s{1,12}"
+    r"(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}\s{1,12}\S{1,12}\s{1,12}[\d:-]{1,12}\s{1,4}(?P<title>\S.{0,4000})$"
+)
+_STATE = re.compile(r"^[RSDTtZXIW][<NLsl+]{0,5}$")
+
+
+def heading(text: str) -> tuple[str, ...] | None:
+    """The columns, if this line is a heading: it has PID or the like and nothing but names of columns."""
+    if "PID" not in text and "LWP" not in text and "TID" not in text:
+        return None
+    words = text.strip("`|# ").split()
+    if len(words) < 2 or not _PID & set(words) or not all(w in _PID or w in _OTHERS for w in words):
+        return None
+    return tuple(words)
+
+
+def row(text: str, columns: Sequence[str]) -> Row | None:
+    """One line below a heading; None ends the listing."""
+    words = text.strip("`|").split(None, len(columns) - 1)
+    if len(words) < len(columns) - 1:
+        return None
+    held = dict(zip(columns, words, strict=False))
+    pid, tid = _number(held.get("PID")), _number(held.get("LWP") or held.get("TID") or held.get("SPID"))
+    if pid is None:
+        pid, tid = tid, None
+    if pid is None:
+        return None
+    state = held.get("STAT") or held.get("S") or ""
+    if state and not _STATE.match(state):
+        return None
+    wchan = held.get("WCHAN")
+    return Row(
+        pid=pid,
+        ppid=_number(held.get("PPID")),
+        tid=tid,
+        state=state[:1] or None,
+        wchan=wchan if wchan not in (None, "-", "0", "?") else None,
+        title=next((held[c] for c in columns if c in _TITLES and c in held), None),
+    )
+
+
+def aux(text: str) -> Row | None:
+    """One line of ``ps aux`` whose heading was cut off (``| grep python``), also behind words."""
+    found = _AUX.match(text)
+    if found is None:
+        return None
+    return Row(pid=int(found["pid"]), state=found["state"], title=found["title"])
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 else None

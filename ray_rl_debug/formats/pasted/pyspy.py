@@ -1,0 +1,80 @@
+"""``py-spy dump`` as text, of all its versions: processes, Python's version, threads."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.pasted.events import Head
+
+_PROCESS = re.compile(r"^\W{0,20}(?P<before>.{0,60}?)\bProcess:? (?P<pid>\d{1,9})(?:: (?P<title>.{0,4000})|:|\W{0,4})$")
+_PYTHON = re.compile(r"^\W{0,20}(?:.{0,40}? )?Python v(?P<version>\d{1,2}\.\d{1,3})")
+_THREAD = re.compile(
+    r"^(?P<before>.{0,120}?)\bThread:? {1,3}(?:(?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,16})|(?=\())"
+    r"(?: {0,3}\((?P<state>[^()]{0,40})\))?"
+    r"(?:[:,]? {0,3}[\"“'](?P<name>[^\"“”']{0,200})[\"”']?|:? {0,2}\(?(?P<plain>[A-Za-z][\w.-]{0,80})\)?)?:?"
+    r"(?P<rest>\s{0,40}(?:$|[←<#/*=`~(\[—–-].{0,300}$))"
+)
+_NAMED = re.compile(
+    r"^\W{0,12}[\"']?(?P<name>MainThread|[A-Z][\w-]{0,60}Thread(?:-\d{1,5})?|Thread-\d{1,6})[\"']?(?: thread)?(?P<tid> \d{1,9})?"
+    r"(?: \((?P<state>[^()]{0,40})\))?\W{0,6}$"
+)
+_NAMED_FRAME = re.compile(r"^\W{0,12}(?P<name>MainThread|Main thread|main thread|Thread-\d{1,6}(?: \([^()]{1,60}\))?):? {1,4}(?P<frame>\S.{0,4000})$")
+_PID_BEFORE = re.compile(r"\bpid ?[=: ] ?(\d{1,9})", re.IGNORECASE)
+_STATES = frozenset({"active", "idle", "active+gil", "idle+gil", "gil"})
+_FAULTHANDLER = "most recent call"
+
+
+def read(text: str) -> Head | None:
+    """The head in this line, if it is one of py-spy's."""
+    if "hread" in text:
+        if _FAULTHANDLER in text or "(LWP" in text:
+            return None
+        return _thread(text)
+    if "Process" in text and (found := _PROCESS.match(text)):
+        before = found["before"].strip(" |:[]#=*-")
+        return Head(level="process", source="py-spy", pid=int(found["pid"]), title=found["title"], label=before or None, is_new=True)
+    if "Python v" in text and (version := _PYTHON.match(text)):
+        return Head(level="version", source="py-spy", python=version["version"])
+    return None
+
+
+def frame_behind_name(text: str) -> tuple[str, str] | None:
+    """Name of the thread and what follows it: ``MainThread: f (a.py:1)``."""
+    found = _NAMED_FRAME.match(text) if "hread" in text else None
+    return (found["name"], found["frame"]) if found else None
+
+
+def _thread(text: str) -> Head | None:
+    found = _THREAD.match(text)
+    if found is None:
+        named = _NAMED.match(text)
+        if named is None:
+            return None
+        return _head(named["name"], named["tid"], named["state"], None)
+    state, tid = found["state"], found["tid"]
+    if tid is None and state not in _STATES:
+        return None
+    before = found["before"].strip(" |:[]#*-`>\"'")
+    pid = _PID_BEFORE.search(before)
+    label = (before[: pid.start()] if pid else before).strip(" (|:[]#*-`")
+    # A word before "Thread" that is no label: "the Thread 5".
+    if label.count(" ") > 3:
+        return None
+    return _head(found["name"] or found["plain"], tid, state, label or None, int(pid[1]) if pid else None)
+
+
+def _head(name: str | None, tid: str | None, state: str | None, label: str | None, pid: int | None = None) -> Head:
+    known = state in _STATES if state else False
+    number = tid.strip() if tid else None
+    return Head(
+        level="thread",
+        source="py-spy",
+        order="inner",
+        pid=pid,
+        tid=int(number) if number and not number.startswith("0x") else None,
+        key=number,
+        name=name,
+        active=state.startswith("active") if known and state else None,
+        owns_gil="gil" in state if known and state else None,
+        label=label,
+    )

@@ -1,0 +1,103 @@
+"""All processes in a pasted text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ray_rl_debug.formats.dump import Dump, DumpThread
+from ray_rl_debug.formats.pasted.lines import read_lines
+from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.stream import Stream
+
+MAX_STREAMS = 20_000
+"""Writers in one text; more are read as one."""
+MAX_RAW = 8
+"""Stacks kept of a profile: those that were met most often."""
+
+
+def read(lines: Iterable[str]) -> list[Dump]:
+    """The processes in the text, in their order; a text without any gives an empty list.
+
+    Frames are innermost first. Several dumps of one process stay several. What the text does not say is None.
+    """
+    dumps: list[Partial] = []
+    streams: dict[str, Stream] = {}
+    for line in read_lines(lines):
+        stream = streams.get(line.owner)
+        if stream is None:
+            stream = streams[line.owner if len(streams) < MAX_STREAMS else ""] = Stream(dumps)
+        stream.feed(line)
+    for stream in streams.values():
+        stream.finish()
+    told = [d for d in dumps if _tells(d)]
+    for dump in told:
+        _name_main(dump)
+    return [d for dump in _lightest_left_out(told) for d in _of_each_rank(dump)]
+
+
+def _tells(dump: Partial) -> bool:
+    if dump.source == "ps":
+        return True
+    # A thread without a Python frame has nothing to tell.
+    dump.threads = [t for t in dump.threads if t.frames or t.wchan]
+    return bool(dump.threads or dump.said or dump.tasks)
+
+
+def _name_main(dump: Partial) -> None:
+    """The main thread where the tool did not name it, and the process id where the main thread's number tells it."""
+    threads = dump.threads
+    if not threads or dump.source in ("ps", "kernel", "native"):
+        return
+    named = next((t for t in threads if t.name == "MainThread"), None)
+    if named is None:
+        named = _main(dump)
+        if named is not None:
+            named.name = "MainThread"
+    if named is not None and dump.pid is None and named.tid is not None:
+        dump.pid = named.tid
+
+
+def _main(dump: Partial) -> DumpThread | None:
+    """The thread that began the program: the one with the number of the process, or whose stack begins at module level; else by the tool's order."""
+    threads = dump.threads
+    of_pid = next((t for t in threads if t.tid is not None and t.tid == dump.pid), None)
+    if of_pid is not None:
+        return of_pid
+    if dump.source == "gdb" and "1" in dump.keys and dump.keys["1"] < len(threads):
+        return threads[dump.keys["1"]]
+    if dump.source == "pystack":
+        return min(threads, key=lambda t: t.tid or 0)
+    at_module = [t for t in threads if t.name is None and t.frames and t.frames[-1][0] == "<module>"]
+    if len(at_module) == 1:
+        return at_module[0]
+    at = threads[-1] if dump.source == "faulthandler" else threads[0]
+    return at if at.name is None and not _is_started(at) else None
+
+
+def _is_started(thread: DumpThread) -> bool:
+    """Does its stack begin where Python starts a thread?"""
+    return bool(thread.frames) and thread.frames[-1][0] in ("_bootstrap", "_bootstrap_inner", "thread_run") and "threading" in thread.frames[-1][1]
+
+
+def _lightest_left_out(dumps: list[Partial]) -> list[Partial]:
+    """A profile has thousands of stacks; the heaviest of them tell where the time went."""
+    raw = sorted((d for d in dumps if d.source == "py-spy raw"), key=lambda d: -d.weight)
+    left_out = {id(d) for d in raw[MAX_RAW:]}
+    return [d for d in dumps if id(d) not in left_out]
+
+
+def _of_each_rank(dump: Partial) -> Iterable[Dump]:
+    """``DP0,3,5-6`` over one stack are four processes."""
+    plain = msgspec.structs.asdict(dump)
+    ranks = plain.pop("ranks")
+    for key in ("keys", "is_headless", "weight"):
+        plain.pop(key)
+    if len(ranks) < 2:
+        label = f"{dump.label}{ranks[0]}" if dump.label and ranks and dump.rank is not None and not dump.label[-1].isdigit() else dump.label
+        yield Dump(**{**plain, "label": label})
+        return
+    for rank in ranks:
+        label = f"{dump.label}{rank}" if dump.label else f"rank_{rank}"
+        yield Dump(**{**plain, "rank": None if dump.label else rank, "label": label})

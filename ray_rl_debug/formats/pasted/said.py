@@ -1,0 +1,107 @@
+"""What people say of processes that they do not show, and what dumping tools say when they fail."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.dump import Said
+
+_NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?(?:,|-|–|\.\.|to|and|&|/)\s?){1,2}\d{1,6}){0,64})"
+_COUNT = re.compile(
+    r"(?:~|≈|about |all |other |the |x|×|\+)?\s?(?P<count>\d{1,6}|one|two|three|four|five|six|seven|eight|both)(?:x|×)?\s(?:other "
+    r"|more |of (?:the )?(?P<all>\d{1,6}) |remaining |identical |local )?"
+    r"(?:ranks?|process(?:es)?|workers?|gpus?|actors?|schedulers?|stacks?|procs?|pids?|peers|trainers?|threads)\b",
+    re.IGNORECASE,
+)
+_SAME = re.compile(
+    r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch",
+    re.IGNORECASE,
+)
+_RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}" + _NUMBERS, re.IGNORECASE)
+_EXCEPT = re.compile(r"\b(?:except|but|apart from|other than|besides)\b(?: for)? (?:global )?rank[s ]{0,2}#?" + _NUMBERS, re.IGNORECASE)
+_ALL = re.compile(
+    r"\b(?:all|every|each|both|the|any)\b(?: of)?(?: the)?(?: other| others| remaining| rest| \d{1,6})?(?: ranks?| workers?| process"
+    r"(?:es)?| schedulers?| nodes?| gpus?)?\b",
+    re.IGNORECASE,
+)
+_APART = re.compile(
+    r"(?:(?P<n>\d{1,3})\s?[x×]\s?)?(?P<s>\d{1,5}(?:\.\d{1,3})?)\s?(?P<unit>ms|sec(?:onds?)?|s|min(?:utes?)?|m|h(?:ours?)?)\b\.? "
+    r"(?P<how>apart|later|after|between|interval|afterwards?|each)",
+    re.IGNORECASE,
+)
+_UNREAD = re.compile(
+    r"UNW_E\w{1,20}|\bEPERM\b|Operation not permitted|Permission [Dd]enied|os error [123]\b|\bESRCH\b|No such process|Failed to "
+    r"(?:suspend|get (?:stack|process|python)|find|copy|lock|attach|read)"
+    r"|[Pp]y-?spy (?:dump )?(?:failed|attempts failed|could not|hangs|hung|timed out|got stuck)|pystack (?:failed|could not)"
+    r"|Unable to (?:attach|get|find)|[Cc]ould not attach|ptrace: "
+    r"|[Ff]ailed to (?:attach|trace)|(?:is|has) no[ t]{0,2} ?(?:a )?[Pp]ython|no Python (?:interpreter|threads?|process)"
+    r"|Device or resource busy|dump (?:timed out|hangs|hung|failed)"
+    r"|Couldn't (?:determine|find|get) .{0,40}(?:python|stack)|Invalid (?:frame|thread) |engine.*not a python process",
+)
+_TOOL = re.compile(
+    r"py-?spy|pystack|\bgdb\b|ptrace|UNW_E|\(os error|Failed to (?:suspend|get stack|find python|copy .{1,40} symbol)|^\W{0,4}Reason: E[A-Z]+"
+)
+_PID = re.compile(r"(?:\bpid\b[ =:#]{0,3}|--pid[ =]|-p |PID[:= ]{1,2}|[Pp]rocess (?:id )?#?)(\d{1,9})\b")
+_WORDS = dict(zip("one two three four five six seven eight both".split(), (1, 2, 3, 4, 5, 6, 7, 8, 2), strict=True))
+_TELLING = "rank same identical ditto others process worker stacks gpus scheduler apart later similar".split()
+"""A line without any of these is no remark; looked for first, because logs are long."""
+_MAX_RANKS = 4096
+
+
+def remark(text: str) -> Said | None:
+    """How many others are where, if the line says so."""
+    if len(text) > 400:
+        return None
+    lowered = text.lower()
+    if not any(word in lowered for word in _TELLING):
+        return None
+    told = text.strip("`*-_#>•| \t")
+    if excepted := _EXCEPT.search(told):
+        return Said(kind="except", text=told, ranks=numbers(excepted["ranks"]))
+    same = _SAME.search(told) is not None
+    ranks = tuple(sorted({r for m in _RANKS.finditer(told) for r in numbers(m["ranks"])})) if same else ()
+    count = _count(told)
+    if same and (ranks or count is not None or _ALL.search(told)):
+        return Said(kind="same", text=told, ranks=ranks, count=count if not ranks else None)
+    if apart := _APART.search(told):
+        unit = apart["unit"].lower()
+        scale = 0.001 if unit == "ms" else 60.0 if unit.startswith("m") else 3600.0 if unit.startswith("h") else 1.0
+        return Said(kind="apart", text=told, apart_s=float(apart["s"]) * scale, count=int(apart["n"]) if apart["n"] else None)
+    return None
+
+
+def count_in(text: str) -> int | None:
+    """``~181 ranks blocked in ...`` → 181: how many are in the place that the next stack shows."""
+    return _count(text) if len(text) <= 400 else None
+
+
+def unread(text: str, *, expected: bool) -> Said | None:
+    """What a tool said that could not read a process. Words that anybody may say count only where such a tool was just called (`expected`)."""
+    if len(text) > 2_000:
+        return None
+    found = _UNREAD.search(text)
+    if found is None or not (expected or _TOOL.search(text)):
+        return None
+    pid = _PID.search(text)
+    return Said(kind="unread", text=text.strip()[:300], pid=int(pid[1]) if pid else None)
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """``1-3,5`` → (1, 2, 3, 5). More ranks than any job has is a number that means something else."""
+    found: dict[int, None] = {}
+    for part in re.split(r"\s?(?:,|and|&|/)\s?", text):
+        ends = [int(n) for n in re.findall(r"\d{1,6}", part)]
+        if len(ends) == 2 and ends[0] <= ends[1]:
+            found.update(dict.fromkeys(range(ends[0], min(ends[1], ends[0] + _MAX_RANKS) + 1)))
+        else:
+            found.update(dict.fromkeys(ends))
+    return tuple(found)[:_MAX_RANKS]
+
+
+def _count(text: str) -> int | None:
+    found = _COUNT.search(text)
+    if found is None:
+        return None
+    word = found["count"].lower()
+    count = _WORDS.get(word) or (int(word) if word.isdecimal() else None)
+    return count if count is not None and 0 < count <= 1_000_000 else None

@@ -1,0 +1,69 @@
+"""Tables in a text: listings of ``ps``, wait channels, ``/proc/PID/status``, asyncio tasks."""
+
+from __future__ import annotations
+
+from ray_rl_debug.formats.dump import DumpThread
+from ray_rl_debug.formats.pasted import kernel, ps
+from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
+from ray_rl_debug.formats.pasted.events import Row
+from ray_rl_debug.formats.pasted.lines import Line
+from ray_rl_debug.formats.pasted.partial import Partial
+
+MAX_ROWS = 5_000
+
+
+class Tables:
+    """Rows become dumps without stacks."""
+
+    def __init__(self, dumps: list[Partial]) -> None:
+        self.tasks = TaskReader()
+        self._dumps = dumps
+        self._columns: tuple[str, ...] | None = None
+        self._status: Partial | None = None
+        self._rows = 0
+
+    def takes(self, line: Line) -> bool:
+        """Is the line a part of a table?"""
+        text = line.text
+        if self._columns is not None:
+            row = ps.row(text, self._columns)
+            if row is not None:
+                self.add(line, row)
+                return True
+            self._columns = None
+        if self.tasks.feed(text, line.number):
+            return True
+        if columns := ps.heading(text):
+            self._columns = columns
+            return True
+        if (state := kernel.status(text)) is not None and self._take_status(line, *state):
+            return True
+        if (pair := kernel.pair(text)) is not None:
+            self.add(line, pair)
+            return True
+        return False
+
+    def end(self) -> None:
+        """A blank line or the end of a block: the listing is over."""
+        self._columns = None
+
+    def add(self, line: Line, row: Row) -> Partial:
+        """One process of a table."""
+        self._rows += 1
+        dump = Partial(threads=[], source="ps", pid=row.pid, ppid=row.ppid, state=row.state, title=row.title, line=line.number, node=line.node)
+        if row.tid is not None or row.wchan is not None:
+            dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan))
+        if self._rows <= MAX_ROWS:
+            self._dumps.append(dump)
+        return dump
+
+    def _take_status(self, line: Line, key: str, value: str) -> bool:
+        if key in ("Pid", "Tgid") and value.isdecimal():
+            self._status = self.add(line, Row(pid=int(value)))
+        elif self._status is not None and key == "State":
+            self._status.state = value
+        elif self._status is not None and key == "PPid" and value.isdecimal():
+            self._status.ppid = int(value)
+        else:
+            return False
+        return True

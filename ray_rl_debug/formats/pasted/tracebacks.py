@@ -1,0 +1,57 @@
+"""Python's tracebacks, ``traceback.format_stack``, and gdb's ``py-bt``: heads and the line with which an error ends."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.pasted.events import Head
+
+_HEAD = re.compile(r"(?:Traceback|Stack(?: for .{1,300}?)?) \(most recent call (?P<order>first|last)\)", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"^\W{0,6}(?:Thread(?:ID)?|Stack (?:for|of) thread|Python stack of thread):? ?(?P<id>0x[0-9a-f]{1,16}|\d{1,18})(?:[:,]? ?\(?"
+    r"(?P<name>[\w.-]{1,80})\)?)?\W{0,6}$",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(r"^\s{0,8}(?P<name>[A-Za-z_][\w.]{0,120})(?:\[[\w., ]{0,80}\])?(?P<colon>:(?: .*)?)?$")
+_INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "InterruptedError"})
+
+
+def read(text: str) -> Head | None:
+    """The head of a traceback."""
+    if "ost recent call" not in text:
+        return None
+    found = _HEAD.search(text)
+    if found is None:
+        return None
+    if found["order"].lower() == "first":
+        return Head(level="thread", source="gdb", order="inner")
+    return Head(level="thread", source="traceback", order="outer")
+
+
+def numbered(text: str) -> Head | None:
+    """``# Thread 140234``, ``# ThreadID: 140234``: how programs head the stacks of their own threads (pthread's numbers)."""
+    if "hread" not in text:
+        return None
+    found = _NUMBERED.match(text)
+    if found is None:
+        return None
+    return Head(level="thread", source="traceback", key=found["id"], name=found["name"])
+
+
+def error_of(text: str) -> str | None:
+    """The error in the line that ends a traceback: ``RuntimeError: ...``; None for a line that is no such end."""
+    found = _ERROR.match(text)
+    if found is None or not (found["colon"] or found["name"][:1].isupper() or "." in found["name"]):
+        return None
+    return text.strip()
+
+
+def is_interrupt(error: str) -> bool:
+    """Did somebody stop the program from outside? Then its stack is where it was, and no fault."""
+    return error.split(":", 1)[0].rsplit(".", 1)[-1].strip() in _INTERRUPTS
+
+
+def is_chain(text: str) -> bool:
+    """Does the next traceback belong to the last one?"""
+    lowered = text.lower()
+    return "during handling of the above" in lowered or "was the direct cause of" in lowered

@@ -1,0 +1,74 @@
+"""What files say of processes beside their stacks: remarks, states, wait channels, tasks, and why a process could not be read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ray_rl_debug.formats.dump import Dump
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Gap, Process, Remark, Thread
+
+_REFUSED = re.compile(r"EPERM|[Pp]ermission|not permitted|os error 1\b|os error 13\b|ptrace")
+_GONE = re.compile(r"ESRCH|No such (?:process|file)|os error [23]\b")
+MAX_REMARKS = 12
+
+
+def remarks_of(held: Iterable[tuple[str, Dump]]) -> tuple[Remark, ...]:
+    """The remarks on one process, each with its file and line; equal ones once."""
+    found: dict[tuple[str, str], Remark] = {}
+    for file, dump in held:
+        for line, said in dump.said:
+            remark = Remark(kind=said.kind, text=said.text, file=file, line=line, count=said.count, ranks=said.ranks, apart_s=said.apart_s)
+            found.setdefault((said.kind, said.text), remark)
+    return tuple(found.values())[:MAX_REMARKS]
+
+
+def state_of(dumps: Sequence[Dump]) -> str | None:
+    """The last state that a listing gave."""
+    return next((d.state for d in reversed(dumps) if d.state), None)
+
+
+def kernel_threads(dumps: Sequence[Dump]) -> tuple[Thread, ...]:
+    """Threads of which the kernel was asked: where they sleep, by ``wchan`` or the first frame of their kernel stack."""
+    found: dict[int, Thread] = {}
+    for dump in dumps:
+        for thread in dump.threads:
+            tid = thread.tid or dump.pid
+            wchan = thread.wchan or (thread.frames[0][0] if dump.source == "kernel" and thread.frames else None)
+            if tid is not None and wchan is not None:
+                found[tid] = Thread(tid=tid, comm="", state=dump.state or state_of(dumps) or "?", wchan=wchan)
+    return tuple(found.values())
+
+
+def async_tasks(dumps: Sequence[Dump]) -> tuple[AsyncTask, ...] | None:
+    """The asyncio tasks of the last table; None where there is none."""
+    last = next((d.tasks for d in reversed(dumps) if d.tasks), None)
+    if last is None:
+        return None
+    return tuple(
+        AsyncTask(
+            address=task.number,
+            name=task.name,
+            chain=tuple(AwaitFrame(function=function, file=file or None, line=line or None) for function, file, line in task.chain),
+            awaited=Awaited(kind="task", tasks=tuple(task.awaits)) if task.awaits else Awaited(kind="unknown"),
+            tid=task.tid,
+        )
+        for task in last
+    )
+
+
+def unread_gap(process: Process, node: str) -> Gap | None:
+    """Why the stacks of a process are missing, by what the tool said."""
+    said = [r for r in process.remarks if r.kind == "unread"]
+    if not said:
+        return None
+    words = "; ".join(r.text for r in said)
+    kind = gaps.STACKS_REFUSED if _REFUSED.search(words) else gaps.PROCESS_GONE if _GONE.search(words) else gaps.STACKS_FAILED
+    return Gap(
+        id=kind,
+        where=f"{node}/{process.pid}" if process.pid else node,
+        what="its stacks",
+        reason=f"{said[0].file}:{said[0].line} says: {said[0].text[:160]}",
+        remedy=f"ps -o pid,stat,wchan:32,cmd -p {process.pid}" if process.pid else None,
+    )

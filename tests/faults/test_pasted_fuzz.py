@@ -1,0 +1,127 @@
+"""Stacks that people paste hold anything: each reader answers or passes, and a text costs time by its length only."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from ray_rl_debug.formats.pasted import asyncio_tools, faulthandler, frames, gdb, kernel, labels, lines, ps, pyspy, pystack, said, tracebacks
+from ray_rl_debug.formats.pasted.classify import classify
+from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.imports.build import FileDumps, build
+from ray_rl_debug.model import codec
+
+relaxed = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+READERS: dict[str, Callable[[str], Any]] = {
+    "asyncio_tools": lambda text: asyncio_tools.TaskReader().feed(text, 1),
+    "faulthandler": faulthandler.read,
+    "frames": frames.read_frame,
+    "gdb": gdb.read,
+    "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
+    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text)),
+    "lines": lines.read_line,
+    "ps": lambda text: (ps.aux(text), ps.heading(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
+    "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_name(text)),
+    "pystack": pystack.read,
+    "said": lambda text: (said.remark(text), said.unread(text, expected=True), said.count_in(text), said.numbers(text)),
+    "tracebacks": lambda text: (tracebacks.read(text), tracebacks.numbered(text), tracebacks.error_of(text)),
+    "classify": classify,
+}
+PIECES = (
+    'Thread 12 (idle): "MainThread"|Thread 0x7f12 (most recent call first):|Current thread 0x7f (most recent call first):|'
+    'Process 77: x|Python v3.12.1|File "a.py", line 3, in f|File "a.py", line 3 in f|f (a.py:1)|a.py:1 in f|f @ a.py:2|'
+    "#0 0x7f in poll () from libc.so.6|#1 f from a.py:3|Traceback (most recent call last):|"
+    'Traceback for thread 7 (x) [Has the GIL]|(Python) File "a", line 1, in f|```|...|> |- |[rank3]: |'
+    "(WorkerDict pid=7, ip=1.2.3.4) |worker-1  | |2026-01-02T03:04:05Z |[36m|\x1b[31m|  3%|3/9 [0:1<2]|Rank 3:|"
+    "=== PID 12 ===|7 ranks identical|UNW_EBADREG|EPERM: Operation not permitted|os error 3|py-spy dump --pid 12|"
+    "PID STAT WCHAN CMD|12 D nfs_wait x|[<0>] futex_wait+0x1/0x2|cat /proc/12/stack|(T) Task-1|└── |"
+    "tid  task id  task name  coroutine|MainThread: |RuntimeError: x|KeyboardInterrupt| → | -> | ; |;|\\||5x 3s apart|"
+    'Fatal Python error: Aborted|* 1 Thread 0x7f (LWP 5) "" f (a=1) at x.c:1|Stack dump for u 1 0.0 0.0 1 1 ? S 1:1 0:0 x|'
+    "\t|    |0x7f12ab34cd56|\n|\r|²|\ud800"
+).split("|")
+near = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join)
+any_text = st.text(max_size=300) | near
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+@relaxed
+@given(any_text)
+@example("Thread ²")
+@example("#" + "9" * 6000)
+@example("f" * 20_000 + " (a.py:1)")
+def test_each_reader_takes_any_line(name: str, text: str) -> None:
+    """A line of a pasted text is anything, also half of what a tool writes.
+    Each reader knows it or does not; no error."""
+    for line in text.split("\n"):
+        READERS[name](line)
+
+
+@relaxed
+@given(st.lists(near, max_size=25).map("\n".join))
+def test_any_mixture_becomes_a_snapshot(text: str) -> None:
+    """Pieces of all tools' texts come in any order.
+    What is read can be kept and written; no error."""
+    dumps = read(text.split("\n"))
+    codec.encode(build([FileDumps(node="imported", stem="x", name="x.txt", time_s=1.0, dumps=dumps)] if dumps else []))
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Lines of our own code that ran."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        if "ray_rl_debug" not in frame.f_code.co_filename:
+            return None
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def mixture(size: int) -> str:
+    chosen = random.Random(7)
+    return "\n".join("".join(chosen.choices(PIECES, k=3)) for _ in range(size))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        mixture,
+        lambda size: "\n".join(f'Process {n}: x\nThread {n} (idle): "MainThread"\n    f (a.py:{n})' for n in range(size)),
+        lambda size: 'Thread 1 (idle): "MainThread"\n' + "\n".join(f"    f{n} (a.py:1)" for n in range(size)),
+        lambda size: "\n".join(f'[rank{n}]:   File "a.py", line 1, in f' for n in range(size)),
+        lambda size: "\n".join(f"Thread {n} (idle)" for n in range(size)),
+        lambda size: "\n".join(f"{'│   ' * (n % 40)}└── (T) Task-{n}" for n in range(size)),
+        lambda size: "\n".join("same on rank 1-3, 7 ranks identical" for _ in range(size)),
+        lambda size: "\n".join(f"f (a.py:1);g (b.py:{n}) 7" for n in range(size)),
+        lambda size: "Rank 1:\n" + "\n\n".join("f (a.py:1)" for _ in range(size)),
+    ],
+)
+def test_the_time_grows_as_the_text_does(text: Callable[[int], str]) -> None:
+    """A text has twice, four times as many lines.
+    It takes twice, four times as many steps: no line is looked at again for each other."""
+    few, more, many = (steps(lambda n=n: read(text(n).split("\n"))) for n in (100, 200, 400))  # type: ignore[misc]
+    assert more < 2.4 * few + 2000
+    assert many < 2.4 * more + 2000
+
+
+@pytest.mark.parametrize("piece", [p for p in PIECES if p.strip()])
+def test_no_line_is_read_in_more_than_the_time_of_its_length(piece: str) -> None:
+    """One line repeats a piece that a pattern looks for, thousands of times.
+    It is done at once: a pattern that tries all ways would take minutes, and the test would be ended."""
+    for line in (piece * 4000, "a " * 4000 + piece, piece + " x" * 6000, piece + "(" * 6000, "(" * 6000 + piece, piece + " " * 9000 + "x"):
+        read([line[:16_000]])
