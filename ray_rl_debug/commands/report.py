@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ray_rl_debug.commands.options import exit_code, rendering, show_report
+from ray_rl_debug.commands.pasted import with_pasted, without_folder
 from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.saving.files import save
 
@@ -16,6 +17,7 @@ Examples:
   rayrl-debug report hang/*/snapshot.json.gz  # from several nodes, see --here
   rayrl-debug report dumps/                   # py-spy, pystack, faulthandler
   rayrl-debug report rank0.txt rank1.txt      # stacks collected by hand
+  rayrl-debug report - < issue.txt            # a pasted issue, as it is
   rayrl-debug report /tmp/nccl_trace_rank_*   # Flight Recorder dumps
   rayrl-debug report run/hang_detector/       # what Ray Train captured
   rayrl-debug report slurm-812.out ray/logs/  # known errors in logs
@@ -24,18 +26,19 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, allow_dash=True, path_type=Path), metavar="FILE...")
 @rendering
 def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
     """Analyse saved snapshots, stacks, counters and logs.
 
-    Works on any machine, without Ray. FILE is a snapshot (several are merged), a saved report.json, what py-spy dump, pystack, faulthandler or
-    torch's debug server printed, a Flight Recorder dump, an answer of ncclras, or a log. A folder stands for its files. A file that cannot be used
-    is listed with the reason; the others are used.
+    Works on any machine, without Ray. FILE is a snapshot (several are merged), a saved report.json, stacks of any tool (py-spy, pystack, gdb,
+    faulthandler, torch's debug server) as printed or as pasted into an issue, a Flight Recorder dump, an answer of ncclras, or a log. A folder
+    stands for its files, - for standard input. A file that cannot be used is listed with the reason; the others are used.
     """
     from ray_rl_debug.imports.folder import load
 
-    found = load(files)
+    with with_pasted(files) as paths:
+        found = without_folder(load(paths), paths)
     if found.report is not None:
         result = found.report
     else:

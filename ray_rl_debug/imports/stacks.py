@@ -27,14 +27,14 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
             stem = without_stamp(stem)
             dumps = _of_ranks(sections, path, troubles)
         else:
-            dumps = read(text.split("\n"))
+            dumps = read(text)
     return FileDumps(node=node, stem=stem, name=path.name, time_s=time_s, dumps=dumps) if dumps else None
 
 
 def _of_ranks(sections: list[tuple[int, str]], path: Path, troubles: list[Gap]) -> list[Dump]:
     found = []
     for rank, body in sections:
-        dumps = read(body.split("\n"))
+        dumps = read(body)
         if not dumps:
             said = next((line.strip() for line in body.splitlines() if line.strip()), "nothing")
             troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what=f"stacks of rank {rank}", reason=f"it holds: {said[:120]}"))

@@ -68,7 +68,7 @@ def test_each_reader_takes_any_line(name: str, text: str) -> None:
 def test_any_mixture_becomes_a_snapshot(text: str) -> None:
     """Pieces of all tools' texts come in any order.
     What is read can be kept and written; no error."""
-    dumps = read(text.split("\n"))
+    dumps = read(text)
     codec.encode(build([FileDumps(node="imported", stem="x", name="x.txt", time_s=1.0, dumps=dumps)] if dumps else []))
 
 
@@ -114,7 +114,7 @@ def mixture(size: int) -> str:
 def test_the_time_grows_as_the_text_does(text: Callable[[int], str]) -> None:
     """A text has twice, four times as many lines.
     It takes twice, four times as many steps: no line is looked at again for each other."""
-    few, more, many = (steps(lambda n=n: read(text(n).split("\n"))) for n in (100, 200, 400))  # type: ignore[misc]
+    few, more, many = (steps(lambda n=n: read(text(n))) for n in (100, 200, 400))  # type: ignore[misc]
     assert more < 2.4 * few + 2000
     assert many < 2.4 * more + 2000
 
@@ -124,4 +124,4 @@ def test_no_line_is_read_in_more_than_the_time_of_its_length(piece: str) -> None
     """One line repeats a piece that a pattern looks for, thousands of times.
     It is done at once: a pattern that tries all ways would take minutes, and the test would be ended."""
     for line in (piece * 4000, "a " * 4000 + piece, piece + " x" * 6000, piece + "(" * 6000, "(" * 6000 + piece, piece + " " * 9000 + "x"):
-        read([line[:16_000]])
+        read(line[:16_000])

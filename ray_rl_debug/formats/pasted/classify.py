@@ -15,6 +15,12 @@ _GONE = re.compile(
 )
 _BEFORE = re.compile(r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)(?::| -| –| —| =|\s=>|\s→| \|) {1,8}(?P<rest>\S.{0,8000})$")
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
+_MAY_TELL = re.compile(r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack dump")
+
+
+def may_tell(text: str) -> bool:
+    """Can a line that a log collector stamped be one of a stack's? Asked first, because logs are long."""
+    return _MAY_TELL.search(text) is not None
 
 
 def classify(text: str) -> tuple[Event, ...]:

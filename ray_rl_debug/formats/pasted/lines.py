@@ -55,10 +55,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     stamped: bool = False
 
 
-def read_lines(lines: Iterable[str]) -> Iterator[Line]:
-    """Each line; one that a progress bar rewrote (carriage returns) is several with one number."""
+def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
+    """Each line, given with its number; one that a progress bar rewrote (carriage returns) is several with one number."""
     in_fence = False
-    for number, raw in enumerate(lines, 1):
+    for number, raw in lines:
         for part in raw.split("\r") if "\r" in raw else (raw,):
             line = read_line(part[:MAX_CHARS], number, in_fence)
             if line.fence:

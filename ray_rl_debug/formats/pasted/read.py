@@ -9,6 +9,7 @@ import msgspec
 from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.formats.pasted.lines import read_lines
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.pasted.stream import Stream
 
 MAX_STREAMS = 20_000
@@ -17,14 +18,14 @@ MAX_RAW = 8
 """Stacks kept of a profile: those that were met most often."""
 
 
-def read(lines: Iterable[str]) -> list[Dump]:
+def read(text: str) -> list[Dump]:
     """The processes in the text, in their order; a text without any gives an empty list.
 
     Frames are innermost first. Several dumps of one process stay several. What the text does not say is None.
     """
     dumps: list[Partial] = []
     streams: dict[str, Stream] = {}
-    for line in read_lines(lines):
+    for line in read_lines(lines_of(text)):
         stream = streams.get(line.owner)
         if stream is None:
             stream = streams[line.owner if len(streams) < MAX_STREAMS else ""] = Stream(dumps)

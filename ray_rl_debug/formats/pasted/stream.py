@@ -6,7 +6,7 @@ import re
 
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted import labels, said, tracebacks
-from ray_rl_debug.formats.pasted.classify import classify
+from ray_rl_debug.formats.pasted.classify import classify, may_tell
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.label import Label
 from ray_rl_debug.formats.pasted.lines import Line, relabelled
@@ -48,7 +48,7 @@ class Stream:
         if self._tables.takes(line):
             self._end_stack()
             return
-        events = classify(text)
+        events = classify(text) if self._stack.threads or not line.stamped or may_tell(text) else ()
         if not events and (told := relabelled(line)) is not None:
             events = classify(told[0])
             if events and (self._dump is None or self._dump.rank != told[1]):
