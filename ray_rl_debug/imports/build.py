@@ -17,7 +17,7 @@ from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
 
 _RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
-_NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_)(\d{2,8})(?!\d)", re.IGNORECASE)
+_NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_|process_)(\d{2,8})(?!\d)", re.IGNORECASE)
 _NAME_TITLE = re.compile(r"(ray__[\w.]+)")
 _RAY_SYSTEM = ("python monitor.py", "DashboardAgent", "RuntimeEnvAgent", "raylet", "gcs_server")
 
@@ -81,7 +81,7 @@ def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: File
     name = f"{at}:{file.stem}"
     if dump.label or dump.rank is not None:
         name += f":{dump.label or f'rank_{dump.rank}'}"
-    elif position and not pid and dump.source != "faulthandler":
+    elif position and not pid and dump.source not in ("faulthandler", "py-spy raw"):
         name += f":{position}"
     nodes.setdefault(name, {}).setdefault(pid, []).append((file, dump))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.formats.nccl_ras import is_ras
+from ray_rl_debug.formats.speedscope import is_speedscope
 from ray_rl_debug.imports.build import FileDumps, build, is_error
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
@@ -114,7 +115,7 @@ def _read(path: Path, node: str, limit: int, troubles: list[Gap], logs: list[Log
         counted = None if _is_ours(data) else read_counters(data, path, node, time_s)
         if counted is not None:
             return counted
-    if head.startswith(b"{"):
+    if head.startswith(b"{") and not is_speedscope(data):
         return _ours(path, data)
     if not head:
         raise UnreadableFileError("empty")

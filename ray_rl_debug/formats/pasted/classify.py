@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.formats.pasted import faulthandler, gdb, kernel, labels, ps, pyspy, pystack, tracebacks
+from ray_rl_debug.formats.pasted import call_trace, faulthandler, gdb, kernel, labels, ps, pyspy, pystack, tracebacks
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 
@@ -37,14 +37,15 @@ def classify(text: str) -> tuple[Event, ...]:
 
 
 def _plain(text: str) -> tuple[Event, ...]:
-    head = pystack.read(text) or faulthandler.read(text) or tracebacks.read(text) or gdb.read(text) or kernel.read(text)
+    head = pystack.read(text) or faulthandler.read(text) or tracebacks.read(text) or gdb.read(text) or kernel.read(text) or call_trace.read(text)
     if head is not None:
         return (head,)
     if named := pyspy.frame_behind_name(text):
         frames = read_frame(named[1])
         if frames is not None:
             return (Head(level="thread", source="py-spy", name="MainThread" if named[0].lower().startswith("main") else named[0]), frames)
-    pyspy_head = pyspy.read(text) or tracebacks.numbered(text)
+    is_own = text.lstrip().startswith("#") or "ThreadID" in text
+    pyspy_head = (tracebacks.numbered(text) if is_own else None) or pyspy.read(text) or tracebacks.numbered(text)
     if pyspy_head is not None:
         return (pyspy_head,)
     if (rest := labels.ray_stack(text)) is not None:

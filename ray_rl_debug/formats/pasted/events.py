@@ -32,6 +32,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     count: int | None = None
     state: str | None = None
     """State letter, where a ``ps`` line is the head."""
+    said: Said | None = None
+    """What the same line says of others."""
     is_new: bool = False
     """It begins another dump even of the same process."""
 

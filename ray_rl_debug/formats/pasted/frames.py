@@ -27,7 +27,7 @@ _PLACE_FIRST = re.compile(
     r"(?P<link>,? in |: ?in |: | {1,40}\(| {1,4}[-–—] | {1,60}| → | -> |,)(?P<function>" + _NAME + r")(?:\(\)?|\))?(?P<rest>.{0,200})$"
 )
 _QUOTED = re.compile(
-    r"File [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
+    r"File:? [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
 )
 _ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
@@ -160,6 +160,8 @@ def _is_function(text: str) -> bool:
         return text[0] not in "\"'([{=#/\\" or text.startswith(("(anonymous", "(unknown"))
     if text.startswith("async ") and " " not in text[6:]:
         return True
+    if ": " in text or "`" in text or not (text[0].isalnum() or text[0] in "_(<~"):
+        return False
     return "::" in text or ("<" in text and ">" in text) or "(anonymous" in text or text.startswith(("operator", "void ", "static "))
 
 

@@ -39,6 +39,7 @@ class Label:
                 label=head.label or held.label,
                 title=head.title or (held.title if not head.label and not head.ranks else None),
                 count=head.count or held.count,
+                said=head.said or held.said,
                 is_new=head.is_new or held.is_new,
             )
         elif head.node is None and self._head is not None and self._head.node and not head.pid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +11,7 @@ import msgspec
 MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
 
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b\][^\x07]{0,200}\x07|(?<![\w)])\[(?:\d{1,2}|\d{1,3}(?:;\d{1,3}){1,4})m")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b\][^\x07]{0,200}\x07|(?<!\w)\[(?:\d{1,2}|\d{1,3}(?:;\d{1,3}){1,4})m")
 _BAR = re.compile(r"\d{1,3}%\|[^|]{0,400}\|[^\[\]]{0,60}\[[^\[\]]{0,200}\]\s?")
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 
@@ -45,6 +46,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Whose line a collector says this is; lines of different owners may be mixed."""
     pid: int | None = None
     rank: int | None = None
+    local_rank: int | None = None
     node: str | None = None
     title: str | None = None
     part: str | None = None
@@ -74,6 +76,8 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
     text = text.expandtabs(8).rstrip()
     if "%|" in text:
         text = _without_bar(text)
+    if "&" in text and ";" in text:
+        text = html.unescape(text)
     if "<" in text:
         text = _TAG.sub("", text).rstrip()
     found: dict[str, str] = {}
@@ -97,6 +101,7 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
         rank=int(found["rank"]) if "rank" in found and found.get("rank_word") != "default" else None,
         node=found.get("node"),
         title=found.get("title"),
+        local_rank=int(found["rank"]) if found.get("rank_word") == "default" else None,
         part=found["part"].strip() if "part" in found else None,
         fence=fence is not None,
         in_fence=in_fence,

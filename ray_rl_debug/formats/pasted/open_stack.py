@@ -27,18 +27,28 @@ class OpenStack:
         self.indent = 0
         """Of the first frame."""
         self._order: str | None = None
+        self._is_order_usual = False
+        self._is_resumed = False
         self._soft: str | None = None
         self._is_double_spaced = False
         self._last_number = -1
         self._locals_indent: int | None = None
 
-    def begin(self, thread: DumpThread, *, order: str | None, is_headless: bool) -> None:
-        """Frames that come now are this thread's."""
+    def begin(self, thread: DumpThread, *, order: str | None, is_headless: bool, is_order_usual: bool = False) -> None:
+        """Frames that come now are this thread's. An order that is only usual gives way to one that the frames tell."""
         thread.frames = self.frames
         self.threads.append(thread)
         self.is_headless = is_headless
         self.is_interrupted = False
         self._order = order
+        self._is_order_usual = is_order_usual
+
+    def resume(self, thread: DumpThread) -> None:
+        """More outer frames of a thread that was closed."""
+        self.close()
+        self.frames = list(thread.frames)
+        self.begin(thread, order="inner", is_headless=False)
+        self.traceback_indent, self._is_resumed = 0, True
 
     def reopen(self, thread: DumpThread, *, order: str | None) -> None:
         """The thread comes once more, with more frames than before."""
@@ -48,10 +58,12 @@ class OpenStack:
         """Take the frames of a line."""
         if not self.threads:
             return
-        if not self.frames:
-            self.indent = indent
+        if not self.frames or self._is_resumed:
+            self.indent, self._is_resumed = indent, False
         self.frames.extend(frames.places)
         self._soft = self._soft or frames.order
+        if self._is_order_usual and frames.is_certain and frames.order:
+            self._order = frames.order
         self.is_interrupted = False
         self._last_number = frames.number if frames.number is not None else -1
 

@@ -24,6 +24,7 @@ def set_writer(dump: Partial, line: Line) -> None:
     """Who wrote the line, as a collector's prefix says."""
     dump.pid, dump.rank, dump.node = line.pid, line.rank, line.node
     dump.title = writer_title(line.title) if line.title else None
+    dump.label = f"local rank {line.local_rank}" if line.local_rank is not None else None
 
 
 def set_names(dump: Partial, head: Head) -> None:
@@ -35,7 +36,8 @@ def set_names(dump: Partial, head: Head) -> None:
     dump.state = head.state or dump.state
     if head.ranks:
         dump.ranks = head.ranks
-        dump.rank = head.ranks[0] if len(head.ranks) == 1 else None
+        # "DP3" is a place in a part of an engine, not a rank of the world.
+        dump.rank = head.ranks[0] if len(head.ranks) == 1 and not head.label else None
 
 
 def set_same(dump: Partial, other: Partial) -> None:

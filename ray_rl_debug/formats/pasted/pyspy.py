@@ -71,7 +71,8 @@ def _head(name: str | None, tid: str | None, state: str | None, label: str | Non
         source="py-spy",
         order="inner",
         pid=pid,
-        tid=int(number) if number and not number.startswith("0x") else None,
+        # A hex or huge number is pthread's, not the kernel's.
+        tid=int(number) if number and not number.startswith("0x") and len(number) < 9 else None,
         key=number,
         name=name,
         active=state.startswith("active") if known and state else None,

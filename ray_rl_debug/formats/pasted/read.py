@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread
-from ray_rl_debug.formats.pasted.lines import read_lines
+from ray_rl_debug.formats.pasted.lines import Line, read_lines
 from ray_rl_debug.formats.pasted.partial import Partial
 from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.pasted.stream import Stream
 
 MAX_STREAMS = 20_000
 """Writers in one text; more are read as one."""
-MAX_RAW = 8
-"""Stacks kept of a profile: those that were met most often."""
+_NUMBERED = re.compile(r"\s{0,8}#\d{1,4} \S")
+RAW_SHARE = 0.1
+"""Of a profile: stacks that were met more seldom are no place where the process was for long."""
 
 
 def read(text: str) -> list[Dump]:
@@ -25,11 +27,14 @@ def read(text: str) -> list[Dump]:
     """
     dumps: list[Partial] = []
     streams: dict[str, Stream] = {}
+    last: Line | None = None
     for line in read_lines(lines_of(text)):
-        stream = streams.get(line.owner)
-        if stream is None:
-            stream = streams[line.owner if len(streams) < MAX_STREAMS else ""] = Stream(dumps)
-        stream.feed(line)
+        if not line.owner and last is not None and last.owner and _NUMBERED.match(line.text):
+            # torch's own log writes the rank before the first line of a message only.
+            line = msgspec.structs.replace(last, number=line.number, text=line.text)
+        last = line
+        owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
+        streams.setdefault(owner, Stream(dumps)).feed(line)
     for stream in streams.values():
         stream.finish()
     told = [d for d in dumps if _tells(d)]
@@ -84,9 +89,8 @@ def _is_started(thread: DumpThread) -> bool:
 
 def _lightest_left_out(dumps: list[Partial]) -> list[Partial]:
     """A profile has thousands of stacks; the heaviest of them tell where the time went."""
-    raw = sorted((d for d in dumps if d.source == "py-spy raw"), key=lambda d: -d.weight)
-    left_out = {id(d) for d in raw[MAX_RAW:]}
-    return [d for d in dumps if id(d) not in left_out]
+    whole = sum(d.weight for d in dumps)
+    return [d for d in dumps if not d.weight or d.weight >= RAW_SHARE * whole]
 
 
 def _of_each_rank(dump: Partial) -> Iterable[Dump]:
@@ -96,7 +100,7 @@ def _of_each_rank(dump: Partial) -> Iterable[Dump]:
     for key in ("keys", "is_headless", "weight"):
         plain.pop(key)
     if len(ranks) < 2:
-        label = f"{dump.label}{ranks[0]}" if dump.label and ranks and dump.rank is not None and not dump.label[-1].isdigit() else dump.label
+        label = f"{dump.label}{ranks[0]}" if dump.label and ranks and not dump.label[-1].isdigit() else dump.label
         yield Dump(**{**plain, "label": label})
         return
     for rank in ranks:

@@ -12,9 +12,10 @@ BEFORE, AFTER = 12, 60
 MAX_SIGNS = 200_000
 
 _SIGNS = re.compile(
-    r'Thread[ :]|Traceback|most recent call|\bFile ["\'][^"\'\n]{1,300}["\'], line|Process:? \d+[:\n]|\(\S{1,200}\.(?:py|pyx|so[.\d]*|cc|cpp|c|S)(?::\d+)?\)'
+    r'Thread[ :]|Traceback|most recent call|\bFile ["\'][^"\'\n]{1,300}["\'], line|Process:? \d+[:\n]'
+    r"|\(\S{1,200}\.(?:py|pyx|so[.\d]*|cc|cpp|c|S)(?::\d+)?\)"
     r"|#\d{1,3}:? {1,4}(?:0x|\S{1,100} from )|\[<0?|\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc/\d+/|Stack dump for"
-    r"|\bPID\b.{1,60}\b(?:CMD|COMMAND|WCHAN|STAT)\b|\.py:\d+,? in "
+    r"|\bPID\b.{1,60}\b(?:CMD|COMMAND|WCHAN|STAT)\b|\.py:\d+,? in |Call to "
 )
 
 

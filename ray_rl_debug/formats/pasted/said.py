@@ -42,6 +42,7 @@ _TOOL = re.compile(
     r"py-?spy|pystack|\bgdb\b|ptrace|UNW_E|\(os error|Failed to (?:suspend|get stack|find python|copy .{1,40} symbol)|^\W{0,4}Reason: E[A-Z]+"
 )
 _PID = re.compile(r"(?:\bpid\b[ =:#]{0,3}|--pid[ =]|-p |PID[:= ]{1,2}|[Pp]rocess (?:id )?#?)(\d{1,9})\b")
+_PIDS = re.compile(r"(?<![\w.:])\d{3,9}(?![\w.:])")
 _WORDS = dict(zip("one two three four five six seven eight both".split(), (1, 2, 3, 4, 5, 6, 7, 8, 2), strict=True))
 _TELLING = "rank same identical ditto others process worker stacks gpus scheduler apart later similar".split()
 """A line without any of these is no remark; looked for first, because logs are long."""
@@ -61,6 +62,8 @@ def remark(text: str) -> Said | None:
     same = _SAME.search(told) is not None
     ranks = tuple(sorted({r for m in _RANKS.finditer(told) for r in numbers(m["ranks"])})) if same else ()
     count = _count(told)
+    if same and count is None and not ranks and (pids := _PIDS.findall(told)):
+        count = len(pids) + 1
     if same and (ranks or count is not None or _ALL.search(told)):
         return Said(kind="same", text=told, ranks=ranks, count=count if not ranks else None)
     if apart := _APART.search(told):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted import labels, said, tracebacks
 from ray_rl_debug.formats.pasted.classify import classify, may_tell
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
+from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.label import Label
 from ray_rl_debug.formats.pasted.lines import Line, relabelled
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
@@ -27,10 +30,12 @@ class Stream:
         self._stack = OpenStack()
         self._label = Label()
         self._tables = Tables(dumps)
+        self._findings = Findings()
         self._weak: list[tuple[Line, Frames]] = []
         self._apart_s: float | None = None
         self._is_chained = False
         self._told_pid: tuple[int, int] | None = None
+        self._task_label: Head | None = None
         self._count = 0
 
     def feed(self, line: Line) -> None:
@@ -45,14 +50,13 @@ class Stream:
             return
         if self._stack.is_local(text) or self._stack.is_source(text):
             return
+        text = self._tables.titled(text)
         if self._tables.takes(line):
+            if self._tables.tasks.line == line.number:
+                self._task_label = self._label.held(line.number)
             self._end_stack()
             return
-        events = classify(text) if self._stack.threads or not line.stamped or may_tell(text) else ()
-        if not events and (told := relabelled(line)) is not None:
-            events = classify(told[0])
-            if events and (self._dump is None or self._dump.rank != told[1]):
-                self._label.set(Head(level="label", ranks=(told[1],), is_new=True), line.number)
+        events = self._of_task(line) or (classify(text) if self._stack.threads or not line.stamped or may_tell(text) else ())
         if events:
             if line.part and not self._stack.frames:
                 self._set_part(line, line.part)
@@ -62,12 +66,23 @@ class Stream:
             return
         self._other(line)
 
+    def _of_task(self, line: Line) -> tuple[Event, ...]:
+        """A line with the number of a task in front (``srun --label``). A number before a frame alone is that of a list."""
+        told = relabelled(line)
+        if told is None:
+            return ()
+        text, rank = told
+        events = classify(text)
+        if any(isinstance(e, Head) and e.level in ("thread", "process") for e in events) and (self._dump is None or self._dump.rank != rank):
+            self._label.set(Head(level="label", ranks=(rank,), is_new=True), line.number)
+        return events
+
     def finish(self) -> None:
         """The text has ended."""
         self._end_stack()
         tasks = self._tables.tasks
         if tasks.tasks:
-            dump = self._dump if self._dump is not None and not self._dump.threads else self._new(None, tasks.line or 1)
+            dump = self._dump if self._dump is not None and not self._dump.threads else self._new(self._task_label, tasks.line or 1)
             dump.tasks = tasks.finish()
             dump.source = "asyncio"
 
@@ -79,6 +94,10 @@ class Stream:
         expected = self._label.is_near(line.number) or (self._dump is not None and not self._dump.threads)
         if unread := said.unread(text, expected=expected):
             self._unread(line, unread)
+            return
+        if (found := self._findings.feed(text)) is not None:
+            self._end_stack()
+            self._label.set(found, line.number)
             return
         if (told := _PID_IN_LOG.search(text)) is not None:
             self._told_pid = (line.number, int(told[1]))
@@ -103,7 +122,9 @@ class Stream:
             self._apart_s = remark.apart_s
             if label is None and dump is not None:
                 label = Head(level="label", pid=dump.pid, title=dump.title, label=dump.label, is_new=True)
-        elif remark is not None and dump is not None and not (is_head and label is not None):
+        elif remark is not None and is_head and label is not None:
+            label = msgspec.structs.replace(label, said=remark)
+        elif remark is not None and dump is not None:
             dump.said.append((line.number, remark))
             return
         if label is not None:
@@ -164,6 +185,10 @@ class Stream:
         if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
             self._stack.reopen(dump.threads[known], order=head.order)
             return
+        if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads:
+            # py-bt shows the Python frames of the thread whose C frames were shown before.
+            self._stack.resume(dump.threads[dump.keys.get("1", -1)])
+            return
         again = dump is not None and (known is not None or (head.name == "MainThread" and any(t.name == "MainThread" for t in dump.threads)))
         if dump is None or again or self._is_other(dump, head, label):
             same = dump if again and label is None and dump is not None and head.pid in (None, dump.pid) and not head.label else None
@@ -189,8 +214,8 @@ class Stream:
         if head.key is not None:
             dump.keys[head.key] = len(dump.threads)
         dump.threads.append(thread)
-        self._stack.begin(thread, order=head.order, is_headless=False)
-        if head.order == "outer" and head.source == "traceback":
+        self._stack.begin(thread, order=head.order, is_headless=False, is_order_usual=head.source == "py-spy")
+        if head.order != "inner" and head.source == "traceback":
             self._stack.traceback_indent = len(line.text) - len(line.text.lstrip())
 
     def _shares(self, head: Head) -> bool:
@@ -256,6 +281,8 @@ class Stream:
             if frames.is_whole:
                 # Whole stacks one below the other, under one name, are samples of one process.
                 self._label.keep(label)
+        elif dump is not None and frames.source == "call-trace" and dump.source == frames.source:
+            dump.threads, dump.line = [], line.number
         elif dump is not None and frames.weight and dump.source == frames.source:
             dump = self._new(None, line.number, line, like=dump)
         else:
@@ -265,7 +292,7 @@ class Stream:
         dump.weight = frames.weight
         thread = DumpThread(frames=())
         dump.threads.append(thread)
-        has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw")
+        has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")
         self._stack.begin(thread, order=frames.order if has_order else None, is_headless=True)
         self._append(line, frames)
 
@@ -304,7 +331,9 @@ class Stream:
             if self._apart_s is not None and any(d.threads and is_named_so(d, head) for d in self.dumps[-64:]):
                 dump.after_s = self._apart_s
             set_names(dump, head)
-            if head.count is not None:
+            if head.said is not None:
+                dump.said.append((number, head.said))
+            elif head.count is not None:
                 dump.said.append((number, Said(kind="same", text=f"{head.count} processes", count=head.count)))
         self.dumps.append(dump)
         self._dump = dump

@@ -10,6 +10,7 @@ from ray_rl_debug.formats.pasted.lines import Line
 from ray_rl_debug.formats.pasted.partial import Partial
 
 MAX_ROWS = 5_000
+_COLUMN_TITLES = {"rank": "rank", "ranks": "ranks", "global rank": "rank", "pid": "pid", "process": "pid", "node": "node", "host": "node"}
 
 
 class Tables:
@@ -21,6 +22,24 @@ class Tables:
         self._columns: tuple[str, ...] | None = None
         self._status: Partial | None = None
         self._rows = 0
+        self._titles: list[str] = []
+
+    def titled(self, text: str) -> str:
+        """A row of a Markdown table with the title of the column before each number: ``| rank 0 | pid 9001 |``."""
+        stripped = text.strip()
+        if not stripped.startswith("|") or len(stripped) > 8_000:
+            return text
+        cells = [c.strip() for c in stripped.strip("|").split("|")]
+        words = [c.lower().strip("*`") for c in cells]
+        if any(w in _COLUMN_TITLES for w in words):
+            self._titles = words
+            return text
+        if len(cells) != len(self._titles):
+            return text
+        told = [
+            f"{_COLUMN_TITLES[t]} {c}" if t in _COLUMN_TITLES and c.strip("*`").isdecimal() else c for t, c in zip(self._titles, cells, strict=True)
+        ]
+        return f"| {' | '.join(told)} |"
 
     def takes(self, line: Line) -> bool:
         """Is the line a part of a table?"""

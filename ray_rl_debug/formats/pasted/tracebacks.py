@@ -35,7 +35,7 @@ def numbered(text: str) -> Head | None:
     found = _NUMBERED.match(text)
     if found is None:
         return None
-    return Head(level="thread", source="traceback", key=found["id"], name=found["name"])
+    return Head(level="thread", source="traceback", order=None, key=found["id"], name=found["name"])
 
 
 def error_of(text: str) -> str | None:

@@ -1,0 +1,32 @@
+"""Posts as people write them: every stack is read, most causes are named, nobody is accused who should not be."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from posts.corpus import HERE, Outcome, outcomes
+
+NAMES = sorted(p.parent.name for p in HERE.glob("*/truth.json"))
+
+
+@cache
+def found() -> dict[str, Outcome]:
+    return {o.name: o for o in outcomes()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_stack_is_read(name: str) -> None:
+    one = found()[name]
+    assert one.counts == one.truth["read"]
+
+
+def test_the_corpus_is_as_broad_as_it_says() -> None:
+    assert len(NAMES) >= 60
+    assert len({o.form for o in found().values()}) >= 25
+    assert sum(not o.is_established for o in found().values()) >= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_is_accused_who_should_not_be(name: str) -> None:
+    assert not found()[name].accuses_wrongly
