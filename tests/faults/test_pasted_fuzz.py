@@ -28,7 +28,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text)),
     "lines": lines.read_line,
     "ps": lambda text: (ps.aux(text), ps.heading(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
-    "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_name(text)),
+    "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_head(text)),
     "pystack": pystack.read,
     "said": lambda text: (said.remark(text), said.unread(text, expected=True), said.count_in(text), said.numbers(text)),
     "tracebacks": lambda text: (tracebacks.read(text), tracebacks.numbered(text), tracebacks.error_of(text)),

@@ -13,7 +13,12 @@ _GONE = re.compile(
     r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)(?::| -| –| —| =|\s=>|\s→| \|) {1,8}(?P<rest>\S.{0,8000})$")
+_BEFORE = re.compile(
+    r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)(?::| -| –| —| =|\s=>|\s→| \||,? (?:is |are |was |were |all )?"
+    r"(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs|idle|still|now)? ?(?:at|in|inside)) {1,8}"
+    r"(?P<rest>\S.{0,8000})$"
+)
+_SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
 _MAY_TELL = re.compile(r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack dump")
 
@@ -40,10 +45,10 @@ def _plain(text: str) -> tuple[Event, ...]:
     head = pystack.read(text) or faulthandler.read(text) or tracebacks.read(text) or gdb.read(text) or kernel.read(text) or call_trace.read(text)
     if head is not None:
         return (head,)
-    if named := pyspy.frame_behind_name(text):
-        frames = read_frame(named[1])
+    if headed := pyspy.frame_behind_head(text):
+        frames = read_frame(headed[1])
         if frames is not None:
-            return (Head(level="thread", source="py-spy", name="MainThread" if named[0].lower().startswith("main") else named[0]), frames)
+            return (headed[0], frames)
     is_own = text.lstrip().startswith("#") or "ThreadID" in text
     pyspy_head = (tracebacks.numbered(text) if is_own else None) or pyspy.read(text) or tracebacks.numbered(text)
     if pyspy_head is not None:
@@ -102,3 +107,10 @@ def _table_row(text: str) -> tuple[Event, ...]:
 
 def _whole(frames: Frames) -> Frames:
     return Frames(places=frames.places, source=frames.source, order=frames.order, is_certain=True, native=frames.native, is_whole=frames.is_whole)
+
+
+def symbol(text: str) -> Frames | None:
+    """A name alone, as a frame without its file; only in the middle of a stack is it one."""
+    if not _SYMBOL.match(text) or text.strip().endswith(":"):
+        return None
+    return Frames(places=((text.strip(), "", 0),), native=True)

@@ -17,7 +17,7 @@ _NUMBER = r"(?::|#L|, line |:L|:~)(?P<line>\d{1,7})(?P<more>(?:[/,-]\d{1,7}){0,4
 _NAME = r"(?:async )?(?:<\w{1,30}>|[^\W\d][\w.]{0,160}(?:<locals>\.?[\w.<>]{0,120})?(?:<(?:lambda|listcomp|genexpr|module)>)?)"
 
 _PAREN = re.compile(r" {0,60}\((?P<file>" + _FILE + r")(?:" + _NUMBER + r")?(?P<second>(?:[,;/] ?| -> | → )" + _FILE + r":\d{1,7})?\)")
-_PAREN_ODD = re.compile(r" {1,60}\((?P<file>\[\w{1,30}\]|[^()\s]{1,200})(?::(?P<line>\d{1,7}))?\)")
+_PAREN_ODD = re.compile(r" {1,60}\((?P<file>\[\w{1,30}\]|\?{1,3}|[^()\s]{1,200})(?::(?P<line>\d{1,7}))?\)")
 _AT = re.compile(
     r"(?P<function>" + _NAME + r")(?:\(\))?(?: {1,40}@ ?| {1,4}at | in |, | — | – | - |: | {1,60})\(?(?P<file>" + _FILE + r")" + _NUMBER + r"\)?"
 )
@@ -32,7 +32,10 @@ _QUOTED = re.compile(
 )
 _ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
 _REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
-_BULLET = re.compile(r"^(?:[-*+•·‣▸►▪|│├└╰╭┌─> ]{1,20}|\d{1,3}[.)] {1,4}|at |in |#\d{1,3}:? {1,6}|↳ ?|⮑ ?|\[\d{1,3}\] ?)")
+_BULLET = re.compile(
+    r"^(?:[-*+•·‣▸►▪|│├└╰╭┌─> ]{1,20}|\d{1,3}[.)] {1,4}|at |in |via |from |calls |called from |"
+    r"<-{1,3} ?|-{1,3}> ?|[←→] ?|#\d{1,3}:? {1,6}|↳ ?|⮑ ?|\[\d{1,3}\] ?)"
+)
 _JOINS = (
     ("|", None),
     (" → ", "outer"),
@@ -63,7 +66,7 @@ def read_frame(text: str) -> Frames | None:
     joined = _joined(text)
     if joined is not None:
         return joined
-    bare = text.strip("`* ")
+    bare = text.replace("`", "").replace("**", "").strip("* ")
     found = one_frame(bare) or one_frame(_BULLET.sub("", bare, count=1).strip("`* "))
     if not found:
         return None
@@ -106,7 +109,11 @@ def _paren_frame(text: str) -> list[CodePlace]:
         for odd in _PAREN_ODD.finditer(text):
             if odd["line"] is not None:
                 break
-        if odd is None or (odd["line"] is None and (odd.end() != len(text) or not _is_function(text[: odd.start()]))):
+        if odd is None:
+            return []
+        before = text[: odd.start()]
+        is_address = _ADDRESS.match(before.strip()) is not None
+        if odd["line"] is None and not is_address and (odd.end() != len(text) or not _is_function(before)):
             return []
         found = odd
     function = text[: found.start()].strip(" `*")
@@ -166,7 +173,7 @@ def _is_function(text: str) -> bool:
 
 
 def _names_code(function: str) -> bool:
-    return "::" in function or re.fullmatch(r"[\w.<>$~]{1,200}|0x[0-9a-f]{4,16}", function) is not None
+    return "::" in function or re.fullmatch(r"[\w.<>$~@]{1,200}|0x[0-9a-f.]{3,16}", function) is not None
 
 
 def _joined(text: str) -> Frames | None:

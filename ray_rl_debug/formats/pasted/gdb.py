@@ -21,6 +21,9 @@ _FRAME = re.compile(r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:0x[0-9a
 _PLACE = re.compile(r" (?:at (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})|from (?P<lib>\S{1,400}))\s*$")
 _PY_FRAME = re.compile(r"Frame 0x[0-9a-fA-F]{1,16}, for file (?P<file>.{1,400}?), line (?P<line>\d{1,9}), in (?P<function>\S{1,200})")
 _TORCH = re.compile(r"^(?P<function>.{1,4000}?) \+ 0x[0-9a-fA-F]{1,16} \(0x[0-9a-fA-F]{1,16} in (?P<lib>[^()]{1,400})\)$")
+_LLDB = re.compile(
+    r"^(?P<lib>[^\s`]{1,200})`(?P<function>.{1,4000}?)(?: \+ \d{1,9})?(?: at (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})(?::\d{1,6})?)?$"
+)
 _FROM = re.compile(r"^(?P<function>\S{1,300}) from (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})$")
 
 
@@ -44,7 +47,7 @@ def _thread(text: str) -> Event | None:
         return Frames(
             places=((row["function"].strip(), file, line),), source="gdb", order="inner", is_certain=True, is_whole=True, native=True, head=head
         )
-    if "LWP" not in text and not re.search(r"[Tt]hread #?\d{1,6} ?(?:\(|$|:)", text):
+    if "LWP" not in text and not re.search(r"[Tt]hread #?\d{1,6} ?(?:\(|$|:|,)", text):
         return None
     found = _THREAD.match(text)
     if found is None or (found["lwp"] is None and "LWP" in text) or (found["lwp"] is None and "#" not in text and "(Thread 0x" not in text):
@@ -59,6 +62,9 @@ def _frame(number: int, rest: str) -> Frames | None:
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=number)
     if torch := _TORCH.match(rest):
         return Frames(places=((torch["function"], torch["lib"], 0),), source="native", order="inner", is_certain=True, number=number, native=True)
+    if "`" in rest and (lldb := _LLDB.match(rest)):
+        place = (_without_arguments(lldb["function"]), lldb["file"] or lldb["lib"], int(lldb["line"] or 0))
+        return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=number, native=True)
     if collective := _FROM.match(rest):
         place = (collective["function"], collective["file"], int(collective["line"]))
         return Frames(places=(place,), source="collective", order="inner", is_certain=True, number=number, native=False)

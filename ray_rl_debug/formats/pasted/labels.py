@@ -16,7 +16,7 @@ _FILE = re.compile(
     r"|dump|json|pyspy|trace)))\b.{0,20}$"
 )
 _RANK = re.compile(
-    r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?ranks?[ _#:=]{0,3}(?P<ranks>\d{1,6}(?:"
+    r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?ranks?[ _#:=]{0,3}\[?(?P<ranks>\d{1,6}(?:"
     r"(?:\s?(?:,|-|–|\.\.|to|and|&)\s?){1,2}\d{1,6}){0,64}))(?![\w.])",
     re.IGNORECASE,
 )

@@ -32,6 +32,14 @@ _LEVEL = re.compile(
 _PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _TIME, _LEVEL)
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~)[`~]{0,10}(?P<rest>.*)$")
 _TAG = re.compile(r"</?(?:details|summary|pre|code|p|br|b|strong|em|li|ul|ol)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
+_JOINED = re.compile(
+    r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)[^)]{0,8}\)"
+    r"(?:: \"[^\"]{0,80}\")? {1,8}[\w.<>]{1,80} \([^()\s]{1,200}:\d{1,6}\) {1,8}[\w.<>]{1,80} \("
+)
+_BREAKS = re.compile(
+    r"(?<=\)) {1,8}(?=[\w.<>]{1,80} \([^()\s]{1,200}:\d{1,6}\))|(?<=\") {1,8}(?=[\w.<>]{1,80} \()| {1,8}(?=(?:Process \d{1,9}: "
+    r"|Python v\d|Thread (?:0x)?[0-9A-Fa-f]{1,16} \())"
+)
 _LABEL_OF_LINE = re.compile(r"^ {0,4}(?P<rank>\d{1,5}): ?(?=\S| {2})")
 
 
@@ -61,11 +69,19 @@ def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
     """Each line, given with its number; one that a progress bar rewrote (carriage returns) is several with one number."""
     in_fence = False
     for number, raw in lines:
-        for part in raw.split("\r") if "\r" in raw else (raw,):
+        for part in _parts(raw):
             line = read_line(part[:MAX_CHARS], number, in_fence)
             if line.fence:
                 in_fence = not in_fence
             yield line
+
+
+def _parts(raw: str) -> list[str]:
+    """What a terminal would show as several lines, or what was several before somebody's form joined them."""
+    parts = raw.split("\r") if "\r" in raw else [raw]
+    if len(raw) > 100 and "Thread " in raw and _JOINED.search(raw[:MAX_CHARS]):
+        return [line for part in parts for line in _BREAKS.sub("\n", part[:MAX_CHARS]).split("\n")]
+    return parts
 
 
 def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:

@@ -84,6 +84,12 @@ class OpenStack:
             return not self.is_headless or frames.number is not None
         return True
 
+    def takes_symbol(self, text: str) -> bool:
+        """May a name alone be a frame here? In a stack of a tool, with the indentation of its frames."""
+        if not self.threads or self.is_headless or self.is_interrupted or self.blanks or self.traceback_indent is not None:
+            return False
+        return not self.frames or len(text) - len(text.lstrip()) == self.indent
+
     def is_local(self, text: str) -> bool:
         """Lines below ``Arguments:`` and ``Locals:`` (py-spy --locals) are values of the user's, and are never read."""
         indent = len(text) - len(text.lstrip())

@@ -19,6 +19,10 @@ _NAMED = re.compile(
     r"(?: \((?P<state>[^()]{0,40})\))?\W{0,6}$"
 )
 _NAMED_FRAME = re.compile(r"^\W{0,12}(?P<name>MainThread|Main thread|main thread|Thread-\d{1,6}(?: \([^()]{1,60}\))?):? {1,4}(?P<frame>\S.{0,4000})$")
+_HEAD_FRAME = re.compile(
+    r"^(?P<head>\W{0,12}Thread (?:0x[0-9a-fA-F]{1,16} |\d{1,9} )?\((?:active|idle)(?:\+gil)?\)(?:: {0,3}\"[^\"]{0,120}\"|:)?):?"
+    r" {1,6}(?P<frame>[\w<].{0,4000})$"
+)
 _PID_BEFORE = re.compile(r"\bpid ?[=: ] ?(\d{1,9})", re.IGNORECASE)
 _STATES = frozenset({"active", "idle", "active+gil", "idle+gil", "gil"})
 _FAULTHANDLER = "most recent call"
@@ -38,10 +42,18 @@ def read(text: str) -> Head | None:
     return None
 
 
-def frame_behind_name(text: str) -> tuple[str, str] | None:
-    """Name of the thread and what follows it: ``MainThread: f (a.py:1)``."""
-    found = _NAMED_FRAME.match(text) if "hread" in text else None
-    return (found["name"], found["frame"]) if found else None
+def frame_behind_head(text: str) -> tuple[Head, str] | None:
+    """The head of a thread and what follows it on the line: ``MainThread: f (a.py:1)``, ``Thread 7 (idle): f (a.py:1)``."""
+    if "hread" not in text:
+        return None
+    if named := _NAMED_FRAME.match(text):
+        name = "MainThread" if named["name"].lower().startswith("main") else named["name"]
+        return Head(level="thread", source="py-spy", name=name), named["frame"]
+    headed = _HEAD_FRAME.match(text)
+    if headed is None:
+        return None
+    head = _thread(headed["head"])
+    return (head, headed["frame"]) if head is not None else None
 
 
 def _thread(text: str) -> Head | None:

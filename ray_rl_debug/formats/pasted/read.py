@@ -61,7 +61,7 @@ def _name_main(dump: Partial) -> None:
         named = _main(dump)
         if named is not None:
             named.name = "MainThread"
-    if named is not None and dump.pid is None and named.tid is not None:
+    if named is not None and dump.pid is None and named.tid:
         dump.pid = named.tid
 
 

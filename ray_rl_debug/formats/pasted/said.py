@@ -17,13 +17,9 @@ _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch",
     re.IGNORECASE,
 )
-_RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}" + _NUMBERS, re.IGNORECASE)
+_RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + _NUMBERS, re.IGNORECASE)
 _EXCEPT = re.compile(r"\b(?:except|but|apart from|other than|besides)\b(?: for)? (?:global )?rank[s ]{0,2}#?" + _NUMBERS, re.IGNORECASE)
-_ALL = re.compile(
-    r"\b(?:all|every|each|both|the|any)\b(?: of)?(?: the)?(?: other| others| remaining| rest| \d{1,6})?(?: ranks?| workers?| process"
-    r"(?:es)?| schedulers?| nodes?| gpus?)?\b",
-    re.IGNORECASE,
-)
+_ALL = re.compile(r"\b(?:all|every|each|both|others?|rest|remaining)\b", re.IGNORECASE)
 _APART = re.compile(
     r"(?:(?P<n>\d{1,3})\s?[x×]\s?)?(?P<s>\d{1,5}(?:\.\d{1,3})?)\s?(?P<unit>ms|sec(?:onds?)?|s|min(?:utes?)?|m|h(?:ours?)?)\b\.? "
     r"(?P<how>apart|later|after|between|interval|afterwards?|each)",

@@ -8,7 +8,7 @@ import msgspec
 
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted import labels, said, tracebacks
-from ray_rl_debug.formats.pasted.classify import classify, may_tell
+from ray_rl_debug.formats.pasted.classify import classify, may_tell, symbol
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.label import Label
@@ -57,6 +57,8 @@ class Stream:
             self._end_stack()
             return
         events = self._of_task(line) or (classify(text) if self._stack.threads or not line.stamped or may_tell(text) else ())
+        if not events and self._stack.takes_symbol(text) and (alone := symbol(text)) is not None:
+            events = (alone,)
         if events:
             if line.part and not self._stack.frames:
                 self._set_part(line, line.part)

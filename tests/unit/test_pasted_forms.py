@@ -1,0 +1,150 @@
+"""Forms that people give to stacks, one short text each: what is read of it."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from ray_rl_debug.formats.dump import Dump
+from ray_rl_debug.formats.pasted.read import read
+
+
+def found(text: str) -> list[Dump]:
+    return read(textwrap.dedent(text).strip("\n"))
+
+
+def stacks(text: str) -> list[list[str]]:
+    """Function and line of each frame, innermost first, of each thread."""
+    return [[f"{function}:{line}" for function, _, line in t.frames] for d in found(text) for t in d.threads]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('Thread 7 (idle): "MainThread"\n    f (a.py:1)\n    g (b.py:2)', [["f:1", "g:2"]]),
+        ("Thread 7 (active)\n    f (a.py:1)", [["f:1"]]),
+        ("Thread (idle):\n    f (a.py:1)", [["f:1"]]),
+        ("Thread 7\n    f (a.py:1)", [["f:1"]]),
+        ("Thread (idle): rglob (pathlib.py) <- index_folder (indexer.py)", [["rglob:0", "index_folder:0"]]),
+        ("Thread 7 (idle)\nThread 8 (active)\n    f (a.py:1)", [["f:1"]]),
+        ("Thread 7 (idle)\nThread 8 (idle)\n    f (a.py:1)", [["f:1"], ["f:1"]]),
+        ("Thread 7 (idle)\n    0x7caaa50b1a9b (?)   ← no symbol\n    f (a.py:1)", [["0x7caaa50b1a9b:0", "f:1"]]),
+        ("Thread 7 (idle)\n    pthread_cond_timedwait\n    f (a.py:1)", [["pthread_cond_timedwait:0", "f:1"]]),
+        ('Current thread 0x7f (most recent call first):\n  File "a.py", line 1 in f  File "b.py", line 2 in g', [["f:1", "g:2"]]),
+        (
+            'Traceback (most recent call last):\n  File "b.py", line 2, in g\n    f()\n  File "a.py", line 1, in f\nKeyboardInterrupt',
+            [["f:1", "g:2"]],
+        ),
+        ("a.py:1 in f\nb.py:2 in <module>", [["f:1", "<module>:2"]]),
+        ("b.py:2 in main\ntorch/distributed/distributed_c10d.py:9 in barrier", [["barrier:9", "main:2"]]),
+        ("main (b.py:2) → f (a.py:1)", [["f:1", "main:2"]]),
+        ("f (a.py:1)|g (b.py:2)|", [["f:1", "g:2"]]),
+        ("f @ a.py:1\ng @ b.py:2", [["f:1", "g:2"]]),
+        ("1. f (a.py:1)\n2. ...\n3. g (b.py:2)", [["f:1", "g:2"]]),
+        ("> Thread 7 (idle)\n>     f (a.py:1)", [["f:1"]]),
+        ("#0  0x7f in poll () from /lib/libc.so.6\n#1  0x7f in g (x=1) at g.c:3", [["poll:0", "g:3"]]),
+        ("frame #0: 0x00007f libc.dylib`__wait + 8\nframe #1: 0x00007f x.so`g(int) + 1 at g.c:3:5", [["__wait:0", "g(int):3"]]),
+        ("#0 all_reduce from /x/c10d.py:3\n#1 f from /x/a.py:1", [["all_reduce:3", "f:1"]]),
+        ("frame #0: c10::Error(std::string) + 0x96 (0x7f3b in /x/libc10.so)", [["c10::Error(std::string):0"]]),
+        ("cat /proc/7/stack\n[<0>] futex_wait+0x1/0x2\n[<0>] do_futex+0x1/0x2", [["futex_wait:0", "do_futex:0"]]),
+        ("see train.py:33 for the reason", []),
+        ("the call f (in a.py:33) is slow", []),
+        ("W1122 foo.py:12] something happened", []),
+        ("train.py:33: UserWarning: careful", []),
+        ("I changed foo (bar.py:3) yesterday", []),
+        ("one frame (a.py:1) alone", []),
+    ],
+)
+def test_stacks(text: str, expected: list[list[str]]) -> None:
+    assert stacks(text) == expected
+
+
+def test_a_text_whose_lines_a_form_has_joined() -> None:
+    text = 'it hangs ``` Process 18: x Python v3.12.9 (bin/python) Thread 18 (active+gil): "MainThread" f (a.py:1) g (b.py:2)'
+    text += ' Thread 19 (idle): "T" h (c.py:3)'
+    (dump,) = found(text)
+    assert (dump.pid, [len(t.frames) for t in dump.threads]) == (18, [2, 1])
+
+
+def test_names_above_and_on_the_line_of_a_stack() -> None:
+    dumps = found("""
+        ranks [0, 2]  stopped at  mesh.py:6954 in get_max_radius
+                via  swarm.py:3786 in migrate
+        rank  [1]     stopped at  swarm.py:3801 in migrate
+
+        ### DP1 TP3 (pid 77)
+        f (a.py:1)
+        g (b.py:2)
+    """)
+    assert [(d.rank, d.label, d.pid, len(d.threads[0].frames)) for d in dumps] == [
+        (0, "rank_0", None, 2),
+        (2, "rank_2", None, 2),
+        (1, None, None, 1),
+        (None, "DP1_TP3", 77, 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "count", "ranks"),
+    [
+        ("7 ranks identical", "same", 7, ()),
+        ("all 8 processes show the same stack", "same", 8, ()),
+        ("same on rank 1-3", "same", None, (1, 2, 3)),
+        ("Ranks 4, 6 and 7: same as above", "same", None, (4, 6, 7)),
+        ("…on every rank except rank 0", "except", None, (0,)),
+        ("30012 and 30013 show the same", "same", 3, ()),
+    ],
+)
+def test_remarks_below_a_stack(line: str, kind: str, count: int | None, ranks: tuple[int, ...]) -> None:
+    (dump,) = found(f"```\nThread 7 (idle)\n    f (a.py:1)\n```\n{line}\n")
+    (remark,) = [said for _, said in dump.said]
+    assert (remark.kind, remark.count, remark.ranks) == (kind, count, ranks)
+
+
+@pytest.mark.parametrize("line", ["we tried 2 nodes", "rank 3 prints nothing", "It worked with 4 GPUs.", "the loss is the same as before"])
+def test_sentences_that_are_no_remark(line: str) -> None:
+    (dump,) = found(f"```\nThread 7 (idle)\n    f (a.py:1)\n```\n{line}\n")
+    assert dump.said == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$ py-spy dump --pid 99\nError: Failed to suspend process\nReason: EPERM: Operation not permitted",
+        "Pyspy failed (py-spy dump --native --pid 99). Error: Error: Failed to get stack traces\n\nCaused by:\n    0: UNW_EBADREG: bad register number",
+        "py-spy dump --pid 99\nError: No such file or directory (os error 2)",
+        "gdb -p 99\nptrace: Operation not permitted.",
+    ],
+)
+def test_what_a_tool_said_that_failed(text: str) -> None:
+    (dump,) = found(text)
+    assert (dump.pid, dump.threads, {s.kind for _, s in dump.said}) == (99, [], {"unread"})
+
+
+def test_an_error_of_the_program_is_no_failed_dump() -> None:
+    assert found("PermissionError: [Errno 13] Permission denied: '/data/x'\nloading model on rank 0") == []
+
+
+def test_lines_of_several_ranks_are_kept_apart() -> None:
+    lines = ("Current thread 0x7f (most recent call first):", '  File "a.py", line 1 in f', '  File "b.py", line 2 in g')
+    text = "\n".join(f"[rank{rank}]: {line}" for line in lines for rank in (0, 1))
+    assert [(d.rank, len(d.threads[0].frames)) for d in read(text)] == [(0, 2), (1, 2)]
+
+
+def test_states_and_wait_channels() -> None:
+    dumps = found("""
+          PID STAT WCHAN          CMD
+         4008 Dl   nfs_wait_bit   python train.py
+         4009 Sl   futex_wait     python train.py
+    """)
+    assert [(d.pid, d.state, d.threads[0].wchan, d.title) for d in dumps] == [
+        (4008, "D", "nfs_wait_bit", "python train.py"),
+        (4009, "S", "futex_wait", "python train.py"),
+    ]
+
+
+def test_a_second_dump_of_a_process_is_another_sample() -> None:
+    one = 'Process 7: x\nThread 7 (idle): "MainThread"\n    f (a.py:1)\n'
+    first, second = found(f"{one}\n30 s later:\n\n{one}")
+    assert (first.pid, second.pid, first.after_s, second.after_s) == (7, 7, None, 30.0)
