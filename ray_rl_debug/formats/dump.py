@@ -47,6 +47,8 @@ class DumpThread(msgspec.Struct, kw_only=True):
     waits_for_gil: bool | None = None
     wchan: str | None = None
     """The kernel function in which it sleeps."""
+    call: str | None = None
+    """The system call in which it is."""
 
 
 class Dump(msgspec.Struct, kw_only=True):

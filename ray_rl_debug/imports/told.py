@@ -30,14 +30,17 @@ def state_of(dumps: Sequence[Dump]) -> str | None:
 
 
 def kernel_threads(dumps: Sequence[Dump]) -> tuple[Thread, ...]:
-    """Threads of which the kernel was asked: where they sleep, by ``wchan`` or the first frame of their kernel stack."""
+    """Threads of which the kernel was asked: where they sleep, by ``wchan``, the first frame of their kernel stack, or the system call."""
     found: dict[int, Thread] = {}
     for dump in dumps:
         for thread in dump.threads:
             tid = thread.tid or dump.pid
             wchan = thread.wchan or (thread.frames[0][0] if dump.source == "kernel" and thread.frames else None)
-            if tid is not None and wchan is not None:
-                found[tid] = Thread(tid=tid, comm="", state=dump.state or state_of(dumps) or "?", wchan=wchan)
+            if tid is not None and (wchan is not None or thread.call is not None):
+                known = found.get(tid)
+                call = thread.call or (known.call if known is not None else None)
+                wchan = wchan or (known.wchan if known is not None else None)
+                found[tid] = Thread(tid=tid, comm="", state=dump.state or state_of(dumps) or "?", wchan=wchan, call=call)
     return tuple(found.values())
 
 

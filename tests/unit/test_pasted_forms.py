@@ -48,6 +48,9 @@ def stacks(text: str) -> list[list[str]]:
         ("#0 all_reduce from /x/c10d.py:3\n#1 f from /x/a.py:1", [["all_reduce:3", "f:1"]]),
         ("frame #0: c10::Error(std::string) + 0x96 (0x7f3b in /x/libc10.so)", [["c10::Error(std::string):0"]]),
         ("cat /proc/7/stack\n[<0>] futex_wait+0x1/0x2\n[<0>] do_futex+0x1/0x2", [["futex_wait:0", "do_futex:0"]]),
+        ("```Process 7: x\nThread 7 (idle)\n    f (a.py:1)\n```", [["f:1"]]),
+        ('Thread 7 (idle): "MainThread"\n    f (a.py:1)\n    g (b.py:2)\n\n    h (c.py:3)', [["f:1", "g:2", "h:3"]]),
+        ('(W pid=7) Traceback (most recent call last):\n(W pid=7)   File "a.py", line 1, in f [repeated 3x across cluster]', [["f:1"]]),
         ("see train.py:33 for the reason", []),
         ("the call f (in a.py:33) is slow", []),
         ("W1122 foo.py:12] something happened", []),
@@ -112,7 +115,8 @@ def test_sentences_that_are_no_remark(line: str) -> None:
     "text",
     [
         "$ py-spy dump --pid 99\nError: Failed to suspend process\nReason: EPERM: Operation not permitted",
-        "Pyspy failed (py-spy dump --native --pid 99). Error: Error: Failed to get stack traces\n\nCaused by:\n    0: UNW_EBADREG: bad register number",
+        "Pyspy failed (py-spy dump --native --pid 99). Error: Error: Failed to get stack traces\n\nCaused by:\n    0: UNW_EBADREG: bad register",
+        "[2026-08-02 06:06:21 TP2] Pyspy failed to dump PID 99. Error: /bin/dash: 1: py-spy: not found",
         "py-spy dump --pid 99\nError: No such file or directory (os error 2)",
         "gdb -p 99\nptrace: Operation not permitted.",
     ],
@@ -130,6 +134,16 @@ def test_lines_of_several_ranks_are_kept_apart() -> None:
     lines = ("Current thread 0x7f (most recent call first):", '  File "a.py", line 1 in f', '  File "b.py", line 2 in g')
     text = "\n".join(f"[rank{rank}]: {line}" for line in lines for rank in (0, 1))
     assert [(d.rank, len(d.threads[0].frames)) for d in read(text)] == [(0, 2), (1, 2)]
+
+
+def test_system_calls_of_strace() -> None:
+    (dump,) = found("""
+        sudo strace -p 4007
+        strace: Process 4007 attached
+        futex(0x161ee20, FUTEX_WAIT, 2147483648, NULL^Cstrace: Process 4007 detached
+         <detached ...>
+    """)
+    assert (dump.pid, [(t.tid, t.call) for t in dump.threads]) == (4007, [(4007, "futex")])
 
 
 def test_states_and_wait_channels() -> None:

@@ -65,6 +65,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     tid: int | None = None
     state: str | None = None
     wchan: str | None = None
+    call: str | None = None
+    """System call in progress."""
     title: str | None = None
 
 

@@ -31,6 +31,9 @@ _LEVEL = re.compile(
 )
 _PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _TIME, _LEVEL)
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~)[`~]{0,10}(?P<rest>.*)$")
+_GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
+"""A fence and the first line of what it holds, which somebody did not part."""
+_REPEATED = re.compile(r" \[repeated \d{1,6}x across cluster\].{0,200}$")
 _TAG = re.compile(r"</?(?:details|summary|pre|code|p|br|b|strong|em|li|ul|ol)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
 _JOINED = re.compile(
     r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)[^)]{0,8}\)"
@@ -71,9 +74,12 @@ def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
     for number, raw in lines:
         for part in _parts(raw):
             line = read_line(part[:MAX_CHARS], number, in_fence)
+            yield line
             if line.fence:
                 in_fence = not in_fence
-            yield line
+                glued = _GLUED.match(line.text) if in_fence else None
+                if glued is not None:
+                    yield read_line(glued["rest"], number, in_fence)
 
 
 def _parts(raw: str) -> list[str]:
@@ -92,6 +98,8 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
     text = text.expandtabs(8).rstrip()
     if "%|" in text:
         text = _without_bar(text)
+    if text.endswith("]") and "[repeated " in text:
+        text = _REPEATED.sub("", text)
     if "&" in text and ";" in text:
         text = html.unescape(text)
     if "<" in text:

@@ -47,7 +47,7 @@ def _tells(dump: Partial) -> bool:
     if dump.source == "ps":
         return True
     # A thread without a Python frame has nothing to tell.
-    dump.threads = [t for t in dump.threads if t.frames or t.wchan]
+    dump.threads = [t for t in dump.threads if t.frames or t.wchan or t.call]
     return bool(dump.threads or dump.said or dump.tasks)
 
 

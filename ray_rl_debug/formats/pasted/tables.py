@@ -8,6 +8,7 @@ from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
 from ray_rl_debug.formats.pasted.events import Row
 from ray_rl_debug.formats.pasted.lines import Line
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.strace import StraceReader
 
 MAX_ROWS = 5_000
 _COLUMN_TITLES = {"rank": "rank", "ranks": "ranks", "global rank": "rank", "pid": "pid", "process": "pid", "node": "node", "host": "node"}
@@ -21,6 +22,7 @@ class Tables:
         self._dumps = dumps
         self._columns: tuple[str, ...] | None = None
         self._status: Partial | None = None
+        self._strace = StraceReader()
         self._rows = 0
         self._titles: list[str] = []
 
@@ -57,8 +59,8 @@ class Tables:
             return True
         if (state := kernel.status(text)) is not None and self._take_status(line, *state):
             return True
-        if (pair := kernel.pair(text)) is not None:
-            self.add(line, pair)
+        if (told := kernel.pair(text) or self._strace.feed(text)) is not None:
+            self.add(line, told)
             return True
         return False
 
@@ -71,7 +73,7 @@ class Tables:
         self._rows += 1
         dump = Partial(threads=[], source="ps", pid=row.pid, ppid=row.ppid, state=row.state, title=row.title, line=line.number, node=line.node)
         if row.tid is not None or row.wchan is not None:
-            dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan))
+            dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan, call=row.call))
         if self._rows <= MAX_ROWS:
             self._dumps.append(dump)
         return dump
