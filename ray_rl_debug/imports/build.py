@@ -34,6 +34,8 @@ class FileDumps(msgspec.Struct, kw_only=True):
     time_s: float
     """Last modification, Unix time."""
     dumps: list[Dump]
+    documents: tuple[tuple[int, bytes], ...] = ()
+    """Counters of collectives inside the text, each with its line."""
 
 
 def build(files: Iterable[FileDumps], *, gaps_: Iterable[Gap] = ()) -> Snapshot:

@@ -60,7 +60,8 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
         elif isinstance(found, CounterFile):
             counters.append(found)
         elif found is not None:
-            dumps.append(found)
+            dumps += [found] if found.dumps else []
+            counters += _counters_inside(found, path, troubles)
     # The traceback of an error is a matter of logs; beside stacks it tells who of them has failed.
     dumps = dumps if any(not is_error(d) for f in dumps for d in f.dumps) else []
     if dumps:
@@ -110,7 +111,7 @@ def _read(path: Path, node: str, limit: int, troubles: list[Gap], logs: list[Log
     if data.startswith(b"\x1f\x8b"):
         data = codec.inflate(_whole(path, data, limit))
     head = data[:4096].lstrip()
-    if head[:1] in (b"{", b"\x80") or is_ras(data):
+    if head[:1] in (b"{", b"\x80") or (is_ras(data) and b"```" not in data[:65536]):
         data = codec.inflate(_whole(path, data, limit))
         counted = None if _is_ours(data) else read_counters(data, path, node, time_s)
         if counted is not None:
@@ -131,6 +132,21 @@ def _read(path: Path, node: str, limit: int, troubles: list[Gap], logs: list[Log
     found = read_stacks(data, path, node, time_s, troubles)
     if found is None and log is None:
         raise UnreadableFileError(_nothing(data))
+    return found
+
+
+def _counters_inside(file: FileDumps, path: Path, troubles: list[Gap]) -> list[CounterFile]:
+    """Counters of collectives that stand in a text beside other things."""
+    found = []
+    for number, (line, document) in enumerate(file.documents):
+        # A number at the end of a name would be taken for a rank.
+        name = re.sub(r"\d", "", file.stem) + "_document_" + "abcdefghijklmnopqrstuvwxyz"[number % 26] * (number // 26 + 1)
+        try:
+            counted = read_counters(document, path.with_name(name), file.node, file.time_s)
+        except UnreadableFileError as e:
+            troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what=f"the document in line {line}", reason=str(e)))
+            continue
+        found += [counted] if counted is not None else []
     return found
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.formats import speedscope
+from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.dump import Dump
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.imports import pyspy_json
@@ -21,9 +22,10 @@ from ray_rl_debug.model.snapshot import Gap
 def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: list[Gap]) -> FileDumps | None:
     """The stacks of one file; None when there are none."""
     stem = path.name.rsplit(".", 1)[0]
+    counters: list[tuple[int, bytes]] = []
     if speedscope.is_speedscope(data):
         dumps = speedscope.read(_json(data))
-    elif data.lstrip()[:1] == b"[" and data.lstrip()[1:50].lstrip()[:1] in (b"{", b"]", b""):
+    elif _is_list(data):
         dumps = pyspy_json.read(data)
     else:
         text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
@@ -33,7 +35,29 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
             dumps = _of_ranks(sections, path, troubles)
         else:
             dumps = read(text)
-    return FileDumps(node=node, stem=stem, name=path.name, time_s=time_s, dumps=dumps) if dumps else None
+        for line, document in documents(data):
+            if not _is_list(document):
+                counters.append((line, document))
+            elif b'"frames"' in document:
+                dumps += _of_document(line, document, path, troubles)
+    if not dumps and not counters:
+        return None
+    return FileDumps(node=node, stem=stem, name=path.name, time_s=time_s, dumps=dumps, documents=tuple(counters))
+
+
+def _is_list(data: bytes) -> bool:
+    head = data[:4096].lstrip()
+    return head[:1] == b"[" and head[1:50].lstrip()[:1] in (b"{", b"]", b"")
+
+
+def _of_document(line: int, document: bytes, path: Path, troubles: list[Gap]) -> list[Dump]:
+    """What ``py-spy dump --json`` printed, inside a text."""
+    try:
+        dumps = pyspy_json.read(document)
+    except UnreadableFileError as e:
+        troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what=f"the JSON in line {line}", reason=str(e)))
+        return []
+    return [msgspec.structs.replace(d, line=line) for d in dumps]
 
 
 def _json(data: bytes) -> object:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from ray_rl_debug.commands.report import report
+from ray_rl_debug.imports.folder import load
 
 ISSUE = """### It hangs at step 41
 
@@ -49,3 +51,37 @@ def test_an_empty_paste_is_told_in_one_sentence() -> None:
 def test_standard_input_is_read_once() -> None:
     done = CliRunner().invoke(report, ["-", "-"], input=ISSUE)
     assert "standard input can be read once" in str(done.exception)
+
+
+DOCUMENTS = """Flight Recorder of one rank:
+```json
+{"pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}}, "rank": 1, "entries": []}
+```
+py-spy:
+```
+[{"pid": 12, "thread_name": "MainThread", "os_thread_id": 12, "frames": [{"name": "f", "filename": "a.py", "line": 3}]}]
+```
+> ```
+> NCCL version 2.27.3 compiled with CUDA 12.8
+> Job summary
+> Communicators... (0.00s)
+> #0-0 (27a079b828ff1a75) MISMATCH
+>   Communicator ranks have different AllReduce operation counts
+>   3 ranks have launched up to operation 41
+>   1 ranks have launched up to operation 40
+>   Rank 2 -- GPU 2 managed by process 1602 on node gpu01
+> ```
+and a broken one:
+```
+[{"pid": 13, "frames": [{"na
+```
+"""
+
+
+def test_documents_of_other_tools_stand_between_sentences(tmp_path: Path) -> None:
+    (tmp_path / "issue.md").write_text(DOCUMENTS)
+    snapshot = load([tmp_path / "issue.md"]).snapshot
+    assert snapshot is not None
+    assert {p.pid for n in snapshot.nodes for p in n.processes} == {0, 12, 1602}
+    assert [r.rank for n in snapshot.nodes for r in n.flight_records] == [1]
+    assert [g.what for g in snapshot.gaps if g.id == "RRD912"] == ["the JSON in line 21"]
