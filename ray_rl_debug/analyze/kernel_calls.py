@@ -23,6 +23,11 @@ _WCHANS = {
     "fuse_request_wait": "open", "__do_sys_pause": "pause",
 }  # fmt: skip
 
+_C_FUNCTIONS = {
+    "recv": "recv", "send": "send", "pread": "pread", "pwrite": "pwrite", "wait": "wait", "waitpid": "wait", "wait3": "wait", "sleep": "sleep",
+    "usleep": "sleep",
+}  # fmt: skip
+
 
 def kernel_call(thread: Thread | None) -> str | None:
     """The system call a thread sleeps in, from its wait channel or call number; None when running or not readable."""
@@ -32,6 +37,11 @@ def kernel_call(thread: Thread | None) -> str | None:
     if wchan in _WCHANS:
         return _WCHANS[wchan]
     return _FAMILIES.get(_name(thread) or "")
+
+
+def family(name: str) -> str | None:
+    """The family of a system call, or of the function of the C library that makes it: ``recvfrom`` and ``recv`` are ``recv``."""
+    return _FAMILIES.get(name) or _C_FUNCTIONS.get(name)
 
 
 def _name(thread: Thread) -> str | None:

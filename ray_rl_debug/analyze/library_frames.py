@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.frameworks import is_transport
+from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.model.snapshot import Frame
 
 
@@ -14,7 +15,7 @@ def short_name(function: str) -> str:
 def is_library(frame: Frame) -> bool:
     """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
     f = frame.file
-    if is_transport(frame.function, f):
+    if is_transport(frame.function, f) or is_native(frame):
         return True
     if f == "<string>" and not frame.function.startswith(("<", "__")):
         return False  # a function of ``python -c``; <module> starts helper processes too, and generated methods have names of their own kind

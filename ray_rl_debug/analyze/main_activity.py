@@ -14,6 +14,7 @@ import msgspec
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Kind, Place, may_have_left, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
@@ -91,10 +92,10 @@ class Looks:
         """All threads of one sample, most telling first."""
         seen = [one for one in map(self._see, sample.threads) if one is not None]
         seen.sort(key=_telling_first)
-        polled = _polled(seen)
-        if polled is not None and polled is not seen[0]:
-            seen.remove(polled)
-            seen.insert(0, polled)
+        first = _backward(seen) or _polled(seen)
+        if first is not None and first is not seen[0]:
+            seen.remove(first)
+            seen.insert(0, first)
         return tuple(seen)
 
     def places_of(self, thread: SeenThread) -> list[Place]:
@@ -145,6 +146,32 @@ class Looks:
 
 def _telling_first(thread: SeenThread) -> tuple[int, int]:
     return -thread.score, thread.tid or 0
+
+
+def _backward(seen: Sequence[SeenThread]) -> SeenThread | None:
+    """The thread of autograd that the first one waits for in its backward pass: it has no begin in Python, and mostly no name.
+
+    torch runs the hooks of a backward pass on one thread for each device, and so the collectives that they make.
+    """
+    if not seen or not seen[0].stack.once(is_in_backward):
+        return None
+    engine = [t for t in seen[1:] if not t.is_main and t.place.kind not in IDLE_KINDS and t.stack.once(_is_of_autograd)]
+    return next((t for t in engine if t.place.kind in WAITS_FOR_RANKS), engine[0] if len(engine) == 1 else None)
+
+
+def is_in_backward(frames: Sequence[Frame]) -> bool:
+    """Is the innermost Python frame the one in which torch waits for its backward pass?"""
+    inner = next((f for f in frames if not is_native(f)), None)
+    return inner is not None and inner.file.startswith("torch/autograd/") and short_name(inner.function) in _BACKWARD
+
+
+_BACKWARD = frozenset({"_engine_run_backward", "run_backward", "backward", "grad"})
+
+
+def _is_of_autograd(frames: Sequence[Frame]) -> bool:
+    """Did C++ call its outermost Python frame? Threads of Python's own begin in its threading module."""
+    outer = next((f for f in reversed(frames) if not is_native(f)), None)
+    return outer is not None and outer.file.startswith("torch/") and not outer.function.startswith(("_bootstrap", "Thread._bootstrap", "<module>"))
 
 
 def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:
@@ -198,6 +225,8 @@ def _function(thread: SeenThread, frame: int) -> str:
 def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
     if place.kind in IDLE_KINDS:
         return -1 if place.kind is Kind.RAY_IDLE else -2
+    if all(is_native(f) for f in frames) and thread.name != "MainThread" and thread.tid != process.pid:
+        return -1  # a thread of a library, without anything of Python
     executing = _executes(thread, frames)
     main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
     score = 10

@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import is_library, short_name
+from ray_rl_debug.analyze.native_frames import is_native, native_call, native_wait
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 
@@ -121,6 +122,8 @@ _CALL_KIND = {
 }  # fmt: skip
 
 
+_SAYS_LITTLE = frozenset({Kind.CODE, Kind.LOCK, Kind.CUDA, Kind.FILE, Kind.CHANNEL, Kind.SLEEP})
+"""Kinds of places that a native frame may tell more exactly."""
 _LOOP_RUNNERS = frozenset({"_run_once", "run_forever", "run_until_complete"})
 
 
@@ -143,6 +146,39 @@ def place_of(
         in_task: That loop is known to execute a task at this moment.
         in_group: The process is a member of a torch process group.
     """
+    native = next((i for i, f in enumerate(frames) if not is_native(f)), len(frames))
+    if native:
+        return _below_native(frames, native, sample, thread, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
+    return _place(frames, sample, thread, kernel_call(thread), runs_loop=runs_loop, in_task=in_task, in_group=in_group)
+
+
+def _below_native(
+    frames: Sequence[Frame], native: int, sample: ThreadSample | None, thread: Thread | None, *, runs_loop: bool, in_task: bool, in_group: bool
+) -> Place:
+    """The place that Python's frames show, with what the native ones above them add: the system call, a wait for the GPU or for other ranks."""
+    call = kernel_call(thread) or native_call(frames)
+    python = frames[native:]
+    if not python:
+        place = Place(kind=_CALL_KIND.get(call or "", Kind.IDLE), op=short_name(frames[0].function), own=None, path=())
+    else:
+        place = _place(python, None, thread, call, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
+        place = with_locals(place, sample, frames) if sample is not None else place
+    waits = native_wait(frames)
+    if waits is not None and (place.kind in _SAYS_LITTLE or not python):
+        place = msgspec.structs.replace(place, kind=Kind.CUDA if waits[1] else Kind.COLLECTIVE, op=waits[0], timed=False)
+    return msgspec.structs.replace(place, own=place.own + native if place.own is not None else None)
+
+
+def _place(
+    frames: Sequence[Frame],
+    sample: ThreadSample | None,
+    thread: Thread | None,
+    call: str | None,
+    *,
+    runs_loop: bool,
+    in_task: bool,
+    in_group: bool,
+) -> Place:
     names = [short_name(f.function) for f in frames]
     own = 0 if _is_program_text(frames) else next((i for i, f in enumerate(frames) if not is_library(f)), None)
     path = own_path(frames)
@@ -154,7 +190,6 @@ def place_of(
         on_loop = False
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
-    call = kernel_call(thread)
     ran = may_have_left(thread)
     was_left = ran and call == "sleep" and kind in _NEVER_SLEEP
     kind, op, spins = _engine_place(frames, names, own, kind, op, call)
