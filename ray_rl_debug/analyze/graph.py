@@ -62,6 +62,8 @@ class Why(str, enum.Enum):
     MESSAGE = "message"
     WEIGHTS = "weights"
     """A rank sends weights, and nobody takes them."""
+    ASSUMED = "somebody"
+    """Somebody whom the stacks do not name: any of those nearer to the work."""
     COROUTINE = "await"
     """Inside one process: a coroutine, or the lock that it wants."""
 

@@ -107,7 +107,7 @@ def identify(
     label = _label(process, actor, class_name, role, rank, _in_agent_lightning(node, process))
     if part is not None and not (actor and actor.name):
         owner = owner_name(process, pids, {pid: a for (node_id, pid), a in actors.items() if node_id == node.node_id})
-        label = f"{part.label} of {owner}" if owner else f"{part.label} (pid {process.pid})"
+        label = f"{part.label} of {owner}" if owner else f"{part.label} (pid {process.pid})" if process.pid else part.label
     return Identity(
         key=f"{node.name}/{process.pid}",
         node=node.name,
@@ -194,7 +194,8 @@ def _label(process: Process, actor: RayActor | None, class_name: str | None, rol
         return class_name
     if process.kind == "driver":
         return "driver"
-    return f"{agent_lightning or _program(process)} (pid {process.pid})"
+    name = agent_lightning or _program(process)
+    return f"{name} (pid {process.pid})" if process.pid else name
 
 
 def _program(process: Process) -> str:

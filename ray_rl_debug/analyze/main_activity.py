@@ -248,6 +248,8 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
         if place.kind is Kind.CHANNEL and _SERVES.search(short_name(place.path[0][0] if place.path else "").lower()):
             return -1  # a server of messages between two requests
         if thread.name and _is_service(thread.name):
+            if kernel is None and place.kind is Kind.CODE:
+                return -1  # its stack alone does not show the pause between two beats
             score -= 8
     return score
 

@@ -22,6 +22,8 @@ class NodeKind(str, enum.Enum):
     PLACEMENT_GROUP = "pg"
     RANK = "rank"
     """A rank of a world that was not seen."""
+    ABSENT = "absent"
+    """The ranks of a world whose stacks nobody gave; named by the world's key."""
     MACHINE = "node"
     """A machine that did not answer."""
     ADDRESS = "ext"

@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.call_ages import CallAge, call_age
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Activity, Outlook
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
@@ -92,6 +94,12 @@ class Row(NamedTuple):
 
 def _dead(f: Facts) -> str | None:
     return f"it has ended (state {f.one.process.state})" if f.one.process.state in ("Z", "X") else None
+
+
+def _failed(f: Facts) -> str | None:
+    """Of a file: its last word was an error, and no later stack shows it alive."""
+    said = next((r for r in f.one.process.remarks if r.kind == "failed"), None)
+    return f"it ended with an error: {said.text[:120]}" if said is not None and not f.one.threads else None
 
 
 def _stopped(f: Facts) -> str | None:
@@ -272,12 +280,21 @@ def _kernel_was_read(view: View) -> bool:
     return any(one.process.threads for one in view)
 
 
+def _outward(f: Facts) -> str | None:
+    """Stacks alone tell that it waits for somebody, and not for whom: an answer may well come, and the next wait begin."""
+    if not f.view.by_hand or not is_stacks_alone(f.one.process) or (hung_for_s(f.view.snapshot) or 0.0) >= ANSWER_S:
+        return None
+    thread = waiting_thread(f.one)
+    kind = thread.place.kind if thread is not None else None
+    return f"{f.one.motion_reason}; its stack does not tell for whom it waits" if kind in THREAD_WAITS or kind in DISTANCE else None
+
+
 def _unread(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
 
 
 def _frozen(f: Facts) -> str | None:
-    long = f.one.motion is Motion.FROZEN and (f.one.process.window_s or 0.0) > LONG_WINDOW_S
+    long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
     return f.one.motion_reason if f.stands_still or long else None
 
 
@@ -312,6 +329,7 @@ def _pauses(f: Facts) -> str | None:
 
 TABLE: tuple[Row, ...] = (
     Row("dead", Outlook.STANDS, _dead, Certainty.PROVEN),
+    Row("ended with an error", Outlook.STANDS, _failed),
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again),
     Row("moves", Outlook.MOVES, _moves),
@@ -339,6 +357,7 @@ TABLE: tuple[Row, ...] = (
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
+    Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("stands still", Outlook.STANDS, _frozen),
     Row("works", Outlook.UNSEEN, _works),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ray_rl_debug.analyze.by_hand import is_assumed, source_of
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -11,6 +12,9 @@ from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor
+
+NO_NODE = "imported"
+"""What a node is called that no file names."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -52,6 +56,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.motion in (Motion.MOVING, Motion.BUSY)
 
     @property
+    def is_assumed(self) -> bool:
+        """Was it looked at once, or within moments, so that standing still is an assumption?"""
+        return is_assumed(self.process)
+
+    @property
     def is_stopped(self) -> bool:
         return self.process.state in ("T", "t")
 
@@ -73,7 +82,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return Who(
             label=i.label,
             node=i.node,
-            pid=i.pid,
+            pid=i.pid or None,
             actor=i.actor,
             class_=i.class_name,
             task=task or (f"{i.class_name}.{i.method}" if i.method and i.class_name else i.method),
@@ -89,8 +98,16 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.identity.label.removesuffix(f" (pid {self.identity.pid})")
 
     def where(self) -> str:
-        """``actor/3 (node7 pid 4211)``."""
-        return f"{self.name} ({self.identity.node} pid {self.identity.pid})"
+        """``actor/3 (node7 pid 4211)``; without what a file does not tell."""
+        # a file that was given alone lies in a folder that says nothing
+        node = "" if self.identity.node.startswith(NO_NODE) else self.identity.node
+        told = " ".join(x for x in (node, f"pid {self.identity.pid}" if self.identity.pid else "") if x)
+        return f"{self.name} ({told})" if told else self.name
+
+    @property
+    def source(self) -> str | None:
+        """``node7.txt:12``: where its stack stands, of files that somebody gave."""
+        return source_of(self.process)
 
     def at(self) -> str:
         """``all_reduce at dp_actor.py:30`` for the telling thread; the running method without stacks."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from ray_rl_debug.analyze.assumed_worlds import Program, find_programs, settle_common_waits
+from ray_rl_debug.analyze.by_hand import is_assumed, is_by_hand, why_assumed, with_later_looks
 from ray_rl_debug.analyze.engine_parts import Parts
 from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
@@ -50,6 +52,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """The collected process of each actor that is alive."""
     below: Mapping[tuple[str, int], tuple[str, ...]] = {}
     """The collected children of a process, by machine and pid."""
+    programs: tuple[Program, ...] = ()
+    """Of stacks that were collected by hand: processes that run one program."""
+    by_hand: bool = False
+    """Made from files of other tools: who gives them says that the run hangs."""
     known: dict[Callable[..., Any], Any] = msgspec.field(default_factory=dict)
     """What `once` has found."""
 
@@ -86,6 +92,7 @@ def _is_fork_server(one: Seen) -> bool:
 
 def build_view(snapshot: Snapshot) -> View:
     """The view of a snapshot; pure."""
+    snapshot = with_later_looks(snapshot)
     actors = actor_table(snapshot.ray)
     cores = core_worker_table(snapshot.ray)
     by_actor = {a.actor_id: a for a in snapshot.ray.actors} if snapshot.ray else {}
@@ -104,6 +111,9 @@ def build_view(snapshot: Snapshot) -> View:
             index[(node.name, process.pid)] = one.key
     engines = find_engines(seen)
     seen.update((one.key, one) for one in tuple(settle(seen, engines)))
+    by_hand = is_by_hand(snapshot)
+    programs = find_programs(seen.values()) if by_hand else ()
+    seen.update((one.key, one) for one in tuple(settle_common_waits(seen, programs) if by_hand else ()))
     below: dict[tuple[str, int], list[str]] = defaultdict(list)
     for one in seen.values():
         if one.process.ppid is not None:
@@ -119,6 +129,8 @@ def build_view(snapshot: Snapshot) -> View:
         tasks={t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {},
         placement_groups={g.placement_group_id: g for g in snapshot.ray.placement_groups} if snapshot.ray else {},
         by_actor={s.identity.actor_id: s.key for s in reversed(seen.values()) if s.identity.actor_id is not None},
+        programs=programs,
+        by_hand=by_hand,
         below={parent: tuple(keys) for parent, keys in below.items()},
     )
 
@@ -183,6 +195,8 @@ def _see(
     elif motion is Motion.FROZEN and telling is not None and telling.place.kind in (Kind.CUDA, Kind.CODE):
         works = works_on_gpu(node, process)
         motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)
+    if motion is Motion.FROZEN and is_assumed(process):
+        reason = why_assumed(process)
     phase = phases[identity.method] if identity.method else None
     if phase is None and telling is not None and (identity.part is None or identity.part.part == "worker"):
         phase = _phase_of(telling)

@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.rank_counters import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph, build_graph
+from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
@@ -51,4 +52,5 @@ def find_waits(view: View) -> Waits:
     edges += call_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
+    edges += assumed_edges(view, edges)
     return Waits(graph=build_graph(view, edges, joined), worlds=worlds, joined=joined)

@@ -7,7 +7,7 @@ its source; peers of one stuck rank wait in broadcast, recv and all_reduce). Onl
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
@@ -40,7 +40,42 @@ _MOST_NAMED = 8
 def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
     """Edges inside every world."""
     for world in worlds:
-        yield from _world_edges(view, world)
+        found = [*_world_edges(view, world), *_told_edges(world)]
+        yield from found
+        if world.is_assumed:
+            yield from _absent_edges(world, {e.source for e in found})
+
+
+_MEETINGS = frozenset({Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.P2P})
+"""Waits that somebody else has to enter: where all who were seen are in one, the others are somewhere else."""
+
+
+def _absent_edges(world: World, sources: Collection[str]) -> Iterator[Edge]:
+    """Of a world of which only some may have been dumped: who meets nobody there waits for those who were not."""
+    meeting = [m for m in world.members if is_waiting(m) and m.kind in _MEETINGS and m.key not in sources]
+    if sources or len(meeting) < len(world.members):
+        return
+    for one in meeting:
+        op = one.place.op if one.place else "init_process_group"
+        why = Why.P2P if one.kind is Kind.P2P else Why.COLLECTIVE
+        evidence = f"all {len(world.members)} that were dumped are in it" if len(world.members) > 1 else "no other rank was dumped"
+        target = node_of(NodeKind.ABSENT, world.key)
+        yield Edge(source=one.key, target=target, why=why, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _told_edges(world: World) -> Iterator[Edge]:
+    """To ranks of which a file says that they are elsewhere, or have not come, without showing their stacks."""
+    shown = set(world.ranks.values())
+    for one in world.members:
+        for remark in one.process.remarks if is_waiting(one) else ():
+            if remark.kind not in ("except", "missing"):
+                continue
+            op = one.place.op if one.place else "collective"
+            for rank in remark.ranks:
+                if rank not in shown:
+                    evidence = f"{remark.file}:{remark.line} says: {remark.text[:120]}"
+                    target = node_of_rank(world.key, rank)
+                    yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def is_waiting(one: Seen) -> bool:

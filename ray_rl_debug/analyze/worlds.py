@@ -33,6 +33,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     dead: tuple[RayActor, ...] = ()
     """Dead actors of the same class and job that can be the missing ranks."""
     source: str = "environment"
+    is_assumed: bool = False
+    """Its members are those whose stacks somebody gave; there may be more."""
     ranks: Mapping[str, int] = {}
     """Rank by process key, also where only actor names (``trainer_3``) tell it."""
 
@@ -45,8 +47,10 @@ def find_worlds(view: View) -> tuple[World, ...]:
             ranked[one.identity.world].append(one)
     worlds = [_ranked_world(view, key, members) for key, members in ranked.items()]
     worlds = _merge_fragments(_merge_late(worlds))
+    worlds = _merge_lonely(worlds) if view.by_hand else worlds
     worlds = _join_connected(view, worlds, _worlds_by_class(view, {m.key for w in worlds for m in w.members}))
     worlds += _worlds_by_parent(view, {m.key for w in worlds for m in w.members})
+    worlds += _worlds_by_program(view, {m.key for w in worlds for m in w.members})
     worlds = [msgspec.structs.replace(w, ranks=_ranks_of(w)) for w in worlds]
     return tuple(sorted(worlds, key=lambda w: (-len(w.members), w.key)))
 
@@ -56,7 +60,9 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
     sizes = [m.identity.world_size for m in members if m.identity.world_size]
     size = max(sizes) if sizes else None
     present = {m.identity.rank for m in members}
-    missing = tuple(r for r in range(size or 0) if r not in present)
+    is_assumed = view.by_hand and size is None
+    # who dumps ranks by hand starts with the first: a number that is left out among them was not dumped, or could not be
+    missing = tuple(r for r in range((max((r for r in present if r is not None), default=0) if is_assumed else size) or 0) if r not in present)
     first = members[0].identity
     return World(
         key=key,
@@ -66,6 +72,7 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
         missing=missing,
         dead=dead_twins(view, members) if missing else (),
         source=first.rank_source or "environment",
+        is_assumed=is_assumed,
     )
 
 
@@ -93,6 +100,19 @@ def _merge_fragments(worlds: list[World]) -> list[World]:
         if len(fragments) > 1 and ranks == list(range(fragments[0].size or 0)):
             whole = _with_members(fragments[0], [m for w in fragments[1:] for m in w.members])
             worlds = [*(w for w in worlds if all(w is not f for f in fragments)), whole]
+    return worlds
+
+
+def _merge_lonely(worlds: list[World]) -> list[World]:
+    """Files do not tell which parts of engines belong together: groups of one process each, of one role, are taken for one world."""
+    alone: dict[str, list[World]] = defaultdict(list)
+    for world in worlds:
+        if world.is_assumed and len(world.members) == 1:
+            alone[world.name].append(world)
+    for fragments in (some for some in alone.values() if len(some) > 1):
+        members = tuple(m for w in fragments for m in w.members)
+        whole = msgspec.structs.replace(fragments[0], members=members, missing=())
+        worlds = [*(w for w in worlds if all(w is not f for f in fragments)), whole]
     return worlds
 
 
@@ -159,6 +179,7 @@ def _worlds_by_class(view: View, known: set[str]) -> list[World]:
                 members=tuple(sorted(members, key=lambda s: s.key)),
                 dead=dead_twins(view, members),
                 source="actors of one class",
+                is_assumed=view.by_hand and view.ray is None,
             )
         )
     return found
@@ -176,6 +197,17 @@ def _worlds_by_parent(view: View, known: set[str]) -> list[World]:
             key = f"{members[0].identity.job_id or '-'}|{node}/{parent}|parent"
             ordered = tuple(sorted(members, key=lambda s: s.key))
             found.append(World(key=key, name=f"the ranks of pid {parent}", size=None, members=ordered, source="children of one process"))
+    return found
+
+
+def _worlds_by_program(view: View, known: set[str]) -> list[World]:
+    """Processes of one program in files that do not tell ranks, where at least one of them waits for other ranks."""
+    found = []
+    for program in view.programs:
+        members = tuple(view.seen[key] for key in program.keys if key not in known)
+        if any(m.kind is not None and m.kind.name in _RANK_KINDS for m in members):
+            key = f"-|{program.name}|{members[0].key}|assumed"
+            found.append(World(key=key, name=program.name, size=None, members=members, source="files of one program", is_assumed=True))
     return found
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ray_rl_debug.commands.durations import Duration
 from ray_rl_debug.commands.options import exit_code, rendering, show_report
 from ray_rl_debug.commands.pasted import with_pasted, without_folder
 from ray_rl_debug.commands.paths import PatientPath
@@ -21,34 +22,43 @@ Examples:
   rayrl-debug report /tmp/nccl_trace_rank_*   # Flight Recorder dumps
   rayrl-debug report run/hang_detector/       # what Ray Train captured
   rayrl-debug report slurm-812.out ray/logs/  # known errors in logs
+  rayrl-debug report --hung-for 40m dumps/    # stands since 40 minutes
   rayrl-debug report --format html hang/snapshot.json.gz > page.html
 """
 
 
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, allow_dash=True, path_type=Path), metavar="FILE...")
+@click.option("--hung-for", type=Duration(), metavar="TIME", help="How long the run has hung, for stacks of other tools: 90s, 40m, 2h.")
 @rendering
-def report(files: tuple[Path, ...], format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool) -> int:
+def report(
+    files: tuple[Path, ...], hung_for: float | None, format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool
+) -> int:
     """Analyse saved snapshots, stacks, counters and logs.
 
     Works on any machine, without Ray. FILE is a snapshot (several are merged), a saved report.json, stacks of any tool (py-spy, pystack, gdb,
     faulthandler, torch's debug server) as printed or as pasted into an issue, a Flight Recorder dump, an answer of ncclras, or a log. A folder
     stands for its files, - for standard input. A file that cannot be used is listed with the reason; the others are used.
+
+    Who gives stacks says that the run hangs: one look gives a possible cause and what to dump next, equal looks at a distance a likely one.
     """
     from ray_rl_debug.imports.folder import load
 
     with with_pasted(files) as paths:
         found = without_folder(load(paths), paths)
+    snapshot = found.snapshot
     if found.report is not None:
         result = found.report
     else:
+        from ray_rl_debug.analyze.by_hand import said_to_hang
         from ray_rl_debug.diagnosis.diagnose import diagnose
 
-        assert found.snapshot is not None
-        result = diagnose(found.snapshot)
+        assert snapshot is not None
+        snapshot = said_to_hang(snapshot, hung_for) if hung_for is not None else snapshot
+        result = diagnose(snapshot)
     if output is not None:
-        save(output, result, found.snapshot)
+        save(output, result, snapshot)
         if not quiet:
             click.echo(f"saved in {output}", err=True)
-    show_report(result, found.snapshot, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    show_report(result, snapshot, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
     return exit_code(result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -11,6 +11,8 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnosis.coroutine_summaries import await_classes, coroutine_links
+from ray_rl_debug.diagnosis.doubts import assumptions, with_doubts
+from ray_rl_debug.diagnosis.next_dumps import next_dumps
 from ray_rl_debug.diagnosis.summaries import node_summaries, process_summaries, stack_classes, world_summaries
 from ray_rl_debug.diagnosis.verdict import give_verdict
 from ray_rl_debug.model import gaps
@@ -34,10 +36,12 @@ def diagnose(snapshot: Snapshot) -> Report:
     if all(f.certainty is Certainty.POSSIBLE for f in findings):
         findings = _choose(scene, found)
     all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
+    findings = tuple(with_doubts(scene, f) for f in findings)
+    dumps = next_dumps(scene, findings)
     return Report(
         tool_version=snapshot.tool_version,
         taken_time_s=snapshot.taken_time_s,
-        verdict=give_verdict(scene, findings, all_gaps),
+        verdict=give_verdict(scene, findings, all_gaps, next_dump=dumps[0].command if dumps else None),
         findings=findings,
         gaps=all_gaps,
         nodes=node_summaries(snapshot),
@@ -46,6 +50,8 @@ def diagnose(snapshot: Snapshot) -> Report:
         classes=stack_classes(view),
         awaits=await_classes(view),
         links=(*(scene.link(e) for e in waits.graph.edges[:MAX_LINKS]), *coroutine_links(view)),
+        assumed=assumptions(scene),
+        next_dumps=dumps,
         timing=snapshot.timing,
     )
 
@@ -76,9 +82,16 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)
     # who does nothing is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
     needs_witness = all(scene.view.seen[n].is_idle for n in known if n in scene.view.seen)
-    if hope is not Outlook.STANDS or (sure is Certainty.POSSIBLE and needs_witness):
+    if hope is not Outlook.STANDS or (sure is Certainty.POSSIBLE and needs_witness) or _rests_on_one_look(scene, known):
         return msgspec.structs.replace(found, finding=msgspec.structs.replace(found.finding, certainty=Certainty.POSSIBLE))
     return found
+
+
+def _rests_on_one_look(scene: Scene, explained: Sequence[str]) -> bool:
+    """Was somebody seen once only of those who are explained, or all of those who wait for them? Then it holds if the run hangs."""
+    seen = scene.view.seen
+    waiting = [seen[e.source] for e in scene.graph.into(explained) if e.source in seen]
+    return any(seen[n].is_assumed for n in explained if n in seen) or (bool(waiting) and all(w.is_assumed for w in waiting))
 
 
 def _is_last_resort(order: int) -> bool:

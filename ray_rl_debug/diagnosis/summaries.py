@@ -54,6 +54,7 @@ def _process_summary(one: Seen) -> ProcessSummary:
         cpu_percent=round(100 * spent / window, 1) if window and spent is not None else None,
         stack=_lines(one)[:MAX_FRAMES],
         thread=one.telling.name if one.telling else None,
+        source=one.source,
         engine=_engine(one.process.engine) if one.process.engine is not None else None,
     )
 

@@ -9,6 +9,7 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
 from ray_rl_debug.model.snapshot import Gap
@@ -18,8 +19,11 @@ _BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT
 _LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
 
 
-def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap]) -> Verdict:
-    """State, sentence and next command from the findings, the motion of the processes and the gaps."""
+def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap], *, next_dump: str | None = None) -> Verdict:
+    """State, sentence and next command from the findings, the motion of the processes and the gaps.
+
+    Of stacks from files `next_dump` is the command of the first further look.
+    """
     if findings and not scene.view.seen and signatures.find(findings[0].id) is not None:
         summary = f"the logs hold a known error: {findings[0].summary}; they do not say whether the job still runs"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=findings[0].certainty, next=f"rayrl-debug explain {findings[0].id}")
@@ -32,6 +36,8 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
             return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
         unseen = f"; not seen: {_names(silent)}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
+    if scene.view.by_hand and scene.view.has_stacks:
+        return verdict_by_hand(scene, findings, next_dump or _LONGER)
     if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
         summary = f"what the others wait for only pauses, and may go on by itself: {findings[0].summary}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)

@@ -108,6 +108,8 @@ class Evidence(Claim, frozen=True, kw_only=True):
     """``stack``, ``task``, ``socket``, ``proc``, ``gpu``, ``collective``, ``log``, ``actor``, ``lock``, ``file``, ``await``, ``env``."""
     where: str
     text: str
+    source: str | None = None
+    """File and line it was read from, where somebody gave files: ``node7.txt:12``."""
 
 
 class Link(Claim, frozen=True, kw_only=True):
@@ -137,6 +139,8 @@ class Finding(Claim, frozen=True, kw_only=True):
     remedy: tuple[str, ...] = ()
     chain: tuple[Link, ...] = ()
     """The longest way from a waiter nobody waits for down to `who`."""
+    against: tuple[Evidence, ...] = ()
+    """What speaks against the claim, or what it assumes; of claims from files that other tools wrote."""
 
 
 class Verdict(Claim, frozen=True, kw_only=True):
@@ -145,6 +149,24 @@ class Verdict(Claim, frozen=True, kw_only=True):
     certainty: Certainty
     next: str | None = None
     """The next command to type."""
+
+
+class Outcome(Claim, frozen=True, kw_only=True):
+    """What a further look may show, and what that would mean."""
+
+    seen: str
+    means: str
+
+
+class NextDump(Claim, frozen=True, kw_only=True):
+    """A further look that would settle what is not sure."""
+
+    what: str
+    """Of which processes: ``pid 4008 again, in 30 s``."""
+    command: str
+    why: str
+    who: tuple[Who, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
 
 
 class NodeSummary(Claim, frozen=True, kw_only=True):
@@ -175,6 +197,8 @@ class ProcessSummary(Claim, frozen=True, kw_only=True):
     stack: tuple[str, ...] = ()
     """The telling thread, innermost first, ``function (file:line)``."""
     thread: str | None = None
+    source: str | None = None
+    """File and line of its stacks, where somebody gave files."""
     engine: str | None = None
     """What an inference engine said at its own endpoints, in one line."""
 
@@ -253,4 +277,8 @@ class Report(Claim, frozen=True, kw_only=True):
     classes: tuple[StackClass, ...] = ()
     awaits: tuple[AwaitClass, ...] = ()
     links: tuple[Link, ...] = ()
+    assumed: tuple[str, ...] = ()
+    """What is taken for true without having been measured, in words: of files that other tools wrote."""
+    next_dumps: tuple[NextDump, ...] = ()
+    """What to dump next, the most telling first; empty where the answer is sure."""
     timing: dict[str, float] = {}

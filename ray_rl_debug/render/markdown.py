@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.model.report import Report, State
+from ray_rl_debug.model.report import Evidence, Report, State
 from ray_rl_debug.render import terminal
 from ray_rl_debug.render.fold import fold_labels
 
 _MAX_AWAITS = 3
+_MAX_FACTS = 4
 _MAX_WHO = 4
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!])")
 
@@ -38,11 +39,14 @@ def render(report: Report) -> Iterator[str]:
         for item in [a for a in report.awaits if (a.node, a.pid) in accused and not a.is_at_rest][:_MAX_AWAITS]:
             at = item.chain[item.own if item.own is not None else -1] if item.chain else "?"
             yield f"- coroutines: {item.count}× at {_safe(at)}" + (f" for {_safe(item.awaited)}" if item.awaited else "")
+        yield from _facts("For it", finding.evidence[:_MAX_FACTS] if report.assumed else ())
+        yield from _facts("Against it", finding.against)
         if finding.remedy:
             yield ""
             yield "What to do:"
             yield ""
             yield from (f"{number}. {_safe(step)}" for number, step in enumerate(finding.remedy, 1))
+    yield from _next_dumps(report)
     yield ""
     yield "<details><summary>Full report</summary>"
     yield ""
@@ -55,6 +59,38 @@ def render(report: Report) -> Iterator[str]:
     yield fence
     yield ""
     yield "</details>"
+
+
+def _facts(title: str, facts: Sequence[Evidence]) -> Iterator[str]:
+    """What speaks for or against a claim that was read from files, each with its file and line."""
+    if facts:
+        yield ""
+        yield f"{title}:"
+        yield ""
+    for fact in facts:
+        source = f" ({_safe(fact.source)})" if fact.source else ""
+        yield f"- {_safe(fact.where)}{source}: {_safe(fact.text)}"
+
+
+def _next_dumps(report: Report) -> Iterator[str]:
+    if report.assumed:
+        yield ""
+        yield "### Assumed"
+        yield ""
+        yield from (f"- {_safe(text)}" for text in report.assumed)
+    if report.next_dumps:
+        yield ""
+        yield "### Dump next"
+    for number, dump in enumerate(report.next_dumps, 1):
+        yield ""
+        yield f"{number}. {_safe(dump.what)}: {_safe(dump.why)}"
+        yield ""
+        fence = "`" * max(3, max((len(run) for run in re.findall("`+", dump.command)), default=0) + 1)
+        yield f"   {fence}sh"
+        yield f"   {terminal.neutralise(dump.command)}"
+        yield f"   {fence}"
+        yield ""
+        yield from (f"   - {_safe(o.seen)}: {_safe(o.means)}" for o in dump.outcomes)
 
 
 def _safe(text: str) -> str:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.model import gaps as gap_names
-from ray_rl_debug.model.report import AwaitClass, Finding, Link, ProcessSummary, Report, StackClass, State, Who, WorldSummary
+from ray_rl_debug.model.report import AwaitClass, Evidence, Finding, Link, NextDump, ProcessSummary, Report, StackClass, State, Who, WorldSummary
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.wrappers import without_wrappers
 
@@ -22,6 +22,8 @@ _HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206
 
 _MAX_FINDINGS = 3
 _MAX_EVIDENCE = 6
+_MAX_AGAINST = 3
+_MAX_DUMPS = 2
 _MAX_CHAIN = 8
 _MAX_CLASSES = 4
 _MAX_FRAMES = 6
@@ -46,6 +48,8 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     for finding in first:
         yield from _finding(finding, out, full=verbose or finding is roots[0], said=finding.summary in report.verdict.summary)
     yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
+    yield from _next_dumps(report.next_dumps, out)
+    yield from _assumed(report.assumed, out)
     yield from _classes(report.classes, {w.label for f in roots for w in f.who}, out)
     yield from _stackless(report.processes, out)
     yield from _awaits(report.awaits, {(w.node, w.pid) for f in roots for w in f.who}, out)
@@ -113,13 +117,47 @@ def _finding(finding: Finding, out: _Writer, *, full: bool, said: bool) -> Itera
         if shown:
             yield "  " + out.head("evidence")
         for item in finding.evidence[:shown]:
-            yield from _short(out, f"{item.kind}  {item.where}: {item.text}", "    ", "      ", lines=3)
+            yield from _short(out, _fact(item), "    ", "      ", lines=3)
         if shown < len(finding.evidence):
             yield out.style("dim", f"    … {len(finding.evidence) - shown} more (-v)")
+        if finding.against:
+            yield "  " + out.head("against")
+        for item in finding.against[: out.limit(_MAX_AGAINST, len(finding.against))]:
+            yield from _short(out, _fact(item), "    ", "      ", lines=3)
     if finding.remedy:
         yield "  " + out.head("remedy")
         for step in finding.remedy if full else finding.remedy[:1]:
             yield from out.wrap(step, "    - ", "      ")
+
+
+def _fact(item: Evidence) -> str:
+    """What was seen, with the file and line it was read from first: a long text is cut at its end."""
+    return f"{item.kind}  {f'[{item.source}] ' if item.source else ''}{item.where}: {item.text}"
+
+
+def _next_dumps(dumps: tuple[NextDump, ...], out: _Writer) -> Iterator[str]:
+    """Further looks, with what each outcome would mean."""
+    if not dumps:
+        return
+    yield ""
+    yield out.head("dump next") + "  what would settle it, the most telling first"
+    shown = out.limit(_MAX_DUMPS, len(dumps))
+    for number, dump in enumerate(dumps[:shown], 1):
+        yield from out.wrap(f"{number}. {dump.what}: {dump.why}", "  ", "     ")
+        yield "       " + out.style("cyan", neutralise(dump.command))
+        for outcome in dump.outcomes:
+            yield from out.wrap(f"{outcome.seen}: {outcome.means}", "     - ", "       ")
+    if shown < len(dumps):
+        yield out.style("dim", f"  … {_count(len(dumps) - shown, 'more look')} (-v)")
+
+
+def _assumed(assumed: tuple[str, ...], out: _Writer) -> Iterator[str]:
+    if not assumed:
+        return
+    yield ""
+    yield out.head("assumed")
+    for text in assumed:
+        yield from out.wrap(text, "  - ", "    ")
 
 
 def _people(finding: Finding, out: _Writer) -> Iterator[str]:

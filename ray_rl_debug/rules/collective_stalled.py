@@ -16,11 +16,14 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.assumed_worlds import stands_for
 from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import bare, name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
+from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
@@ -40,13 +43,17 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _by_dumps(scene)
     for world in scene.worlds:
         members = world.members
-        if len(members) < 2 or world.missing or not all(is_waiting(m) and not m.is_at_work and len(m.places) > 1 for m in members):
+        if (
+            len(members) < (1 if world.is_assumed else 2)
+            or world.missing
+            or not all(is_waiting(m) and not m.is_at_work and len(m.places) > 1 for m in members)
+        ):
             continue
         if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1 or any(scene.graph.out(m.key) for m in members):
             continue
         first = members[0]
         retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())
-        evidence = [stack_evidence(first), proc_evidence(first, f"all {len(members)} ranks stand at this line in every sample")]
+        evidence = [stack_evidence(first), proc_evidence(first, _alike(members))]
         if retransmits:
             evidence.append(Evidence(kind="socket", where=world.name, text=f"{retransmits} TCP retransmissions on the ranks' connections"))
         finding = make_finding(
@@ -54,13 +61,28 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.LIKELY if retransmits else Certainty.POSSIBLE if world.size is None else Certainty.LIKELY,
-            f"all {len(members)} ranks of {world.name} wait in the same {first.place.op if first.place else 'collective'}: network or device stalls",
+            _said(world, first),
             who=[Who(label=f"network or device between the ranks of {world.name}")],
             evidence=evidence,
             remedy=_REMEDY,
             phase=first.phase,
         )
         yield Found(finding=finding, explains=frozenset(m.key for m in members))
+
+
+def _alike(members: Sequence[Seen]) -> str:
+    if any(m.is_assumed for m in members):
+        return f"all {len(members)} that were dumped stand at this line" if len(members) > 1 else "no other rank was dumped"
+    return f"all {len(members)} ranks stand at this line in every sample"
+
+
+def _said(world: World, first: Seen) -> str:
+    op = first.place.op if first.place else "collective"
+    count = sum(stands_for(m.process) for m in world.members)
+    if count == 1:
+        return f"{first.where()} {first.does()}; whether all ranks have joined it cannot be told from one stack"
+    seen = f"all {count} ranks of {world.name} " + ("that were dumped " if world.is_assumed else "")
+    return f"{seen}wait in the same {op}: network or device stalls"
 
 
 def _by_dumps(scene: Scene) -> Iterator[Found]:

@@ -61,7 +61,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         node = root.nodes[0]
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
-        if kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE) and ranks:
+        if kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE, NodeKind.ABSENT) and ranks:
             yield Found(finding=_unseen(scene, node, ranks), explains=frozenset([node]))
 
 
@@ -116,7 +116,8 @@ def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"{who.label} was not seen; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
+        f"{who.label} {'are not in it' if kind_of(node) is NodeKind.ABSENT else 'was not seen'}; "
+        f"{waits(len(ranks), 'rank')} for {'them' if kind_of(node) is NodeKind.ABSENT else 'it'} in {ranks[0].inside()}",
         who=[who],
         evidence=[*waiter_evidence(ranks), *(_NOBODY_COMES if nobody_comes else ())],
         remedy=["check that this rank was started: WORLD_SIZE, the scheduler's queue, the node's log"],

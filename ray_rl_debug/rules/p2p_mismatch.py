@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -33,6 +34,7 @@ CAUSE = Cause.P2P_MISMATCH
 def detect(scene: Scene) -> Iterator[Found]:
     """Cycles that contain a recv or send: who does not send what is waited for."""
     yield from _by_dumps(scene)
+    yield from _unanswered(scene)
     for root, members, edges in scene.cycles():
         p2p = {m.key for m in members if m.kind is Kind.P2P}
         directed = [e for e in edges if e.source in p2p and e.why is Why.P2P]
@@ -64,6 +66,30 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=who[0].phase,
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _unanswered(scene: Scene) -> Iterator[Found]:
+    """Sends and receives of ranks whose peers nobody dumped."""
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        waiters = [scene.view.seen[e.source] for e in scene.graph.into([node]) if e.why is Why.P2P and e.source in scene.view.seen]
+        if kind_of(node) is not NodeKind.ABSENT or not waiters:
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{waiters[0].where()} {waiters[0].does()}, and its peer was not dumped: it does not answer, or the two do not pair up",
+            who=[w.who() for w in waiters],
+            evidence=[stack_evidence(w) for w in waiters[:3]],
+            remedy=[
+                "dump the rank at the other end, and compare which sends and receives each of the two has made",
+                "the first send or recv between two ranks sets up a communicator of its own: both must get there",
+            ],
+            phase=waiters[0].phase,
+        )
+        yield Found(finding=finding, explains=frozenset([*root.nodes, *(w.key for w in waiters)]))
 
 
 def _culprits(directed: list[Edge], p2p: set[str]) -> list[str]:

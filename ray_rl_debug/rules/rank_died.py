@@ -49,6 +49,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
     yield from _lost(scene)
     yield from _restarted(scene)
+    yield from _failed(scene)
 
 
 def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Finding:
@@ -72,9 +73,12 @@ def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Findin
     )
 
 
+_DUMP_IT = "look for this rank: is its process alive, what is the last line of its log, what does py-spy dump say of it"
+
+
 def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
     who = scene.who(node)
-    where = "did not answer" if kind_of(node) is NodeKind.MACHINE else "was not seen on any node"
+    where = "did not answer" if kind_of(node) is NodeKind.MACHINE else "is in no file" if scene.view.by_hand else "was not seen on any node"
     return make_finding(
         ID,
         NAME,
@@ -83,7 +87,7 @@ def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         f"{who.label} {where}; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[who],
         evidence=waiter_evidence(ranks),
-        remedy=["look at that node and rank directly; take the snapshot again once it answers"],
+        remedy=["look at that node and rank directly; take the snapshot again once it answers" if not scene.view.by_hand else _DUMP_IT],
         phase=ranks[0].phase,
     )
 
@@ -111,6 +115,32 @@ def _lost(scene: Scene) -> Iterator[Found]:
             ],
         )
         yield Found(finding=finding, explains=frozenset(roots))
+
+
+def _failed(scene: Scene) -> Iterator[Found]:
+    """Of files: a rank that reported an error and ended, while others wait in a collective."""
+    for root, one in scene.process_roots():
+        said = next((r for r in one.process.remarks if r.kind == "failed"), None)
+        waiting = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([one.key])) if w is not None]
+        if said is None or one.threads:
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY,
+            f"{one.where()} ended with an error: {said.text[:160]}" + (f"; {waits(len(waiting), 'rank')} for it" if waiting else ""),
+            who=[one.who()],
+            evidence=[
+                Evidence(kind="log", where=one.where(), text=said.text[:300], source=f"{said.file}:{said.line}"),
+                *waiter_evidence(waiting),
+            ],
+            remedy=[
+                "read what this process printed before its end: it is the first failure",
+                "restart the whole group: a group that lost a rank cannot go on",
+            ],
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
 def _restarted(scene: Scene) -> Iterator[Found]:

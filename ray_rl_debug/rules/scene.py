@@ -106,6 +106,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             key, rank = split(node)
             world = next((w for w in self.worlds if w.key == key), None)
             return Who(label=f"{world.name if world else 'rank'}/{rank}", world=world.name if world else None, rank=rank)
+        if kind is NodeKind.ABSENT:
+            world = next((w for w in self.worlds if w.key == name), None)
+            return Who(label=f"the ranks of {world.name} that were not dumped" if world else "ranks that were not dumped")
         if kind is NodeKind.PID:
             machine, pid = split(node)
             return Who(label=f"pid {pid}", node=machine, pid=pid)
@@ -206,11 +209,12 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
     call = [f for f in thread.frames[:own] if not f.file.endswith(_WRAPPERS)][-1:]
     frames = [*call, *(f for i, f in enumerate(thread.frames[own:]) if i == 0 or not is_library(f))][: depth + 1]
     text = " < ".join(f"{f.function} ({f.file.rsplit('/', 1)[-1]}{f':{f.line}' if f.line else ''})" for f in frames)
-    return Evidence(kind="stack", where=f"{one.where()} thread {thread.name or thread.tid}", text=text)
+    named = thread.name or thread.tid
+    return Evidence(kind="stack", where=f"{one.where()} thread {named}" if named else one.where(), text=text, source=one.source)
 
 
 def proc_evidence(one: Seen, text: str) -> Evidence:
-    return Evidence(kind="proc", where=one.where(), text=text)
+    return Evidence(kind="proc", where=one.where(), text=text, source=one.source)
 
 
 def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
@@ -219,9 +223,15 @@ def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
     for one in waiters:
         by_place.setdefault(one.at(), []).append(one)
     return tuple(
-        Evidence(kind="stack", where=_few(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they())
+        Evidence(kind="stack", where=_few(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they(), source=_sources(ones))
         for text, ones in list(by_place.items())[:4]
     )
+
+
+def _sources(ones: Iterable[Seen]) -> str | None:
+    """The files of the first few."""
+    known = list(dict.fromkeys(one.source for one in ones if one.source is not None))
+    return ", ".join(known[:3]) + (", ..." if len(known) > 3 else "") or None
 
 
 def _few(labels: Iterable[str]) -> str:

@@ -58,7 +58,9 @@ def _body(finding: Finding, book: Book, *, drawing: bool) -> str:
     right = _cause(finding, book) + _remedy(finding)
     parts = [f"<div class=pair>{left}<div class=right>{right}</div></div>" if left else right]
     if finding.evidence:
-        parts.append(f"<h4>Evidence</h4>{_evidence(finding.evidence)}")
+        parts.append(f"<h4>{'What speaks for it' if finding.against else 'Evidence'}</h4>{_evidence(finding.evidence)}")
+    if finding.against:
+        parts.append(f"<h4>What speaks against it</h4>{_evidence(finding.against)}")
     if finding.victims:
         parts.append(f"<h4>Victims <i>{waiting(len(finding.victims))}</i></h4>{_victims(finding.victims, book)}")
     return "".join(parts)
@@ -131,11 +133,17 @@ def _awaits(waits: Sequence[AwaitClass]) -> str:
 
 def _evidence(evidence: Sequence[Evidence]) -> str:
     rows = "".join(
-        f"<li><span class=chip>{esc(e.kind, 40)}</span><div><b>{name(clip(e.where, 200))}</b> <span class=text>{esc(e.text)}</span></div></li>"
+        f"<li><span class=chip>{esc(e.kind, 40)}</span><div><b>{name(clip(e.where, 200))}</b> <span class=text>{esc(e.text)}</span>"
+        f"{_source(e)}</div></li>"
         for e in evidence[:60]
     )
     more = f"<p class=note>{count(len(evidence) - 60, 'more fact')} in report.json.</p>" if len(evidence) > 60 else ""
     return f"<ul class=evidence>{rows}</ul>{more}"
+
+
+def _source(item: Evidence) -> str:
+    """The file and line that a fact was read from."""
+    return f" <i class=source>{esc(item.source, 200)}</i>" if item.source else ""
 
 
 def _victims(victims: Sequence[Who], book: Book) -> str:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from ray_rl_debug.model.report import Report, State
 from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.model.timeline_tables import Tables
-from ray_rl_debug.render.html import findings, icicle, matrix, missing, phases, raw, strips
+from ray_rl_debug.render.html import findings, icicle, matrix, missing, next_looks, phases, raw, strips
 from ray_rl_debug.render.html.book import Book, open_book
 from ray_rl_debug.render.html.findings import MAX_HEAD
 from ray_rl_debug.render.html.strips import Strip
@@ -39,6 +39,7 @@ def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequenc
     book = open_book(report, snapshot)
     sections = [
         ("cause", "Why" if report.findings else "Findings", findings.draw(book)),
+        *([("next", "What to dump next", text)] if (text := next_looks.draw(report)) else []),
         ("ranks", "Where everybody stands", matrix.draw(book)),
         ("time", "Over time", strips.draw(book, history)),
         *([("phases", "The run so far", text)] if tables is not None and (text := phases.draw(tables)) else []),
@@ -46,7 +47,16 @@ def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequenc
         ("gaps", "What was not seen", missing.draw(report)),
         ("raw", "Raw facts", raw.draw(book)),
     ]
-    short = {"cause": "Why", "ranks": "Ranks", "time": "Time", "phases": "Phases", "stacks": "Stacks", "gaps": "Not seen", "raw": "Raw facts"}
+    short = {
+        "cause": "Why",
+        "next": "Dump next",
+        "ranks": "Ranks",
+        "time": "Time",
+        "phases": "Phases",
+        "stacks": "Stacks",
+        "gaps": "Not seen",
+        "raw": "Raw facts",
+    }
     nav = "".join(f'<a href="#{key}">{short[key]}</a>' for key, _, _ in sections)
     body = "".join(f'<section id={key} aria-labelledby="h-{key}"><h2 id="h-{key}">{title}</h2>{text}</section>' for key, title, text in sections)
     word, colour = _MARKS[report.verdict.state]

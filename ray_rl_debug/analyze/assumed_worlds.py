@@ -1,0 +1,163 @@
+"""Files of one program without ranks: the processes that run it are taken for one world, and a line at which most of them stand for a wait.
+
+A program is known by where it begins: the outermost frame of own code. A stack that was cut off is of the program with which it shares most
+frames.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.main_activity import is_in_backward
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.snapshot import Process
+
+Entry = tuple[str, str]
+"""Function and file of the outermost frame of own code."""
+COMMON_WAIT = "a wait that all share"
+"""Operation of a line of own code at which most ranks stand."""
+ENOUGH = 3
+"""Processes that are met at one line of own code by no chance: each would have to spend nearly all its time there."""
+_BEGINS = ("<module>", "_start", "main_loop", "_bootstrap", "spawn_main", "clone", "_run_module_as_main", "_clone3")
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """Processes that run one program."""
+
+    name: str
+    keys: tuple[str, ...]
+
+
+def stands_for(process: Process) -> int:
+    """How many ranks a stack stands for, by what its file says ("7 ranks identical"); one where it says nothing."""
+    counts = [r.count for r in process.remarks if r.kind == "same" and r.count]
+    return max([1, *counts, *(len(r.ranks) + 1 for r in process.remarks if r.kind == "same")])
+
+
+def find_programs(seen: Iterable[Seen]) -> tuple[Program, ...]:
+    """The programs of processes that have no rank of their own and are no part of an engine, in the order of their first process.
+
+    Processes whose stack could not be read belong to the largest program: somebody tried to dump them beside it.
+    """
+    unranked = [s for s in seen if s.identity.world is None and s.identity.part is None]
+    groups: dict[object, list[Seen]] = defaultdict(list)
+    cut: list[Seen] = []
+    lost: list[Seen] = []
+    for one in unranked:
+        if not one.threads:
+            lost += [one] if _is_told_of(one.process) else []
+        elif one.process.kind == "ray-worker" and one.identity.class_name:
+            groups[(one.identity.job_id, one.identity.class_name)].append(one)
+        elif _begins(one) and (entry := _entry(one)) is not None:
+            groups[entry].append(one)
+        else:
+            cut.append(one)
+    for one in cut:
+        shared = {key: max(_shared(one, m) for m in members) for key, members in groups.items()}
+        best = max(shared, key=lambda key: shared[key], default=None)
+        entry = _entry(one)
+        groups[best if best is not None and shared[best] else entry].append(one)
+    for members in groups.values():
+        members[:] = [m for m in members if not _launches(m, members)] or members
+    if lost and groups:
+        max(groups.values(), key=len).extend(lost)
+    return tuple(Program(name=_name(members), keys=tuple(m.key for m in members)) for members in groups.values())
+
+
+def _launches(one: Seen, members: Sequence[Seen]) -> bool:
+    """Does it only wait, near the begin of the program, for what it has started? Its ranks are deeper in the same script."""
+    waits = one.kind in (Kind.CHILD, Kind.JOIN, Kind.MP_QUEUE, Kind.RAY_GET, Kind.RAY_WAIT)
+    depth = len(_own_frames(one))
+    return waits and depth < _DEEP and any(m is not one and len(_own_frames(m)) >= depth for m in members)
+
+
+_DEEP = 3
+"""Frames of own code that a rank at work has at least: script, main function, step."""
+
+
+def _is_told_of(process: Process) -> bool:
+    return process.state in ("D", "Z") or any(r.kind in ("unread", "failed") for r in process.remarks)
+
+
+def _own_frames(one: Seen) -> list[Entry]:
+    main = next((t for t in one.threads if t.is_main and t.place.path), None)
+    thread = one.telling if one.telling is not None and one.telling.place.path else main
+    return [(function, file) for function, file, _ in thread.place.path] if thread is not None else []
+
+
+def _entry(one: Seen) -> Entry | None:
+    return next(reversed(_own_frames(one)), None)
+
+
+def _begins(one: Seen) -> bool:
+    """Is the stack whole, down to where its thread begins?"""
+    frames = one.telling.frames if one.telling is not None else ()
+    return bool(frames) and frames[-1].function.rsplit(".", 1)[-1].startswith(_BEGINS)
+
+
+def _shared(one: Seen, other: Seen) -> int:
+    """Frames of own code that both have; where one has none, a common place among the libraries."""
+    mine, its = set(_own_frames(one)), set(_own_frames(other))
+    if mine and its:
+        return len(mine & its)
+    both = (one.kind in WAITS_FOR_RANKS, other.kind in WAITS_FOR_RANKS)
+    return 1 if all(both) else 0
+
+
+def _name(members: Sequence[Seen]) -> str:
+    """``train.py``: where the program begins, else what its first process is called."""
+    known = members[0].identity.class_name
+    entry = next((e for m in members if (e := _entry(m)) is not None), None)
+    return known or (entry[1].rsplit("/", 1)[-1] if entry is not None else members[0].name)
+
+
+def settle_common_waits(seen: Mapping[str, Seen], programs: Sequence[Program]) -> Iterator[Seen]:
+    """Those who stand at one line with most others of their program, told as waiting there for each other.
+
+    If the run hangs, most of them do not compute: they wait for the GPU, and its kernel for the others.
+    """
+    groups = [[seen[key] for key in program.keys] for program in programs]
+    by_world: dict[str, list[Seen]] = defaultdict(list)
+    for one in seen.values():
+        if one.identity.world is not None and one.threads:
+            by_world[one.identity.role or one.identity.world].append(one)
+    for members in [*groups, *by_world.values()]:
+        standing = [m for m in members if m.place is not None and not m.is_idle and m.motion is not Motion.MOVING]
+        places: dict[object, list[Seen]] = defaultdict(list)
+        for one in standing:
+            places[(one.kind, one.place.op, one.place.path) if one.place is not None else None].append(one)
+        most = max(places.values(), key=_weight, default=[])
+        if _weight(most) < 2 or 2 * _weight(most) <= _weight(standing):
+            continue
+        for one in most if _may_wait(most, members) else ():
+            if one.telling is not None:
+                place = msgspec.structs.replace(one.telling.place, kind=Kind.COLLECTIVE, op=_op(one))
+                telling = msgspec.structs.replace(one.telling, place=place)
+                yield msgspec.structs.replace(one, telling=telling, places=(place,) * len(one.places))
+
+
+def _weight(members: Sequence[Seen]) -> int:
+    return sum(stands_for(m.process) for m in members)
+
+
+def _may_wait(most: Sequence[Seen], members: Sequence[Seen]) -> bool:
+    one = most[0]
+    if one.kind is Kind.CUDA:
+        return True
+    if one.kind not in (Kind.CODE, Kind.LOCK) or one.telling is None:
+        return False
+    if one.telling.stack.once(is_in_backward):
+        return True
+    torch = any(f.file.startswith("torch/") for m in members for t in m.threads for f in t.frames)
+    return torch and _weight(most) >= ENOUGH
+
+
+def _op(one: Seen) -> str:
+    if one.telling is not None and one.telling.stack.once(is_in_backward):
+        return "backward"
+    return one.place.op if one.place is not None and one.kind is Kind.CUDA else COMMON_WAIT

@@ -1,0 +1,93 @@
+"""Stacks that people collected by hand, without a tool that sees the kernel, the environment or the time: what is assumed of them.
+
+Who gives files to ``report`` says that the job hangs. Then a later look would show what the last one has shown. So each process that was dumped
+once, or several times within moments, gets one more look, equal to the last, and the law of waiting judges as it always does. Whatever rests on
+such a look is only *possible*: it is true if the run hangs.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.model.snapshot import Process, Sample, Snapshot
+
+ASSUMED = "assumed"
+"""Source of a sample that nobody took."""
+HUNG_FOR = "hung_for_s"
+"""Option of a snapshot: for how long the run has hung, in seconds, as its user says."""
+
+
+def is_by_hand(snapshot: Snapshot) -> bool:
+    """Was it made from files that other tools wrote?"""
+    return snapshot.options.get("imported") is True
+
+
+def hung_for_s(snapshot: Snapshot) -> float | None:
+    """For how long the run has hung, as its user says; None where nobody said."""
+    told = snapshot.options.get(HUNG_FOR)
+    return float(told) if is_by_hand(snapshot) and isinstance(told, int | float) else None
+
+
+def said_to_hang(snapshot: Snapshot, seconds: float) -> Snapshot:
+    """The snapshot with what its user says: the run has hung for so long."""
+    return msgspec.structs.replace(snapshot, options={**snapshot.options, HUNG_FOR: seconds})
+
+
+def is_stacks_alone(process: Process) -> bool:
+    """Is a process known by its stacks only, without anything that was measured over a time?"""
+    return bool(process.samples) and process.window_s is None
+
+
+FAR_APART_S = 15.0
+"""Between two looks that show the same, for it to mean more than that a step takes its time."""
+
+
+def is_assumed(process: Process) -> bool:
+    """Is its last look one that nobody took?"""
+    return any(s.source == ASSUMED for s in process.samples)
+
+
+def looks(process: Process) -> tuple[Sample, ...]:
+    """The looks that somebody took."""
+    return tuple(s for s in process.samples if s.source != ASSUMED)
+
+
+def apart_s(process: Process) -> float:
+    """Time between the first and the last look; 0 where it is not known."""
+    taken = looks(process)
+    told = max((r.apart_s or 0.0 for r in process.remarks if r.kind == "apart"), default=0.0)
+    return max(told, taken[-1].at_s - taken[0].at_s) if len(taken) > 1 else 0.0
+
+
+def why_assumed(process: Process) -> str:
+    """Why it is taken to stand still, after "it was"."""
+    taken = len(looks(process))
+    if taken < 2:
+        return "seen once, and taken to stand still because the run is said to hang"
+    apart = apart_s(process)
+    when = f"within {apart:.0f} s" if apart >= 1 else "at times that are not known"
+    return f"seen in the same place {taken} times, {when}, and taken to stand still because the run is said to hang"
+
+
+def source_of(process: Process) -> str | None:
+    """``node7.txt:12``: file and line of its last look; None where no file is known."""
+    taken = looks(process)
+    if not taken or taken[-1].file is None:
+        return None
+    return f"{taken[-1].file}:{taken[-1].line}" if taken[-1].line else taken[-1].file
+
+
+def with_later_looks(snapshot: Snapshot) -> Snapshot:
+    """The snapshot as it would be if all stand still who were not looked at twice at a distance; itself where it was not made by hand."""
+    if not is_by_hand(snapshot):
+        return snapshot
+    is_long = (hung_for_s(snapshot) or 0.0) >= FAR_APART_S
+    nodes = (msgspec.structs.replace(n, processes=tuple(_looked_at_later(p, is_long=is_long) for p in n.processes)) for n in snapshot.nodes)
+    return msgspec.structs.replace(snapshot, nodes=tuple(nodes))
+
+
+def _looked_at_later(process: Process, *, is_long: bool) -> Process:
+    if not is_stacks_alone(process) or (len(process.samples) > 1 and (is_long or apart_s(process) >= FAR_APART_S)):
+        return process
+    later = msgspec.structs.replace(process.samples[-1], source=ASSUMED)
+    return msgspec.structs.replace(process, samples=(*process.samples, later))

@@ -1,0 +1,47 @@
+"""Waits of processes of which only stacks are known: for a call, a child, a queue or a connection, and nothing tells whose.
+
+Any process nearer to the work may be the one: a driver waits for actors, a launcher for its children, a client for a server, and none of them
+for one that waits as far out as itself. So these waits make no ring. They are never more than *possible*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.by_hand import is_stacks_alone
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.model.report import Certainty
+
+DISTANCE = {
+    Kind.RAY_GET: 3, Kind.RAY_WAIT: 3, Kind.CHILD: 2, Kind.DATALOADER: 2, Kind.MP_QUEUE: 2, Kind.CHANNEL: 1, Kind.SOCKET: 1,
+}  # fmt: skip
+"""How far from the work a process is that waits so."""
+
+
+def assumed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """From each process for whose wait nothing is known to those that it may mean; nothing where more than stacks is known."""
+    if not view.by_hand:
+        return
+    sources = {e.source for e in known}
+    for one in view:
+        if one.key in sources or not is_stacks_alone(one.process) or not distance(one) or one.is_stopped:
+            continue
+        nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
+        if one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
+            nearer = [s for s in nearer if s.process.kind == "ray-worker"] or nearer
+        else:
+            nearer = [s for s in nearer if s.node is one.node] or nearer
+        for other in nearer:
+            evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
+            op = one.place.op if one.place is not None else ""
+            yield Edge(source=one.key, target=other.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def distance(one: Seen) -> int:
+    """0 for one that waits for nobody outside, as far as its stack tells."""
+    thread = waiting_thread(one)
+    return DISTANCE.get(thread.place.kind, 0) if thread is not None else 0

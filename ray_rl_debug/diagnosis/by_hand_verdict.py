@@ -1,0 +1,64 @@
+"""The answer on stacks that somebody collected by hand. Who gives them says that the run hangs: the question is who keeps it from going on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ray_rl_debug.analyze.by_hand import hung_for_s
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.model.report import Certainty, Finding, State, Verdict
+from ray_rl_debug.rules.scene import Scene
+
+
+def verdict_by_hand(scene: Scene, findings: Sequence[Finding], next_command: str) -> Verdict:
+    """State and sentence where no finding is surer than *possible*; `next_command` is the first further look."""
+    possible = Certainty.POSSIBLE
+    if findings:
+        summary = f"{_if(scene)}: {findings[0].summary}"
+        return Verdict(state=State.HANG, summary=summary, certainty=possible, next=next_command)
+    seen = list(scene.view)
+    moving = [s for s in seen if s.motion in (Motion.MOVING, Motion.BUSY)]
+    if moving:
+        summary = (
+            f"{_count(len(moving), len(seen))} met elsewhere at a later look: nobody was found who stands and keeps others waiting; "
+            "the run is slow, or goes round in circles"
+        )
+        return Verdict(state=State.SLOW, summary=summary, certainty=possible, next=next_command)
+    if seen and all(s.is_idle for s in seen):
+        return Verdict(state=State.UNKNOWN, summary=f"no verdict: {_all_idle(seen)}", certainty=possible, next=next_command)
+    return Verdict(state=State.UNKNOWN, summary=f"no verdict: {_first(scene, seen)}", certainty=possible, next=next_command)
+
+
+def _if(scene: Scene) -> str:
+    hung = hung_for_s(scene.view.snapshot)
+    if hung is None:
+        return "if this run hangs"
+    return f"the run is said to hang for {hung / 60:.0f} min" if hung >= 120 else f"the run is said to hang for {hung:.0f} s"
+
+
+def _count(some: int, many: int) -> str:
+    return f"{some} of {many} processes {'was' if some == 1 else 'were'}" if many > 1 else "the process was"
+
+
+def _all_idle(seen: Sequence[Seen]) -> str:
+    """Nobody here has anything to do: whoever should give them work keeps them waiting."""
+    who = f"all {len(seen)} processes that were dumped are idle" if len(seen) > 1 else f"{seen[0].where()} is idle"
+    waits = "each waits for its next piece of work" if len(seen) > 1 else "it waits for its next piece of work"
+    return f"{who}: {waits}. Who should give it to them was not dumped: the driver, or whoever sends the requests"
+
+
+def _first(scene: Scene, seen: Sequence[Seen]) -> str:
+    """What can be said of stacks in which nobody is seen to keep another one waiting."""
+    asks = next((s for s in seen if s.kind in WAITS_FOR_RAY), None)
+    if asks is not None:
+        return f"{asks.where()} {asks.does()}, and the stacks do not tell which call it waits for"
+    standing = [s for s in seen if s.threads and not s.is_idle]
+    if not standing:
+        return "no stack of these files tells what a process waits for"
+    roots = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS]
+    one = next((s for key in roots for s in standing if s.key == key), standing[0])
+    few = "only one process was dumped" if len(seen) == 1 else "no stack shows that others wait for it"
+    return f"{one.where()} {one.does()}; {few}, so what it waits for, and who waits for it, cannot be told"

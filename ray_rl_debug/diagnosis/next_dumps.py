@@ -1,0 +1,226 @@
+"""What to dump next: the further looks that would settle an answer that is not sure, each with what its outcomes would mean.
+
+Commands are for the machine of the process. They only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.seen import NO_NODE, Seen
+from ray_rl_debug.analyze.waits_assumed import DISTANCE
+from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.model.report import Certainty, Finding, NextDump, Outcome
+from ray_rl_debug.rules.scene import Scene
+
+MAX_DUMPS = 4
+ALL_PYTHON = "for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt"
+_LATER = "sleep 30; "
+
+
+def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...]:
+    """The most telling looks first; none where the answer is sure, or was measured and not read from files."""
+    if not scene.view.by_hand or not scene.view.seen or any(f.certainty is not Certainty.POSSIBLE for f in findings):
+        return ()
+    found: dict[str, NextDump] = {}
+    for one in (*_unread(scene), *_accused(scene, findings), *_ranks(scene), *_others(scene), *_anybody(scene)):
+        found.setdefault(one.command, one)
+    return tuple(found.values())[:MAX_DUMPS]
+
+
+def _on(one: Seen) -> str:
+    """On which machine, where the files name it."""
+    return "" if one.identity.node.startswith(NO_NODE) else f" on {one.identity.node}"
+
+
+def _pid(one: Seen) -> str:
+    return str(one.process.pid) if one.process.pid else "PID"
+
+
+def _named(one: Seen) -> str:
+    if one.process.pid:
+        return f"pid {one.process.pid} ({one.name}){_on(one)}"
+    return f"{one.name}{_on(one)} (its pid is not in the file)"
+
+
+def _unread(scene: Scene) -> Iterator[NextDump]:
+    """Those that a tool could not read: often the one that matters."""
+    for one in scene.view:
+        failed = next((r for r in one.process.remarks if r.kind == "unread"), None)
+        if one.threads or failed is None:
+            continue
+        pid = _pid(one)
+        yield NextDump(
+            what=f"{_named(one)}, which could not be read",
+            who=(one.who(),),
+            command=f"grep State /proc/{pid}/status; sudo cat /proc/{pid}/stack; sudo py-spy dump --nonblocking --pid {pid}",
+            why=f"the tool said: {failed.text[:120]}",
+            outcomes=(
+                Outcome(
+                    seen="state D", means="it sits in the kernel: a mount, a disk or a driver does not answer. It is the one that the others wait for"
+                ),
+                Outcome(seen="state T or t", means="it was stopped, or another tool traces it: kill -CONT, or end that tool"),
+                Outcome(seen="no such process", means="it has died: look for its last lines in the log, and in dmesg"),
+            ),
+        )
+
+
+def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
+    """The first who is named, once more: does it still stand there?"""
+    if not findings:
+        return
+    keys = {(w.node, w.pid, w.label) for w in findings[0].who}
+    named = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys and s.threads]
+    for one in named[:1]:
+        options = _options(one)
+        thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
+        yield NextDump(
+            what=f"{_named(one)} again, in 30 s",
+            who=(one.who(),),
+            command=f"{_LATER}py-spy dump{options} --pid {_pid(one)}",
+            why=f"it was {'seen once' if one.is_assumed else 'met in other places'}: {one.at()}",
+            outcomes=(
+                Outcome(seen="the same lines", means=f"{thing}; give both files to report" + _means(options)),
+                Outcome(seen="other lines", means="it works or goes round in a loop: slow, or the cause is elsewhere"),
+            ),
+        )
+
+
+def _options(one: Seen) -> str:
+    """``--native`` where Python does not show the call in which a thread stands; ``--locals`` where they name the other rank."""
+    if one.kind is Kind.P2P or one.kind is Kind.NEW_GROUP:
+        return " --locals"
+    is_hidden = one.kind in (Kind.CODE, Kind.CUDA, Kind.LOCK, Kind.FILE) and not any(s.native for s in one.process.samples)
+    return " --native" if is_hidden else ""
+
+
+def _means(options: str) -> str:
+    if "native" in options:
+        return "; its native frames name the call (read, recv, futex, a CUDA or NCCL function)"
+    return "; its locals name the rank or group that it waits for" if "locals" in options else ""
+
+
+def _ranks(scene: Scene) -> Iterator[NextDump]:
+    """Ranks that were not dumped, of worlds that wait."""
+    for world in scene.worlds:
+        waiting = [m for m in world.members if is_waiting(m)]
+        if not waiting or (not world.is_assumed and not world.missing):
+            continue
+        first = waiting[0]
+        if world.missing:
+            ranks = ", ".join(map(str, world.missing[:8]))
+            yield NextDump(
+                what=f"rank {ranks} of {world.name}",
+                command=ALL_PYTHON,
+                why=f"{'it is' if len(world.missing) == 1 else 'they are'} in no file, and {_waiters(waiting)}",
+                outcomes=_rank_outcomes(first),
+            )
+        elif len(waiting) == len(world.members):
+            yield _all_other_ranks(world, waiting)
+
+
+def _waiters(waiting: Sequence[Seen]) -> str:
+    return f"{waiting[0].where()} {waiting[0].does()}" if len(waiting) == 1 else f"{len(waiting)} ranks {waiting[0].they()}"
+
+
+def _rank_outcomes(first: Seen) -> tuple[Outcome, ...]:
+    op = first.place.op if first.place is not None else "the collective"
+    return (
+        Outcome(seen=f"one of them is not in {op}", means="it is the one that the others wait for: its stack says why"),
+        Outcome(
+            seen=f"all are in the same {op}", means="no rank is to blame: network or device (NCCL_DEBUG=INFO, Xid in dmesg, Flight Recorder dumps)"
+        ),
+        Outcome(seen="one has no process any more", means="it died: its log holds the first failure"),
+    )
+
+
+def _all_other_ranks(world: World, waiting: Sequence[Seen]) -> NextDump:
+    first = waiting[0]
+    others = "all other ranks of the job" if len(waiting) > 1 else "all ranks of the job"
+    return NextDump(
+        what=f"{others}, on every node",
+        command=ALL_PYTHON,
+        why=f"{_waiters(waiting)}, and nobody else was dumped",
+        outcomes=_rank_outcomes(first),
+    )
+
+
+def _others(scene: Scene) -> Iterator[NextDump]:
+    """Whoever is at the other end of a wait that stacks do not name."""
+    for one in scene.view:
+        if scene.graph.out(one.key) or one.kind not in DISTANCE:
+            continue
+        if one.kind in WAITS_FOR_RAY:
+            yield NextDump(
+                what=f"the process that runs the call for which {one.where()} waits",
+                who=(one.who(),),
+                command="ray list tasks --filter state=RUNNING --detail; ray list actors --filter state=ALIVE",
+                why=f"it {one.does()}, and no stack of an actor at work was given",
+                outcomes=(
+                    Outcome(seen="a running task", means="dump the pid that the list names: it is what the driver waits for"),
+                    Outcome(seen="only pending tasks", means="Ray cannot start them: too few free resources, or a dead node (ray status)"),
+                ),
+            )
+        elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
+            pid = _pid(one)
+            yield NextDump(
+                what=f"the process at the other end of the connection of {_named(one)}",
+                who=(one.who(),),
+                command=f"ss -tnp | grep pid={pid}, ; py-spy dump --pid THE_OTHER_PID",
+                why=f"it {one.does()}",
+                outcomes=(
+                    Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
+                    Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
+                ),
+            )
+        else:
+            yield NextDump(
+                what=f"the children of {_named(one)}",
+                who=(one.who(),),
+                command=f"for pid in $(pgrep -P {_pid(one)}); do py-spy dump --pid $pid; done",
+                why=f"it {one.does()}",
+                outcomes=(
+                    Outcome(seen="a child stands in own code", means="it is what this process waits for"),
+                    Outcome(seen="a child is a zombie, or there is none", means="it died, and nobody told its parent"),
+                ),
+            )
+
+
+def _anybody(scene: Scene) -> Iterator[NextDump]:
+    """Where nothing tells: the driver of idle processes, or the same process again and all beside it."""
+    seen = list(scene.view)
+    if all(s.is_idle for s in seen):
+        yield NextDump(
+            what="the driver: the process that started the job, and waits in ray.get or sends the requests",
+            command="pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID",
+            why="all that were dumped wait for work",
+            outcomes=(
+                Outcome(
+                    seen="it waits in ray.get",
+                    means="the call that it waits for runs in a process that was not dumped, or was never started: ray list tasks",
+                ),
+                Outcome(seen="it is in own code", means="it is the cause: it gives nobody work"),
+            ),
+        )
+        return
+    one = next((s for s in seen if s.threads and not s.is_idle), None)
+    if one is not None:
+        options = _options(one)
+        yield NextDump(
+            what=f"{_named(one)} again, in 30 s",
+            who=(one.who(),),
+            command=f"{_LATER}py-spy dump{options} --pid {_pid(one)}",
+            why=f"one look cannot tell work from a wait: {one.at()}",
+            outcomes=(
+                Outcome(seen="the same lines", means="it stands there" + _means(options)),
+                Outcome(seen="other lines", means="it works: look at those who wait for it"),
+            ),
+        )
+    yield NextDump(
+        what="all processes of the job, on every node",
+        command=ALL_PYTHON,
+        why="one stack does not tell who waits for whom",
+        outcomes=(Outcome(seen="who waits, and who does not", means="report on all files together follows the waits to their end"),),
+    )

@@ -1,0 +1,171 @@
+"""Stacks that people collected by hand: what one look allows, what two, and what to dump next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from unit.stacks_by_hand import GATHER, IDLE, MEET, RAY_GET, REDUCE, STEP, dump, judge, ranks, told
+
+from ray_rl_debug.model.report import Certainty, State
+
+WORK = f"get_batch (scheduler.py:610)\nevent_loop (scheduler.py:300)\n{STEP}"
+SEVEN = {4000 + n: f"{GATHER}\n{STEP}" for n in range(7)}
+
+
+def test_one_look_names_the_absent_rank_as_possible(tmp_path: Path) -> None:
+    report = judge(tmp_path, ranks({**SEVEN, 4008: WORK}))
+    assert told(report) == ("hang", "straggler", "possible", {4008})
+    assert report.verdict.summary.startswith("if this run hangs: train.py (")
+    assert "7 processes wait for it" in report.verdict.summary
+    again = report.next_dumps[0]
+    assert again.command == "sleep 30; py-spy dump --native --pid 4008"
+    assert [o.seen for o in again.outcomes] == ["the same lines", "other lines"]
+    assert any("one world" in text for text in report.assumed)
+    assert any("seen once" in doubt.text for doubt in report.findings[0].against)
+
+
+def test_equal_looks_at_a_distance_are_likely(tmp_path: Path) -> None:
+    look = ranks({**SEVEN, 4008: WORK})
+    report = judge(tmp_path, look, look, apart_s=30)
+    assert told(report) == ("hang", "straggler", "likely", {4008})
+    assert report.next_dumps == ()
+
+
+@pytest.mark.parametrize("apart_s", [None, 3.0])
+def test_equal_looks_within_moments_stay_possible(tmp_path: Path, apart_s: float | None) -> None:
+    look = ranks({**SEVEN, 4008: WORK})
+    report = judge(tmp_path, look, look, apart_s=apart_s)
+    assert told(report)[:3] == ("hang", "straggler", "possible")
+
+
+def test_who_says_how_long_it_hangs_makes_equal_looks_likely(tmp_path: Path) -> None:
+    look = ranks({**SEVEN, 4008: WORK})
+    report = judge(tmp_path, look, look, hung_for_s=2400)
+    assert told(report)[:3] == ("hang", "straggler", "likely")
+    assert "for 40 min" in report.assumed[0]
+
+
+def test_long_hang_and_one_look_stay_possible(tmp_path: Path) -> None:
+    report = judge(tmp_path, ranks({**SEVEN, 4008: WORK}), hung_for_s=2400)
+    assert told(report)[:3] == ("hang", "straggler", "possible")
+    assert report.verdict.summary.startswith("the run is said to hang for 40 min: ")
+
+
+def test_one_that_moves_is_not_accused(tmp_path: Path) -> None:
+    elsewhere = f"decode (model.py:7)\nrun (engine.py:20)\n{STEP}"
+    report = judge(tmp_path, ranks({**SEVEN, 4008: WORK}), ranks({**SEVEN, 4008: elsewhere}), apart_s=30)
+    assert report.findings == ()
+    assert report.verdict.state is not State.HANG
+
+
+def test_all_in_one_collective_are_stalled(tmp_path: Path) -> None:
+    report = judge(tmp_path, ranks(SEVEN))
+    assert told(report)[:3] == ("hang", "collective-stalled", "possible")
+    assert report.findings[0].who[0].pid is None
+    assert "rank that was not dumped" in report.findings[0].against[-1].text
+    assert any("on every node" in look.what for look in report.next_dumps)
+
+
+def test_all_in_one_backward_are_stalled(tmp_path: Path) -> None:
+    backward = f"_engine_run_backward (torch/autograd/graph.py:825)\nbackward (torch/autograd/__init__.py:347)\n{STEP}"
+    report = judge(tmp_path, ranks({pid: backward for pid in range(1, 5)}))
+    assert told(report)[1:3] == ("collective-stalled", "possible")
+    assert "wait in the same backward" in report.verdict.summary
+
+
+def test_one_in_backward_while_others_wait_is_absent(tmp_path: Path) -> None:
+    backward = f"_engine_run_backward (torch/autograd/graph.py:825)\nbackward (torch/autograd/__init__.py:347)\n{STEP}"
+    report = judge(tmp_path, ranks({**SEVEN, 9: backward}))
+    assert told(report)[1:] == ("straggler", "possible", {9})
+
+
+def test_collective_of_an_unnamed_thread_is_the_place_of_its_rank(tmp_path: Path) -> None:
+    backward = f"_engine_run_backward (torch/autograd/graph.py:825)\n{STEP}"
+    hook = f"{REDUCE}\n_post_backward_hook (torch/distributed/fsdp/_runtime_utils.py:766)"
+    in_hook = [dump(pid, backward, hook) for pid in (1, 2, 3)]
+    report = judge(tmp_path, [*in_hook, dump(9, WORK)])
+    assert told(report)[1:] == ("straggler", "possible", {9})
+
+
+def test_native_frames_do_not_hide_a_collective(tmp_path: Path) -> None:
+    native = "sched_yield (libc.so.6)\nc10d::Work::wait(std::chrono::duration<long, std::ratio<1l, 1000l> >) (libtorch_cpu.so)"
+    report = judge(tmp_path, ranks({**{pid: f"{native}\n{GATHER}\n{STEP}" for pid in (1, 2, 3)}, 9: WORK}))
+    assert told(report)[1:] == ("straggler", "possible", {9})
+
+
+def test_different_collectives_are_a_mismatch_with_its_doubt(tmp_path: Path) -> None:
+    report = judge(tmp_path, ranks({**SEVEN, 9: f"{REDUCE}\nevaluate (trainer.py:120)\nfit (trainer.py:44)\n<module> (train.py:12)"}))
+    assert told(report)[1:] == ("collective-mismatch", "possible", {9})
+    assert any("tensor, pipeline and data parallel" in doubt.text for doubt in report.findings[0].against)
+
+
+def test_collective_rpc_is_no_collective(tmp_path: Path) -> None:
+    engine = "sample (vllm/v1/sample.py:31)\ncollective_rpc (vllm/v1/executor/uniproc_executor.py:103)\n__init__ (vllm/v1/engine/core.py:145)"
+    report = judge(tmp_path, [dump(2403, engine, title="VLLM::EngineCore")])
+    assert report.findings == ()
+    assert report.verdict.state is State.UNKNOWN
+    assert "only one process was dumped" in report.verdict.summary
+
+
+def test_ranks_that_meet_nobody_wait_for_those_not_dumped(tmp_path: Path) -> None:
+    setup = "setup (train.py:25)\n<module> (train.py:90)"
+    report = judge(tmp_path, ranks({pid: f"{MEET}\n{setup}" for pid in (1, 2, 3)}))
+    assert told(report)[:3] == ("hang", "init-deadlock", "possible")
+    assert "were not dumped" in report.findings[0].who[0].label
+
+
+def test_one_receive_asks_for_its_peer(tmp_path: Path) -> None:
+    report = judge(tmp_path, [dump(7, f"irecv (torch/distributed/distributed_c10d.py:2536)\n{STEP}")])
+    assert told(report)[1:] == ("p2p-mismatch", "possible", {7})
+    assert report.findings[0].victims == ()
+    assert "--locals" in report.next_dumps[0].command
+
+
+def test_one_collective_alone_cannot_tell_who_is_missing(tmp_path: Path) -> None:
+    report = judge(tmp_path, [dump(7, f"{GATHER}\n{STEP}")])
+    assert told(report)[1:3] == ("collective-stalled", "possible")
+    assert "cannot be told from one stack" in report.verdict.summary
+    assert any(look.command.startswith("for pid in") for look in report.next_dumps)
+
+
+def test_idle_workers_point_to_their_driver(tmp_path: Path) -> None:
+    report = judge(tmp_path, [dump(pid, IDLE, title="ray::IDLE") for pid in (1, 2, 3)])
+    assert report.verdict.state is State.UNKNOWN
+    assert "the driver" in report.verdict.summary
+    assert report.next_dumps[0].what.startswith("the driver")
+
+
+def test_launcher_is_no_rank_and_not_accused(tmp_path: Path) -> None:
+    launcher = "wait (subprocess.py:1264)\nmain (torchrun.py:30)\n<module> (torchrun.py:8)"
+    look = [dump(1, launcher, title="torchrun"), *ranks({**SEVEN, 4008: WORK})]
+    report = judge(tmp_path, look, look, apart_s=60)
+    assert told(report)[1:] == ("straggler", "likely", {4008})
+    alone = judge(tmp_path / "alone", [look[0]], [look[0]], apart_s=60)
+    assert all(f.certainty is Certainty.POSSIBLE for f in alone.findings)
+
+
+def test_driver_in_ray_get_asks_for_the_call(tmp_path: Path) -> None:
+    report = judge(tmp_path, [dump(1, RAY_GET, title="python driver.py")])
+    assert report.verdict.state is State.UNKNOWN
+    assert report.next_dumps[0].command.startswith("ray list tasks")
+
+
+def test_moment_of_motion_is_never_told_of_one_look(tmp_path: Path) -> None:
+    for number, stack in enumerate((WORK, RAY_GET, IDLE, f"{GATHER}\n{STEP}")):
+        report = judge(tmp_path / str(number), [dump(1, stack)])
+        assert "during the window" not in report.verdict.summary
+
+
+def test_files_with_ranks_tell_which_was_not_dumped(tmp_path: Path) -> None:
+    for rank in (0, 1, 3):
+        (tmp_path / f"rank{rank}.txt").write_text(dump(100 + rank, f"{GATHER}\n{STEP}"))
+    report = judge(tmp_path)
+    assert report.findings[0].cause.value == "rank-died"
+    assert report.next_dumps[0].what.startswith("rank 2 of")
+
+
+def test_who_waits_for_the_gpu_together_is_stalled(tmp_path: Path) -> None:
+    wait = f"synchronize (torch/cuda/streams.py:102)\n{STEP}"
+    report = judge(tmp_path, ranks({pid: wait for pid in range(1, 9)}))
+    assert told(report)[1:3] == ("collective-stalled", "possible")
