@@ -69,7 +69,7 @@ def test_all_in_one_collective_are_stalled(tmp_path: Path) -> None:
 
 def test_all_in_one_backward_are_stalled(tmp_path: Path) -> None:
     backward = f"_engine_run_backward (torch/autograd/graph.py:825)\nbackward (torch/autograd/__init__.py:347)\n{STEP}"
-    report = judge(tmp_path, ranks({pid: backward for pid in range(1, 5)}))
+    report = judge(tmp_path, ranks(dict.fromkeys(range(1, 5), backward)))
     assert told(report)[1:3] == ("collective-stalled", "possible")
     assert "wait in the same backward" in report.verdict.summary
 
@@ -90,7 +90,7 @@ def test_collective_of_an_unnamed_thread_is_the_place_of_its_rank(tmp_path: Path
 
 def test_native_frames_do_not_hide_a_collective(tmp_path: Path) -> None:
     native = "sched_yield (libc.so.6)\nc10d::Work::wait(std::chrono::duration<long, std::ratio<1l, 1000l> >) (libtorch_cpu.so)"
-    report = judge(tmp_path, ranks({**{pid: f"{native}\n{GATHER}\n{STEP}" for pid in (1, 2, 3)}, 9: WORK}))
+    report = judge(tmp_path, ranks({**dict.fromkeys((1, 2, 3), f"{native}\n{GATHER}\n{STEP}"), 9: WORK}))
     assert told(report)[1:] == ("straggler", "possible", {9})
 
 
@@ -110,7 +110,7 @@ def test_collective_rpc_is_no_collective(tmp_path: Path) -> None:
 
 def test_ranks_that_meet_nobody_wait_for_those_not_dumped(tmp_path: Path) -> None:
     setup = "setup (train.py:25)\n<module> (train.py:90)"
-    report = judge(tmp_path, ranks({pid: f"{MEET}\n{setup}" for pid in (1, 2, 3)}))
+    report = judge(tmp_path, ranks(dict.fromkeys((1, 2, 3), f"{MEET}\n{setup}")))
     assert told(report)[:3] == ("hang", "init-deadlock", "possible")
     assert "were not dumped" in report.findings[0].who[0].label
 
@@ -167,5 +167,5 @@ def test_files_with_ranks_tell_which_was_not_dumped(tmp_path: Path) -> None:
 
 def test_who_waits_for_the_gpu_together_is_stalled(tmp_path: Path) -> None:
     wait = f"synchronize (torch/cuda/streams.py:102)\n{STEP}"
-    report = judge(tmp_path, ranks({pid: wait for pid in range(1, 9)}))
+    report = judge(tmp_path, ranks(dict.fromkeys(range(1, 9), wait)))
     assert told(report)[1:3] == ("collective-stalled", "possible")
