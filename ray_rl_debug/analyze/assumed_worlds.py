@@ -110,10 +110,10 @@ def _shared(one: Seen, other: Seen) -> int:
 
 
 def _name(members: Sequence[Seen]) -> str:
-    """``train.py``: where the program begins, else what its first process is called."""
+    """``train.py``: where the program begins; ``job`` where that was cut off."""
     known = members[0].identity.class_name
-    entry = next((e for m in members if (e := _entry(m)) is not None), None)
-    return known or (entry[1].rsplit("/", 1)[-1] if entry is not None else members[0].name)
+    entry = next((e for m in members if _begins(m) and (e := _entry(m)) is not None), None)
+    return known or (entry[1].rsplit("/", 1)[-1] if entry is not None else "job")
 
 
 def settle_common_waits(seen: Mapping[str, Seen], programs: Sequence[Program]) -> Iterator[Seen]:

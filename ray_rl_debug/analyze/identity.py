@@ -208,7 +208,7 @@ def _program(process: Process) -> str:
             first = rest[1]
         elif rest and rest[0].endswith(".py"):
             first = rest[0].rsplit("/", 1)[-1]
-    return first[:40]
+    return first[:40] if re.search(r"\w", first) else "process"
 
 
 def _in_agent_lightning(node: Node, process: Process) -> str | None:

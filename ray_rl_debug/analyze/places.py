@@ -328,6 +328,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
         if f.endswith("ray/util/placement_group.py") and n == "wait":
             return Kind.RAY_WAIT, GROUP_WAIT
+        if f == "ray/worker.py" and n == "main_loop":  # before Ray 2.0
+            return (Kind.RAY_IDLE, n) if i <= 1 else (None, "")
         if f.endswith("ray/_private/worker.py"):
             if n in ("get_objects", "get"):
                 return Kind.RAY_GET, "get"

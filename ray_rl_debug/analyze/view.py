@@ -19,6 +19,7 @@ from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import group_of
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks
+from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.progress import Motion, motion_of
@@ -112,6 +113,7 @@ def build_view(snapshot: Snapshot) -> View:
     engines = find_engines(seen)
     seen.update((one.key, one) for one in tuple(settle(seen, engines)))
     by_hand = is_by_hand(snapshot)
+    seen.update((one.key, one) for one in tuple(settle_named_calls(seen.values()) if by_hand else ()))
     programs = find_programs(seen.values()) if by_hand else ()
     seen.update((one.key, one) for one in tuple(settle_common_waits(seen, programs) if by_hand else ()))
     below: dict[tuple[str, int], list[str]] = defaultdict(list)

@@ -44,8 +44,9 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         yield from self.lonely("named")
 
     def lonely(self, kind: str) -> Iterator[tuple[Root, Seen]]:
-        """Processes of a kind that do something and neither wait for another process nor are waited for."""
-        for one in self.view.once(_by_kind).get(kind, ()):
+        """Processes of a kind that do something and neither wait for another process nor are waited for; of files all count as named by the user."""
+        kinds = self.view.once(_by_kind)
+        for one in [s for some in kinds.values() for s in some] if self.view.by_hand and kind == "named" else kinds.get(kind, ()):
             if not self.graph.by_source.get(one.key) and not self.graph.by_target.get(one.key) and not one.is_idle:
                 yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
 

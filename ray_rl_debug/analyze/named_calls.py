@@ -1,0 +1,32 @@
+"""Calls of the operating system that a stack alone tells only by the name of the function that makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ray_rl_debug.analyze.by_hand import is_stacks_alone
+from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.seen import Seen
+
+_FILE = "open close read readinto readline readlines readall write writelines flush fsync truncate stat listdir rename unlink"
+_SOCKET = "recv recv_into recvfrom send sendall connect accept urlopen request getresponse"
+_CALLS = {**dict.fromkeys(_FILE.split(), Kind.FILE), **dict.fromkeys(_SOCKET.split(), Kind.SOCKET)}
+
+
+def settle_named_calls(seen: Iterable[Seen]) -> Iterator[Seen]:
+    """Those whose innermost frame is called like a call of the operating system, told as standing in it: what it calls in C or Rust leaves no frame.
+
+    Not where the tool that took the stack says that the thread runs, or the kernel told the call.
+    """
+    for one in seen:
+        thread = one.telling
+        if thread is None or one.kind is not Kind.CODE or not one.place or one.place.own != 0 or thread.kernel is not None or thread.sample.active:
+            continue
+        kind = _CALLS.get(short_name(thread.frames[0].function).strip("_"))
+        if kind is not None and is_stacks_alone(one.process):
+            place = msgspec.structs.replace(one.place, kind=kind)
+            telling = msgspec.structs.replace(thread, place=place)
+            yield msgspec.structs.replace(one, telling=telling, places=(place,) * len(one.places))
