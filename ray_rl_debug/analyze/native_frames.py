@@ -19,6 +19,8 @@ _GPU = re.compile(
     r"^(?:cu|cuda|hip|aclrt|rt)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip)"
     r"|^cudaMemcpy$|^(?:cuda|hip)EventQuery$"
 )
+_DEVICE = re.compile(r"(?:^|/)lib(?:cuda|cudart|amdhip64|hsa-runtime64|torch_npu|ascendcl|runtime|ze_loader)\b[\w.-]*$")
+"""Libraries of accelerators: a thread that sleeps below one of them waits for its device."""
 _GROUP_CALL = re.compile(r"c10d::\w*ProcessGroup\w*::(\w+)")
 _GROUP_WAIT = re.compile(r"c10d::.*Work\w*::(?:wait|synchronize\w*)$")
 _LIBRARY_CALL = re.compile(r"^(?:nccl|rccl|hccl)(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|AllToAll)\b", re.IGNORECASE)
@@ -61,7 +63,7 @@ def native_wait(frames: Sequence[Frame]) -> tuple[str, bool] | None:
             return op, False
         if _GROUP_WAIT.search(name):
             return "work.wait", False
-        if _GPU.search(name.rsplit("::", 1)[-1]):
+        if _GPU.search(name.rsplit("::", 1)[-1]) or _DEVICE.search(frame.file):
             return name.rsplit("::", 1)[-1], True
     return None
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.call_ages import CallAge, call_age
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
@@ -97,9 +98,8 @@ def _dead(f: Facts) -> str | None:
 
 
 def _failed(f: Facts) -> str | None:
-    """Of a file: its last word was an error, and no later stack shows it alive."""
-    said = next((r for r in f.one.process.remarks if r.kind == "failed"), None)
-    return f"it ended with an error: {said.text[:120]}" if said is not None and not f.one.threads else None
+    said = ended(f.one)
+    return f"it ended with an error: {said.text[:120]}" if said is not None else None
 
 
 def _stopped(f: Facts) -> str | None:

@@ -159,7 +159,7 @@ def _below_native(
     call = kernel_call(thread) or native_call(frames)
     python = frames[native:]
     if not python:
-        place = Place(kind=_CALL_KIND.get(call or "", Kind.IDLE), op=short_name(frames[0].function), own=None, path=())
+        place = Place(kind=_CALL_KIND.get(call or "", Kind.CODE), op=short_name(frames[0].function), own=None, path=())
     else:
         place = _place(python, None, thread, call, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
         place = with_locals(place, sample, frames) if sample is not None else place

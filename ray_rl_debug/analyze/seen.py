@@ -111,6 +111,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def at(self) -> str:
         """``all_reduce at dp_actor.py:30`` for the telling thread; the running method without stacks."""
+        if self.telling is None and self.process.window_s is None and self.process.remarks:
+            return "in the kernel (state D)" if self.process.state == "D" else "at a place that could not be read"
         if self.telling is None:
             return f"runs {self.identity.method}" if self.identity.method else "idle"
         return describe_place(self.telling.place)
@@ -185,7 +187,7 @@ def describe_place(place: Place) -> str:
         function, file, line = place.path[0]
         at = f"{function} ({file.rsplit('/', 1)[-1]}{f':{line}' if line else ''})"
     if place.kind is Kind.CODE:
-        return f"in {at}" if at else "runs"
+        return f"in {at or place.op}"
     words = _WORDS[place.kind].replace("{op}", place.op)
     if place.kind is Kind.P2P and place.peer is not None:
         words += f" for rank {place.peer}"

@@ -197,6 +197,8 @@ def _see(
     elif motion is Motion.FROZEN and telling is not None and telling.place.kind in (Kind.CUDA, Kind.CODE):
         works = works_on_gpu(node, process)
         motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)
+    if not samples and process.remarks:
+        reason = "its stack could not be read"
     if motion is Motion.FROZEN and is_assumed(process):
         reason = why_assumed(process)
     phase = phases[identity.method] if identity.method else None

@@ -52,5 +52,5 @@ def find_waits(view: View) -> Waits:
     edges += call_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
-    edges += assumed_edges(view, edges)
+    edges += assumed_edges(view, worlds, edges)
     return Waits(graph=build_graph(view, edges, joined), worlds=worlds, joined=joined)

@@ -6,14 +6,16 @@ for one that waits as far out as itself. So these waits make no ring. They are n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Certainty
 
 DISTANCE = {
@@ -22,13 +24,16 @@ DISTANCE = {
 """How far from the work a process is that waits so."""
 
 
-def assumed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) -> Iterator[Edge]:
     """From each process for whose wait nothing is known to those that it may mean; nothing where more than stacks is known."""
     if not view.by_hand:
         return
     sources = {e.source for e in known}
+    for edge in _to_the_ended(worlds, sources):
+        sources.add(edge.source)
+        yield edge
     for one in view:
-        if one.key in sources or not is_stacks_alone(one.process) or not distance(one) or one.is_stopped:
+        if one.key in sources or ended(one) is not None or not is_stacks_alone(one.process) or not distance(one) or one.is_stopped:
             continue
         nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
         if one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
@@ -39,6 +44,17 @@ def assumed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
             op = one.place.op if one.place is not None else ""
             yield Edge(source=one.key, target=other.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _to_the_ended(worlds: Sequence[World], sources: Collection[str]) -> Iterator[Edge]:
+    """From the ranks of a world, wherever they stand, to one that ended with an error: a run needs all of its ranks."""
+    for world in worlds:
+        gone = [(m, said) for m in world.members if (said := ended(m)) is not None]
+        for one in world.members if gone else ():
+            if one.key not in sources and ended(one) is None and not one.is_idle:
+                end, said = gone[0]
+                evidence = f"{end.identity.label} ended with an error: {said.text[:80]}"
+                yield Edge(source=one.key, target=end.key, why=Why.ASSUMED, op="its ranks", evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def distance(one: Seen) -> int:

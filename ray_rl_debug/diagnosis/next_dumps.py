@@ -30,19 +30,21 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
     return tuple(found.values())[:MAX_DUMPS]
 
 
-def _on(one: Seen) -> str:
+def _on(scene: Scene, one: Seen) -> str:
     """On which machine, where the files name it."""
-    return "" if one.identity.node.startswith(NO_NODE) else f" on {one.identity.node}"
+    folders = {n.name.partition(":")[0] for n in scene.view.snapshot.nodes}
+    folder = one.identity.node.partition(":")[0]
+    return "" if folder == NO_NODE or len(folders) < 2 else f" on {folder}"
 
 
 def _pid(one: Seen) -> str:
     return str(one.process.pid) if one.process.pid else "PID"
 
 
-def _named(one: Seen) -> str:
+def _named(scene: Scene, one: Seen) -> str:
     if one.process.pid:
-        return f"pid {one.process.pid} ({one.name}){_on(one)}"
-    return f"{one.name}{_on(one)} (its pid is not in the file)"
+        return f"pid {one.process.pid} ({one.name}){_on(scene, one)}"
+    return f"{one.name}{_on(scene, one)} (its pid is not in the file)"
 
 
 def _unread(scene: Scene) -> Iterator[NextDump]:
@@ -53,7 +55,7 @@ def _unread(scene: Scene) -> Iterator[NextDump]:
             continue
         pid = _pid(one)
         yield NextDump(
-            what=f"{_named(one)}, which could not be read",
+            what=f"{_named(scene, one)}, which could not be read",
             who=(one.who(),),
             command=f"grep State /proc/{pid}/status; sudo cat /proc/{pid}/stack; sudo py-spy dump --nonblocking --pid {pid}",
             why=f"the tool said: {failed.text[:120]}",
@@ -77,7 +79,7 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
         options = _options(one)
         thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
         yield NextDump(
-            what=f"{_named(one)} again, in 30 s",
+            what=f"{_named(scene, one)} again, in 30 s",
             who=(one.who(),),
             command=f"{_LATER}py-spy dump{options} --pid {_pid(one)}",
             why=f"it was {'seen once' if one.is_assumed else 'met in other places'}: {one.at()}",
@@ -166,7 +168,7 @@ def _others(scene: Scene) -> Iterator[NextDump]:
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
             pid = _pid(one)
             yield NextDump(
-                what=f"the process at the other end of the connection of {_named(one)}",
+                what=f"the process at the other end of the connection of {_named(scene, one)}",
                 who=(one.who(),),
                 command=f"ss -tnp | grep pid={pid}, ; py-spy dump --pid THE_OTHER_PID",
                 why=f"it {one.does()}",
@@ -177,7 +179,7 @@ def _others(scene: Scene) -> Iterator[NextDump]:
             )
         else:
             yield NextDump(
-                what=f"the children of {_named(one)}",
+                what=f"the children of {_named(scene, one)}",
                 who=(one.who(),),
                 command=f"for pid in $(pgrep -P {_pid(one)}); do py-spy dump --pid $pid; done",
                 why=f"it {one.does()}",
@@ -209,7 +211,7 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
     if one is not None:
         options = _options(one)
         yield NextDump(
-            what=f"{_named(one)} again, in 30 s",
+            what=f"{_named(scene, one)} again, in 30 s",
             who=(one.who(),),
             command=f"{_LATER}py-spy dump{options} --pid {_pid(one)}",
             why=f"one look cannot tell work from a wait: {one.at()}",

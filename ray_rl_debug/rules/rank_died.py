@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
@@ -27,7 +28,7 @@ from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.model.snapshot import RayActor
 from ray_rl_debug.rules.counter_evidence import ras_culprits, ras_evidence
 from ray_rl_debug.rules.dead_actors import waits_as_rank
-from ray_rl_debug.rules.scene import Found, Scene, make_finding, waiter_evidence, waits
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence, waits
 
 ID = "RRD107"
 NAME = "rank died"
@@ -120,9 +121,9 @@ def _lost(scene: Scene) -> Iterator[Found]:
 def _failed(scene: Scene) -> Iterator[Found]:
     """Of files: a rank that reported an error and ended, while others wait in a collective."""
     for root, one in scene.process_roots():
-        said = next((r for r in one.process.remarks if r.kind == "failed"), None)
+        said = ended(one)
         waiting = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([one.key])) if w is not None]
-        if said is None or one.threads:
+        if said is None:
             continue
         finding = make_finding(
             ID,
@@ -133,6 +134,7 @@ def _failed(scene: Scene) -> Iterator[Found]:
             who=[one.who()],
             evidence=[
                 Evidence(kind="log", where=one.where(), text=said.text[:300], source=f"{said.file}:{said.line}"),
+                *([stack_evidence(one)] if one.threads else []),
                 *waiter_evidence(waiting),
             ],
             remedy=[

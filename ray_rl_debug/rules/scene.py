@@ -203,6 +203,11 @@ _WRAPPERS = (
 def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = None) -> Evidence:
     """The innermost frames of `thread`, else of the telling one, as evidence; without stacks the running method."""
     thread = thread or one.followed or one.telling
+    unread = next((r for r in one.process.remarks if r.kind == "unread"), None)
+    if thread is None and unread is not None:
+        state = f"state {one.process.state}; " if one.process.state else ""
+        text = f"{state}its stack could not be read: {unread.text[:200]}"
+        return Evidence(kind="proc", where=one.where(), text=text, source=f"{unread.file}:{unread.line}")
     if thread is None:
         return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
     own = thread.place.own or 0
