@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.main_activity import is_in_backward
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -31,12 +32,6 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     keys: tuple[str, ...]
-
-
-def stands_for(process: Process) -> int:
-    """How many ranks a stack stands for, by what its file says ("7 ranks identical"); one where it says nothing."""
-    counts = [r.count for r in process.remarks if r.kind == "same" and r.count]
-    return max([1, *counts, *(len(r.ranks) + 1 for r in process.remarks if r.kind == "same")])
 
 
 def find_programs(seen: Iterable[Seen]) -> tuple[Program, ...]:
@@ -101,12 +96,10 @@ def _begins(one: Seen) -> bool:
 
 
 def _shared(one: Seen, other: Seen) -> int:
-    """Frames of own code that both have; where one has none, a common place among the libraries."""
-    mine, its = set(_own_frames(one)), set(_own_frames(other))
-    if mine and its:
-        return len(mine & its)
-    both = (one.kind in WAITS_FOR_RANKS, other.kind in WAITS_FOR_RANKS)
-    return 1 if all(both) else 0
+    """Frames of own code that both have; else whether both wait for ranks, or have one command line."""
+    common = set(_own_frames(one)) & set(_own_frames(other))
+    both_wait = one.kind in WAITS_FOR_RANKS and other.kind in WAITS_FOR_RANKS
+    return len(common) or int(both_wait or (bool(one.process.title) and one.process.title == other.process.title))
 
 
 def _name(members: Sequence[Seen]) -> str:

@@ -77,6 +77,12 @@ def source_of(process: Process) -> str | None:
     return f"{taken[-1].file}:{taken[-1].line}" if taken[-1].line else taken[-1].file
 
 
+def stands_for(process: Process) -> int:
+    """How many ranks a stack stands for, by what its file says ("7 ranks identical"); one where it says nothing."""
+    counts = [r.count for r in process.remarks if r.kind == "same" and r.count]
+    return max([1, *counts, *(len(r.ranks) + 1 for r in process.remarks if r.kind == "same")])
+
+
 def with_later_looks(snapshot: Snapshot) -> Snapshot:
     """The snapshot as it would be if all stand still who were not looked at twice at a distance; itself where it was not made by hand."""
     if not is_by_hand(snapshot):

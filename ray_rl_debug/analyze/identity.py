@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.by_hand import source_of, stands_for
 from ray_rl_debug.analyze.engine_parts import EnginePart, Parts, owner_name
 from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
 from ray_rl_debug.analyze.stacks import Stacks
@@ -194,6 +195,10 @@ def _label(process: Process, actor: RayActor | None, class_name: str | None, rol
         return class_name
     if process.kind == "driver":
         return "driver"
+    if not process.pid and (source := source_of(process)) is not None and process.title == source.split(".", 1)[0]:
+        # nothing but its file is known of it
+        count = stands_for(process)
+        return f"{source} ({count} ranks)" if count > 1 else source
     name = agent_lightning or _program(process)
     return f"{name} (pid {process.pid})" if process.pid else name
 

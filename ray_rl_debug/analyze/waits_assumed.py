@@ -12,6 +12,7 @@ from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import waiting_thread
@@ -29,7 +30,7 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
     if not view.by_hand:
         return
     sources = {e.source for e in known}
-    for edge in _to_the_ended(worlds, sources):
+    for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources)):
         sources.add(edge.source)
         yield edge
     for one in view:
@@ -44,6 +45,17 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
             evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
             op = one.place.op if one.place is not None else ""
             yield Edge(source=one.key, target=other.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:
+    """From idle processes to the only one that is not: it has the work, and if the run hangs, they wait for what it should hand on."""
+    busy = [s for s in view if s.threads and not s.is_idle]
+    if len(busy) != 1 or distance(busy[0]) or busy[0].motion is Motion.MOVING:
+        return
+    for one in view:
+        if one.threads and one.is_idle and one.key not in sources:
+            evidence = f"of {len(view.seen)} processes only {busy[0].identity.label} is not idle"
+            yield Edge(source=one.key, target=busy[0].key, why=Why.ASSUMED, op="its work", evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def _to_the_ended(worlds: Sequence[World], sources: Collection[str]) -> Iterator[Edge]:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ray_rl_debug.analyze.assumed_worlds import stands_for
-from ray_rl_debug.analyze.by_hand import hung_for_s, why_assumed
+from ray_rl_debug.analyze.by_hand import hung_for_s, stands_for, why_assumed
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -17,7 +16,7 @@ from ray_rl_debug.model.report import Cause, Evidence, Finding
 from ray_rl_debug.rules.scene import Scene
 
 _GROUPS = "tensor, pipeline and data parallel ranks wait in different collectives by design; the files do not tell which groups there are"
-_MORE = "only {count} stacks were given: a rank that was not dumped may be elsewhere, and then it is the cause"
+_MORE = "stacks given: {count}. A rank that was not dumped may be elsewhere, and then it is the cause"
 
 
 def with_doubts(scene: Scene, finding: Finding) -> Finding:
@@ -40,8 +39,8 @@ def _against(scene: Scene, finding: Finding) -> Iterator[Evidence]:
     if world is not None and finding.cause is Cause.COLLECTIVE_MISMATCH:
         yield Evidence(kind="collective", where=world.name, text=_GROUPS)
     if finding.cause is Cause.COLLECTIVE_STALLED:
-        members = world.members if world is not None else tuple(everybody)
-        yield Evidence(kind="collective", where=world.name if world is not None else "the files", text=_MORE.format(count=len(members)))
+        count = len(world.members if world is not None else scene.view.seen)
+        yield Evidence(kind="collective", where=world.name if world is not None else "the files", text=_MORE.format(count=count))
     if world is not None and finding.cause not in (Cause.COLLECTIVE_MISMATCH, Cause.COLLECTIVE_STALLED):
         yield Evidence(kind="collective", where=world.name, text="that these processes are one world is assumed: the files do not tell")
     into = [e for one in accused for e in scene.graph.into([one.key])]

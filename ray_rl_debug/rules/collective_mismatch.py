@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.places import ROOTED, Kind
@@ -55,7 +56,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         sites = split_by_site(ranks)
         if len(sites) < 2 or any(e.why is Why.P2P for e in edges):
             continue
-        yield Found(finding=_finding(sites, edges), explains=frozenset(root.nodes))
+        # in files nobody knows the groups, and a rank that was not dumped may be the one that all wait for
+        is_whole = not any(w.is_assumed and set(root.nodes) & {m.key for m in w.members} for w in scene.worlds)
+        yield Found(finding=_finding(sites, is_sure=is_whole and not _only_possible(edges)), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
@@ -118,10 +121,10 @@ def _init(waiters: list[Seen]) -> bool:
     return any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in waiters)
 
 
-def _finding(sites: dict[Site, list[Seen]], edges: list[Edge]) -> Finding:
-    smallest = min(len(m) for m in sites.values())
-    groups = [m for m in sites.values() if len(m) == smallest]
-    tie = len(groups) > 1 or smallest * 2 == sum(len(m) for m in sites.values())
+def _finding(sites: dict[Site, list[Seen]], *, is_sure: bool) -> Finding:
+    smallest = min(map(_count, sites.values()))
+    groups = [m for m in sites.values() if _count(m) == smallest]
+    tie = len(groups) > 1 or smallest * 2 == sum(map(_count, sites.values()))
     ranks = [one for members in sites.values() for one in members]
     odd = [one for group in groups for one in group]
     if tie:
@@ -135,13 +138,18 @@ def _finding(sites: dict[Site, list[Seen]], edges: list[Edge]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) or _only_possible(edges) else Certainty.LIKELY,
+        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) or not is_sure else Certainty.LIKELY,
         f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
         remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
+
+
+def _count(ranks: list[Seen]) -> int:
+    """How many ranks these stacks stand for: a file may say of a stack that others have the same."""
+    return sum(stands_for(one.process) for one in ranks)
 
 
 def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:

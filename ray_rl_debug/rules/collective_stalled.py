@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.assumed_worlds import stands_for
+from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import bare, name_group

@@ -48,6 +48,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         ranks = scene.waiting_ranks(one)
         doing = f"is busy: it {one.does()}" if one.is_at_work else one.does()
+        if scene.view.by_hand and one.telling is not None and one.telling.sample.owns_gil:
+            doing += " with the GIL"
         certainty = Certainty.LIKELY
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from unit.stacks_by_hand import GATHER, IDLE, MEET, RAY_GET, REDUCE, STEP, dump, judge, ranks, told
 
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, State
 
 WORK = f"get_batch (scheduler.py:610)\nevent_loop (scheduler.py:300)\n{STEP}"
@@ -169,3 +170,71 @@ def test_who_waits_for_the_gpu_together_is_stalled(tmp_path: Path) -> None:
     wait = f"synchronize (torch/cuda/streams.py:102)\n{STEP}"
     report = judge(tmp_path, ranks(dict.fromkeys(range(1, 9), wait)))
     assert told(report)[1:3] == ("collective-stalled", "possible")
+
+
+def test_gil_is_told_of_one_look(tmp_path: Path) -> None:
+    look = [*ranks(SEVEN), dump(4008, WORK, state="active+gil")]
+    report = judge(tmp_path, look)
+    assert "get_batch (scheduler.py:610) with the GIL" in report.verdict.summary
+    assert any("active" in doubt.text for doubt in report.findings[0].against)
+
+
+def test_every_claim_names_its_file_and_line(tmp_path: Path) -> None:
+    report = judge(tmp_path, ranks({**SEVEN, 4008: WORK}))
+    lines = (tmp_path / "look0.txt").read_text().split("\n")
+    stack = next(e for e in report.findings[0].evidence if e.kind == "stack" and "get_batch" in e.text)
+    file, _, line = (stack.source or "").rpartition(":")
+    assert file == "look0.txt"
+    assert any("4008" in text for text in lines[int(line) - 1 : int(line) + 3])
+    assert all(p.source is not None and p.source.startswith("look0.txt:") for p in report.processes)
+
+
+def test_only_one_that_is_not_idle_is_looked_at_first(tmp_path: Path) -> None:
+    idle = [dump(pid, IDLE, title="ray::IDLE") for pid in (1, 2, 3)]
+    report = judge(tmp_path, [*idle, dump(9, f"grade (reward.py:5)\n{STEP}")])
+    assert told(report) == ("hang", "straggler", "possible", {9})
+
+
+def test_who_could_not_be_read_is_the_first_to_look_at(tmp_path: Path) -> None:
+    refused = "py-spy dump --pid 4008\nProcess 4008: python train.py\nError: Failed to suspend process\nReason: EPERM: Operation not permitted\n"
+    report = judge(tmp_path, [*ranks(SEVEN), refused])
+    assert {w.pid for w in report.findings[0].who} == {4008}
+    assert report.findings[0].certainty is Certainty.POSSIBLE
+    assert "/proc/4008/status" in report.next_dumps[0].command
+    assert [o.seen for o in report.next_dumps[0].outcomes] == ["state D", "state T or t", "no such process"]
+
+
+def test_counts_of_a_remark_tell_who_is_the_smaller_side(tmp_path: Path) -> None:
+    text = (
+        "- **~181 ranks** blocked in the all-reduce:\n  ```\ntorch/distributed/distributed_c10d.py:3239 in all_reduce\nfsdp.py:872 in reduce_grad\n```\n"
+        "- **24 ranks** one step ahead, in the all-gather:\n  ```\ntorch/distributed/distributed_c10d.py:4381 in all_gather_into_tensor\nfsdp.py:421 in unshard\n```\n"
+    )
+    report = judge(tmp_path, text)
+    assert told(report)[1:3] == ("collective-mismatch", "possible")
+    assert report.findings[0].who[0].label.endswith("(24 ranks)")
+
+
+def test_rank_that_ended_with_an_error_is_named_before_those_who_wait(tmp_path: Path) -> None:
+    ended = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/app/train.py", line 31, in step\n'
+        "[rank1]:     loss = model(batch)\n"
+        "[rank1]: RuntimeError: CUDA error: device-side assert triggered\n"
+    )
+    (tmp_path / "rank0.txt").write_text(dump(100, f"{GATHER}\n{STEP}"))
+    (tmp_path / "log.txt").write_text(ended)
+    report = judge(tmp_path)
+    assert report.findings[0].cause.value == "rank-died"
+    assert report.findings[0].certainty is Certainty.POSSIBLE
+    assert {w.rank for w in report.findings[0].who} == {1}
+
+
+def test_live_report_assumes_nothing() -> None:
+    from ray_rl_debug.model import codec
+
+    here = Path(__file__).parents[1] / "cases" / "RRD101"
+    report = diagnose(codec.decode_snapshot(codec.inflate((here / "hang.json.gz").read_bytes())))
+    assert report.assumed == ()
+    assert report.next_dumps == ()
+    assert all(f.against == () for f in report.findings)
+    assert all(e.source is None for f in report.findings for e in f.evidence)
