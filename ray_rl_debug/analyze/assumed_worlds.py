@@ -16,7 +16,6 @@ from ray_rl_debug.analyze.main_activity import is_in_backward
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.model.snapshot import Process
 
 Entry = tuple[str, str]
 """Function and file of the outermost frame of own code."""
@@ -35,17 +34,12 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_programs(seen: Iterable[Seen]) -> tuple[Program, ...]:
-    """The programs of processes that have no rank of their own and are no part of an engine, in the order of their first process.
-
-    Processes whose stack could not be read belong to the largest program: somebody tried to dump them beside it.
-    """
-    unranked = [s for s in seen if s.identity.world is None and s.identity.part is None]
+    """The programs of processes in the order of their first process; parts of engines whose titles tell ranks are in worlds of their own."""
     groups: dict[object, list[Seen]] = defaultdict(list)
     cut: list[Seen] = []
-    lost: list[Seen] = []
-    for one in unranked:
-        if not one.threads:
-            lost += [one] if _is_told_of(one.process) else []
+    for one in (s for s in seen if s.threads and s.identity.rank_source != "title"):
+        if one.identity.part is not None:
+            groups[one.identity.part.part] += [one] if one.identity.part.part in ("core", "worker") else []
         elif one.process.kind == "ray-worker" and one.identity.class_name:
             groups[(one.identity.job_id, one.identity.class_name)].append(one)
         elif _begins(one) and (entry := _entry(one)) is not None:
@@ -54,14 +48,12 @@ def find_programs(seen: Iterable[Seen]) -> tuple[Program, ...]:
             cut.append(one)
     for one in cut:
         shared = {key: max(_shared(one, m) for m in members) for key, members in groups.items()}
-        best = max(shared, key=lambda key: shared[key], default=None)
+        best = max(shared, key=lambda key: shared[key], default=None) if shared else None
         entry = _entry(one)
         groups[best if best is not None and shared[best] else entry].append(one)
     for members in groups.values():
         members[:] = [m for m in members if not _launches(m, members)] or members
-    if lost and groups:
-        max(groups.values(), key=len).extend(lost)
-    return tuple(Program(name=_name(members), keys=tuple(m.key for m in members)) for members in groups.values())
+    return tuple(Program(name=_name(members), keys=tuple(m.key for m in members)) for members in groups.values() if members)
 
 
 def _launches(one: Seen, members: Sequence[Seen]) -> bool:
@@ -73,10 +65,6 @@ def _launches(one: Seen, members: Sequence[Seen]) -> bool:
 
 _DEEP = 3
 """Frames of own code that a rank at work has at least: script, main function, step."""
-
-
-def _is_told_of(process: Process) -> bool:
-    return process.state in ("D", "Z") or any(r.kind in ("unread", "failed") for r in process.remarks)
 
 
 def _own_frames(one: Seen) -> list[Entry]:

@@ -79,8 +79,9 @@ def source_of(process: Process) -> str | None:
 
 def stands_for(process: Process) -> int:
     """How many ranks a stack stands for, by what its file says ("7 ranks identical"); one where it says nothing."""
-    counts = [r.count for r in process.remarks if r.kind == "same" and r.count]
-    return max([1, *counts, *(len(r.ranks) + 1 for r in process.remarks if r.kind == "same")])
+    same = [r for r in process.remarks if r.kind == "same"]
+    # "the others the same": at least one more
+    return max([1, *(r.count or max(2, len(r.ranks) + 1) for r in same)])
 
 
 def with_later_looks(snapshot: Snapshot) -> Snapshot:

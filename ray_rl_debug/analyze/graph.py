@@ -62,6 +62,8 @@ class Why(str, enum.Enum):
     MESSAGE = "message"
     WEIGHTS = "weights"
     """A rank sends weights, and nobody takes them."""
+    TOLD = "collective (told)"
+    """A rank of which a file says that it is elsewhere, without its stack."""
     ASSUMED = "somebody"
     """Somebody whom the stacks do not name: any of those nearer to the work."""
     COROUTINE = "await"

@@ -13,7 +13,7 @@ from ray_rl_debug.analyze.seen import Seen
 
 _FILE = "open close read readinto readline readlines readall write writelines flush fsync truncate stat listdir rename unlink"
 _SOCKET = "recv recv_into recvfrom send sendall connect accept urlopen request getresponse"
-_CALLS = {**dict.fromkeys(_FILE.split(), Kind.FILE), **dict.fromkeys(_SOCKET.split(), Kind.SOCKET)}
+_CALLS = {**dict.fromkeys(_FILE.split(), Kind.FILE), **dict.fromkeys(_SOCKET.split(), Kind.SOCKET), "flock": Kind.FLOCK, "lockf": Kind.FLOCK}
 
 
 def settle_named_calls(seen: Iterable[Seen]) -> Iterator[Seen]:
@@ -25,7 +25,7 @@ def settle_named_calls(seen: Iterable[Seen]) -> Iterator[Seen]:
         thread = one.telling
         if thread is None or one.kind is not Kind.CODE or not one.place or one.place.own != 0 or thread.kernel is not None or thread.sample.active:
             continue
-        kind = _CALLS.get(short_name(thread.frames[0].function).strip("_"))
+        kind = Kind.FLOCK if thread.frames[0].file.startswith("filelock/") else _CALLS.get(short_name(thread.frames[0].function).strip("_"))
         if kind is not None and is_stacks_alone(one.process):
             place = msgspec.structs.replace(one.place, kind=kind)
             telling = msgspec.structs.replace(thread, place=place)

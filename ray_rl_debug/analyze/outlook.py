@@ -49,7 +49,7 @@ OLD_CALL_S = 10.0
 """and at least this old: starting up takes its time too."""
 
 EXACT = frozenset(Why) - {
-    Why.SOCKET, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.PIPE, Why.CHILD, Why.DATALOADER, Why.CHILD_QUEUE, Why.MESSAGE, Why.WEIGHTS,
+    Why.ASSUMED, Why.SOCKET, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.PIPE, Why.CHILD, Why.DATALOADER, Why.CHILD_QUEUE, Why.MESSAGE, Why.WEIGHTS,
 }  # fmt: skip
 """Waits whose end is known to be the whole story. In the others (an answer, a child) work is hidden, and how long such calls take tells more."""
 

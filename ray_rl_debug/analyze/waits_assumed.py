@@ -6,6 +6,7 @@ for one that waits as far out as itself. So these waits make no ring. They are n
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
@@ -14,6 +15,7 @@ from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.stacks import Once
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.analyze.worlds import World
@@ -30,6 +32,7 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
     if not view.by_hand:
         return
     sources = {e.source for e in known}
+    reached = Once(_Reach(known).of)
     for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources)):
         sources.add(edge.source)
         yield edge
@@ -42,9 +45,29 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
         else:
             nearer = [s for s in nearer if s.node is one.node] or nearer
         for other in nearer:
+            if one.key in reached[other.key]:
+                continue  # it waits for this one itself
             evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
             op = one.place.op if one.place is not None else ""
             yield Edge(source=one.key, target=other.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+class _Reach:
+    """Who is waited for, directly or not, along known waits."""
+
+    def __init__(self, known: Sequence[Edge]) -> None:
+        self._ahead: dict[str, list[str]] = defaultdict(list)
+        for edge in known:
+            self._ahead[edge.source].append(edge.target)
+
+    def of(self, key: str) -> frozenset[str]:
+        found, pending = {key}, [key]
+        while pending:
+            for target in self._ahead.get(pending.pop(), ()):
+                if target not in found:
+                    found.add(target)
+                    pending.append(target)
+        return frozenset(found)
 
 
 def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:

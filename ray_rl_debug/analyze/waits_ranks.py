@@ -75,7 +75,7 @@ def _told_edges(world: World) -> Iterator[Edge]:
                 if rank not in shown:
                     evidence = f"{remark.file}:{remark.line} says: {remark.text[:120]}"
                     target = node_of_rank(world.key, rank)
-                    yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+                    yield Edge(source=one.key, target=target, why=Why.TOLD, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def is_waiting(one: Seen) -> bool:

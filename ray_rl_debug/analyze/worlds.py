@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.connections import connected_peers
 from ray_rl_debug.analyze.main_activity import is_in_group
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.model.snapshot import RayActor
+from ray_rl_debug.model.snapshot import Process, RayActor
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +50,7 @@ def find_worlds(view: View) -> tuple[World, ...]:
     worlds = _merge_lonely(worlds) if view.by_hand else worlds
     worlds = _join_connected(view, worlds, _worlds_by_class(view, {m.key for w in worlds for m in w.members}))
     worlds += _worlds_by_parent(view, {m.key for w in worlds for m in w.members})
-    worlds += _worlds_by_program(view, {m.key for w in worlds for m in w.members})
+    worlds = _with_lost(view, _by_program(view, worlds)) if view.by_hand else worlds
     worlds = [msgspec.structs.replace(w, ranks=_ranks_of(w)) for w in worlds]
     return tuple(sorted(worlds, key=lambda w: (-len(w.members), w.key)))
 
@@ -200,15 +200,42 @@ def _worlds_by_parent(view: View, known: set[str]) -> list[World]:
     return found
 
 
-def _worlds_by_program(view: View, known: set[str]) -> list[World]:
-    """Processes of one program in files that do not tell ranks, where at least one of them waits for other ranks."""
-    found = []
+def _by_program(view: View, worlds: list[World]) -> list[World]:
+    """With the worlds of programs in files: processes of one program, where at least one of them waits for other ranks.
+
+    Where files tell the ranks of some of them, the others are ranks of the same world.
+    """
+    known = {m.key: w for w in worlds for m in w.members}
     for program in view.programs:
-        members = tuple(view.seen[key] for key in program.keys if key not in known)
-        if any(m.kind is not None and m.kind.name in _RANK_KINDS for m in members):
+        members = tuple(view.seen[key] for key in program.keys)
+        held = {w.key: w for m in members if (w := known.get(m.key)) is not None and w.is_assumed}
+        free = [m for m in members if m.key not in known]
+        if not free or not any(m.kind is not None and m.kind.name in _RANK_KINDS for m in members):
+            continue
+        if len(held) == 1:
+            old = next(iter(held.values()))
+            worlds = [*(w for w in worlds if w is not old), _with_members(old, free)]
+        else:
             key = f"-|{program.name}|{members[0].key}|assumed"
-            found.append(World(key=key, name=program.name, size=None, members=members, source="files of one program", is_assumed=True))
-    return found
+            worlds = [
+                *worlds,
+                World(key=key, name=program.name, size=None, members=tuple(free), source="files of one program", is_assumed=True),
+            ]
+    return worlds
+
+
+def _with_lost(view: View, worlds: list[World]) -> list[World]:
+    """Processes whose stack could not be read belong to the largest world: somebody tried to dump them beside it."""
+    known = {m.key for w in worlds for m in w.members}
+    lost = [s for s in view if s.key not in known and not s.threads and s.identity.world is None and _is_told_of(s.process)]
+    largest = max((w for w in worlds if w.is_assumed), key=lambda w: len(w.members), default=None)
+    if not lost or largest is None:
+        return worlds
+    return [*(w for w in worlds if w is not largest), msgspec.structs.replace(largest, members=(*largest.members, *lost))]
+
+
+def _is_told_of(process: Process) -> bool:
+    return process.state in ("D", "Z") or any(r.kind in ("unread", "failed") for r in process.remarks)
 
 
 _NUMBER = re.compile(r"[_\-:/](\d{1,6})$")

@@ -47,7 +47,7 @@ def _all_idle(seen: Sequence[Seen]) -> str:
     """Nobody here has anything to do: whoever should give them work keeps them waiting."""
     who = f"all {len(seen)} processes that were dumped are idle" if len(seen) > 1 else f"{seen[0].where()} is idle"
     waits = "each waits for its next piece of work" if len(seen) > 1 else "it waits for its next piece of work"
-    return f"{who}: {waits}. Who should give it to them was not dumped: the driver, or whoever sends the requests"
+    return f"{who}: {waits}. Who should give it was not dumped: the driver, the trainer, or whoever sends the requests"
 
 
 def _first(scene: Scene, seen: Sequence[Seen]) -> str:
@@ -56,6 +56,10 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
     if asks is not None:
         return f"{asks.where()} {asks.does()}, and the stacks do not tell which call it waits for"
     standing = [s for s in seen if s.threads and not s.is_idle]
+    waiting = [(s, t.awaited) for s in seen for t in s.process.async_tasks or () if t.awaited is not None]
+    if not standing and waiting:
+        one, awaited = waiting[0]
+        return f"coroutines of {one.where()} wait for {awaited.kind}; who should end that wait does not show in their stacks"
     if not standing:
         return "no stack of these files tells what a process waits for"
     roots = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS]

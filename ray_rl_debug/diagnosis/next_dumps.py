@@ -195,7 +195,7 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
     seen = list(scene.view)
     if all(s.is_idle for s in seen):
         yield NextDump(
-            what="the driver: the process that started the job, and waits in ray.get or sends the requests",
+            what="the driver or trainer: the process that started the job, and waits in ray.get or sends the requests",
             command="pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID",
             why="all that were dumped wait for work",
             outcomes=(
@@ -208,6 +208,18 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
         )
         return
     one = next((s for s in seen if s.threads and not s.is_idle), None)
+    if one is None:
+        for other in seen[:2]:
+            yield NextDump(
+                what=f"all threads of {_named(scene, other)}",
+                who=(other.who(),),
+                command=f"py-spy dump --pid {_pid(other)}",
+                why="no stack of a thread at work was given",
+                outcomes=(
+                    Outcome(seen="a thread in own code", means="it keeps the others of its process waiting, as a blocked event loop does"),
+                    Outcome(seen="all threads idle", means="it waits for another process: dump those that it talks to"),
+                ),
+            )
     if one is not None:
         options = _options(one)
         yield NextDump(

@@ -36,7 +36,7 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
             return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
         unseen = f"; not seen: {_names(silent)}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
-    if scene.view.by_hand and scene.view.has_stacks:
+    if scene.view.by_hand and scene.view.seen and not scene.joined.flight and not scene.joined.ras:
         return verdict_by_hand(scene, findings, next_dump or _LONGER)
     if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
         summary = f"what the others wait for only pauses, and may go on by itself: {findings[0].summary}"

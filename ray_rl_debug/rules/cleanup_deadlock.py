@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.phase import is_leaving
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
@@ -35,6 +36,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         leaving = _leaves(one)
+        if scene.view.by_hand and not waiters and _exits(one):
+            yield Found(finding=_alone(scene, one), explains=frozenset(root.nodes))
         if not waiters or one.is_stopped or not leaving:
             continue
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
@@ -49,6 +52,34 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _leaves(one: Seen) -> bool:
     place = one.place
     return place is not None and (place.kind is Kind.DESTROY or is_leaving(f for f, _, _ in place.path))
+
+
+_EXITS = frozenset({"_python_exit", "_exit_function", "_run_exitfuncs", "_run_finalizers"})
+
+
+def _exits(one: Seen) -> bool:
+    """Does it run what Python runs when a program ends?"""
+    frames = one.telling.frames if one.telling is not None else ()
+    names = [(short_name(f.function), f.file) for f in frames]
+    return any(n in _EXITS or (n == "_shutdown" and file.endswith("threading.py")) for n, file in names)
+
+
+def _alone(scene: Scene, one: Seen) -> Finding:
+    """Of files: a program at its end that waits for a thread or a child of its own."""
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} has come to its end and {one.does()}: it cannot exit before that",
+        who=[one.who()],
+        evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
+        remedy=[
+            "see its other threads and its children: one of them does not end",
+            "shut pools down before the end of the program (with ... as pool), and make helper threads daemons",
+        ],
+        phase="cleanup",
+    )
 
 
 def _finding(out: list[Seen], waiters: list[Seen], certainty: Certainty, reason: str) -> Finding:

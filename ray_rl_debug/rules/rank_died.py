@@ -40,7 +40,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         node = root.nodes[0]
         waiting = [(e, scene.view.seen.get(e.source)) for e in scene.graph.into([node])]
-        ranks = [w for e, w in waiting if w is not None and (waits_as_rank(scene, w, node) or e.why is Why.SAME_CALL)]
+        ranks = [w for e, w in waiting if w is not None and e.why is not Why.TOLD and (waits_as_rank(scene, w, node) or e.why is Why.SAME_CALL)]
         if root.is_cycle or not ranks:
             continue
         actor = scene.actor(node)

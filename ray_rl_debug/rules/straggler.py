@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -39,8 +40,31 @@ def _has_equals(scene: Scene, one: Seen) -> bool:
     return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
 
 
+def _told(scene: Scene) -> Iterator[Found]:
+    """Ranks of which a file says that they have not come, without their stacks."""
+    for root in scene.graph.roots:
+        node = root.nodes[0]
+        told = [e for e in scene.graph.into([node]) if e.why is Why.TOLD and e.source in scene.view.seen]
+        if kind_of(node) is not NodeKind.RANK or not told:
+            continue
+        who = scene.who(node)
+        waiters = [scene.view.seen[e.source] for e in told]
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{who.label} is not in {waiters[0].inside()} with the others, as the file says; its stack is not shown",
+            who=[who],
+            evidence=[*(Evidence(kind="log", where=who.label, text=e.evidence) for e in told[:2]), *waiter_evidence(waiters)],
+            remedy=["take the stacks of this rank: py-spy dump --pid", "read its log: an exception, an early return, a longer step"],
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that others wait for and that no better rule explains."""
+    yield from _told(scene)
     for root, one in scene.process_roots():
         told, counts = counted(scene, one.key)
         is_idle = one.is_idle and (bool(one.threads) or told is None)

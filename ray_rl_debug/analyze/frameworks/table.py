@@ -32,7 +32,11 @@ class Spot(msgspec.Struct, frozen=True):
     """The end of its file's path."""
 
     def matches(self, function: str, file: str) -> bool:
-        return (function == self.function or function.endswith(f".{self.function}")) and file.endswith(self.file)
+        if not file.endswith(self.file):
+            return False
+        # before Python 3.11 a frame has no class
+        bare = "." not in function and bool(self.file) and function == self.function.rpartition(".")[2]
+        return bare or function == self.function or function.endswith(f".{self.function}")
 
 
 class Part(msgspec.Struct, frozen=True):
