@@ -46,11 +46,14 @@ def find_programs(seen: Iterable[Seen]) -> tuple[Program, ...]:
             groups[entry].append(one)
         else:
             cut.append(one)
+    looks = {key: {_look(m) for m in members} for key, members in groups.items()}
     for one in cut:
-        shared = {key: max(_shared(one, m) for m in members) for key, members in groups.items()}
-        best = max(shared, key=lambda key: shared[key], default=None) if shared else None
-        entry = _entry(one)
-        groups[best if best is not None and shared[best] else entry].append(one)
+        mine = _look(one)
+        shared = {key: max(_shared(mine, its) for its in known) for key, known in looks.items() if known}
+        best = max(shared, key=lambda key: shared[key], default=None)
+        key = best if best is not None and shared[best] else _entry(one)
+        groups[key].append(one)
+        looks.setdefault(key, set()).add(mine)
     for members in groups.values():
         members[:] = [m for m in members if not _launches(m, members)] or members
     return tuple(Program(name=_name(members), keys=tuple(m.key for m in members)) for members in groups.values() if members)
@@ -83,11 +86,17 @@ def _begins(one: Seen) -> bool:
     return bool(frames) and frames[-1].function.rsplit(".", 1)[-1].startswith(_BEGINS)
 
 
-def _shared(one: Seen, other: Seen) -> int:
+_Look = tuple[frozenset[Entry], bool, str]
+"""Frames of own code, whether it waits for other ranks, and its command line: processes that agree in all are one."""
+
+
+def _look(one: Seen) -> _Look:
+    return frozenset(_own_frames(one)), one.kind in WAITS_FOR_RANKS, one.process.title
+
+
+def _shared(mine: _Look, its: _Look) -> int:
     """Frames of own code that both have; else whether both wait for ranks, or have one command line."""
-    common = set(_own_frames(one)) & set(_own_frames(other))
-    both_wait = one.kind in WAITS_FOR_RANKS and other.kind in WAITS_FOR_RANKS
-    return len(common) or int(both_wait or (bool(one.process.title) and one.process.title == other.process.title))
+    return len(mine[0] & its[0]) or int((mine[1] and its[1]) or (bool(mine[2]) and mine[2] == its[2]))
 
 
 def _name(members: Sequence[Seen]) -> str:

@@ -44,12 +44,26 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
             nearer = [s for s in nearer if s.process.kind == "ray-worker"] or nearer
         else:
             nearer = [s for s in nearer if s.node is one.node] or nearer
-        for other in nearer:
+        for other in _one_of_each(nearer):
             if one.key in reached[other.key]:
                 continue  # it waits for this one itself
             evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
             op = one.place.op if one.place is not None else ""
             yield Edge(source=one.key, target=other.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+_MOST = 64
+
+
+def _one_of_each(targets: Sequence[Seen]) -> list[Seen]:
+    """Some of each place: any of them may be meant, and what holds for one at a place holds for all there."""
+    number: dict[object, int] = defaultdict(int)
+    turns = []
+    for order, one in enumerate(targets):
+        at = one.telling.stack if one.telling is not None else None
+        number[at] += 1
+        turns.append((number[at], order))
+    return [targets[order] for _, order in sorted(turns)[:_MOST]]
 
 
 class _Reach:

@@ -71,7 +71,7 @@ def _told_edges(world: World) -> Iterator[Edge]:
             if remark.kind not in ("except", "missing"):
                 continue
             op = one.place.op if one.place else "collective"
-            for rank in remark.ranks:
+            for rank in remark.ranks[:_FEW]:
                 if rank not in shown:
                     evidence = f"{remark.file}:{remark.line} says: {remark.text[:120]}"
                     target = node_of_rank(world.key, rank)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -61,8 +61,7 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
     size = max(sizes) if sizes else None
     present = {m.identity.rank for m in members}
     is_assumed = view.by_hand and size is None
-    # who dumps ranks by hand starts with the first: a number that is left out among them was not dumped, or could not be
-    missing = tuple(r for r in range((max((r for r in present if r is not None), default=0) if is_assumed else size) or 0) if r not in present)
+    missing = _holes(present, len(members)) if is_assumed else tuple(r for r in range(size or 0) if r not in present)
     first = members[0].identity
     return World(
         key=key,
@@ -74,6 +73,13 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
         source=first.rank_source or "environment",
         is_assumed=is_assumed,
     )
+
+
+def _holes(present: Collection[int | None], count: int) -> tuple[int, ...]:
+    """Ranks left out by somebody who dumped most of them: not dumped, or nothing could be."""
+    known = [r for r in present if r is not None]
+    last = max(known, default=0)
+    return tuple(r for r in range(last) if r not in known) if last < 2 * count else ()
 
 
 def _merge_late(worlds: list[World]) -> list[World]:

@@ -56,10 +56,9 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
     if asks is not None:
         return f"{asks.where()} {asks.does()}, and the stacks do not tell which call it waits for"
     standing = [s for s in seen if s.threads and not s.is_idle]
-    waiting = [(s, t.awaited) for s in seen for t in s.process.async_tasks or () if t.awaited is not None]
-    if not standing and waiting:
-        one, awaited = waiting[0]
-        return f"coroutines of {one.where()} wait for {awaited.kind}; who should end that wait does not show in their stacks"
+    waiting = next((s for s in seen if s.process.async_tasks), None)
+    if not standing and waiting is not None:
+        return f"coroutines of {waiting.where()} wait, and who should end that does not show in their stacks"
     if not standing:
         return "no stack of these files tells what a process waits for"
     roots = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS]

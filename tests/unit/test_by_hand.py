@@ -205,9 +205,10 @@ def test_who_could_not_be_read_is_the_first_to_look_at(tmp_path: Path) -> None:
 
 
 def test_counts_of_a_remark_tell_who_is_the_smaller_side(tmp_path: Path) -> None:
+    c10d = "torch/distributed/distributed_c10d.py"
     text = (
-        "- **~181 ranks** blocked in the all-reduce:\n  ```\ntorch/distributed/distributed_c10d.py:3239 in all_reduce\nfsdp.py:872 in reduce_grad\n```\n"
-        "- **24 ranks** one step ahead, in the all-gather:\n  ```\ntorch/distributed/distributed_c10d.py:4381 in all_gather_into_tensor\nfsdp.py:421 in unshard\n```\n"
+        f"- **~181 ranks** blocked in the all-reduce:\n  ```\n{c10d}:3239 in all_reduce\nfsdp.py:872 in reduce_grad\n```\n"
+        f"- **24 ranks** one step ahead:\n  ```\n{c10d}:4381 in all_gather_into_tensor\nfsdp.py:421 in unshard\n```\n"
     )
     report = judge(tmp_path, text)
     assert told(report)[1:3] == ("collective-mismatch", "possible")
