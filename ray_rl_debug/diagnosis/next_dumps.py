@@ -5,14 +5,14 @@ Commands are for the machine of the process. They only read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.analyze.worlds import World
-from ray_rl_debug.model.report import Certainty, Finding, NextDump, Outcome
+from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
 from ray_rl_debug.rules.scene import Scene
 
 MAX_DUMPS = 4
@@ -25,9 +25,17 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
     if not scene.view.by_hand or not scene.view.seen or any(f.certainty is not Certainty.POSSIBLE for f in findings):
         return ()
     found: dict[str, NextDump] = {}
-    for one in (*_unread(scene), *_accused(scene, findings), *_ranks(scene), *_others(scene), *_anybody(scene)):
+    for one in (*_unread(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
+        found.setdefault(one.command, one)
+    for one in _anybody(scene) if not found else ():
         found.setdefault(one.command, one)
     return tuple(found.values())[:MAX_DUMPS]
+
+
+def _ordered(findings: Sequence[Finding], again: Iterable[NextDump], ranks: Iterable[NextDump]) -> Iterator[NextDump]:
+    """Where no process is to blame yet, those who were not dumped tell more than one who was."""
+    is_open = bool(findings) and not any(w.pid is not None for w in findings[0].who)
+    yield from (*ranks, *again) if is_open else (*again, *ranks)
 
 
 def _on(scene: Scene, one: Seen) -> str:
@@ -75,7 +83,9 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
         return
     keys = {(w.node, w.pid, w.label) for w in findings[0].who}
     named = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys and s.threads]
-    for one in named[:1]:
+    # where no process is to blame, one of those that wait shows whether they stand
+    stalled = [m for w in scene.worlds for m in w.members if is_waiting(m)] if findings[0].cause is Cause.COLLECTIVE_STALLED else []
+    for one in (named or stalled)[:1]:
         options = _options(one)
         thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
         yield NextDump(

@@ -1,0 +1,75 @@
+"""The recorded programs as somebody would have pasted them: the stacks of py-spy and nothing else, one look or two."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from kinds.truth import PROGRAMS
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.report import Certainty, Report
+from ray_rl_debug.model.snapshot import Node, Process, Sample, Snapshot
+
+HERE = Path(__file__).parent / "recorded"
+MARKS = json.loads((HERE / "marks.json").read_text())
+OF_RANKS = frozenset("straggler collective-mismatch p2p-mismatch init-deadlock rank-died".split())
+HANGS = sorted(n for n in MARKS if n.endswith("-hang") and OF_RANKS & set(PROGRAMS[n.removesuffix("-hang")].causes))
+"""Those in which ranks wait for each other; of the others stacks alone seldom show the cause."""
+CANNOT_TELL = {
+    "mesh_of_four-hang": "all ranks stand at one line, in groups that stacks do not show: told as a stalled collective",
+    "ring_exchange-hang": "the receive hides in a C call: told as a straggler",
+    "rounds_of_players-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
+}
+KINDS = ("ray-worker", "driver", "named", "child", "other")
+
+
+def judge(snapshot: Snapshot, folder: Path, looks: int) -> Report | None:
+    """The report on the stacks of some looks, as files; None where there are none."""
+    for node in snapshot.nodes:
+        for process in (p for p in node.processes if p.kind in KINDS and p.samples):
+            for number, sample in enumerate((process.samples[0], process.samples[-1])[-looks:]):
+                path = folder / re.sub(r"\W", "_", node.name) / f"dump_{number}_{process.pid}.txt"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text_of(node, process, sample))
+                time_s = 1_700_000_000 + sample.at_s
+                os.utime(path, (time_s, time_s))
+    found = load((folder,)) if any(folder.iterdir()) else None
+    return diagnose(found.snapshot) if found is not None and found.snapshot is not None else None
+
+
+def text_of(node: Node, process: Process, sample: Sample) -> str:
+    lines = [f"Process {process.pid}: {process.title or 'python'}", "Python v3.11.4 (/usr/bin/python3.11)", ""]
+    for thread in sample.threads:
+        state = "active+gil" if thread.owns_gil else "active" if thread.active else "idle"
+        lines.append(f'Thread {thread.tid} ({state}): "{thread.name}"' if thread.name else f"Thread {thread.tid} ({state})")
+        frames = (node.frames[i] for i in node.stacks[thread.stack])
+        lines += [f"    {f.function} ({f.file}:{f.line or 0})" for f in frames]
+    return "\n".join(lines) + "\n"
+
+
+def recorded(name: str) -> Snapshot:
+    snapshot = load((HERE / f"{name}.json.gz",)).snapshot
+    assert snapshot is not None
+    return snapshot
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_cause_is_the_first_hypothesis(name: str, tmp_path: Path) -> None:
+    report = judge(recorded(name), tmp_path, 1)
+    assert report is not None
+    first = next(iter(report.findings), None)
+    assert (first is not None and first.cause.value in PROGRAMS[name.removesuffix("-hang")].causes) is (name not in CANNOT_TELL)
+    assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
+    assert report.next_dumps != ()
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+@pytest.mark.parametrize("name", sorted(n for n in MARKS if n.endswith("-healthy")))
+def test_nobody_of_a_healthy_run_is_accused_with_likely(name: str, looks: int, tmp_path: Path) -> None:
+    report = judge(recorded(name), tmp_path, looks)
+    assert report is None or all(f.certainty is Certainty.POSSIBLE for f in report.findings)
