@@ -6,6 +6,7 @@ frames.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -24,6 +25,10 @@ COMMON_WAIT = "a wait that all share"
 ENOUGH = 3
 """Processes that are met at one line of own code by no chance: each would have to spend nearly all its time there."""
 _BEGINS = ("<module>", "_start", "main_loop", "_bootstrap", "spawn_main", "clone", "_run_module_as_main", "_clone3")
+
+
+_NOWHERE: Entry = ("", "")
+"""Of stacks without any frame of own code."""
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +55,8 @@ def find_programs(seen: Iterable[Seen]) -> tuple[Program, ...]:
     for one in cut:
         mine = _look(one)
         shared = {key: max(_shared(mine, its) for its in known) for key, known in looks.items() if known}
-        best = max(shared, key=lambda key: shared[key], default=None)
-        key = best if best is not None and shared[best] else _entry(one)
+        best = max(shared, key=lambda key: shared[key], default=_NOWHERE)
+        key = best if shared.get(best) else _entry(one) or _NOWHERE
         groups[key].append(one)
         looks.setdefault(key, set()).add(mine)
     for members in groups.values():
@@ -87,11 +92,12 @@ def _begins(one: Seen) -> bool:
 
 
 _Look = tuple[frozenset[Entry], bool, str]
-"""Frames of own code, whether it waits for other ranks, and its command line: processes that agree in all are one."""
+"""Frames of own code, whether it waits for other ranks, and its command line or name without numbers (``DP3``)."""
+_NUMBERS = re.compile(r"\d+")
 
 
 def _look(one: Seen) -> _Look:
-    return frozenset(_own_frames(one)), one.kind in WAITS_FOR_RANKS, one.process.title
+    return frozenset(_own_frames(one)), one.kind in WAITS_FOR_RANKS, _NUMBERS.sub("", one.process.title)
 
 
 def _shared(mine: _Look, its: _Look) -> int:

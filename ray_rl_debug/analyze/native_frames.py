@@ -15,6 +15,7 @@ from ray_rl_debug.model.snapshot import Frame
 _NATIVE_FILE = re.compile(r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^\[(?:vdso|kernel|unknown)\]$")
 _DECORATION = re.compile(r"^(?:__(?:GI_|libc_|new_|old_|internal_|pthread_)*|_+)|(?:@.*|_nocancel|_cancel|_time64|64)$")
 _LOCKS = re.compile(r"futex|pthread_(?:cond|mutex|rwlock|join)|cond_(?:timed)?wait|lll_lock|sem_(?:timed)?wait|new_sem_wait|PyThread_acquire_lock")
+_MUTEX = re.compile(r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock")
 _GPU = re.compile(
     r"^(?:cu|cuda|hip|aclrt|rt)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip)"
     r"|^cudaMemcpy$|^(?:cuda|hip)EventQuery$"
@@ -49,6 +50,11 @@ def native_call(frames: Sequence[Frame]) -> str | None:
         if found is not None:
             return found
     return None
+
+
+def is_at_mutex(frames: Sequence[Frame]) -> bool:
+    """Does it want a mutex, which only its holder gives back? A condition may be signalled by anybody."""
+    return any(is_native(f) and _MUTEX.search(f.function.partition("(")[0]) for f in frames[:_FEW])
 
 
 def native_wait(frames: Sequence[Frame]) -> tuple[str, bool] | None:

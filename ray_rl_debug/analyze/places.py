@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.library_frames import is_library, short_name
-from ray_rl_debug.analyze.native_frames import is_native, native_call, native_wait
+from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_wait
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 
@@ -159,7 +159,9 @@ def _below_native(
     call = kernel_call(thread) or native_call(frames)
     python = frames[native:]
     if not python:
-        place = Place(kind=_CALL_KIND.get(call or "", Kind.CODE), op=short_name(frames[0].function), own=None, path=())
+        kind = _CALL_KIND.get(call or "", Kind.CODE)
+        kind = Kind.EVENT if kind is Kind.LOCK and not is_at_mutex(frames) else kind
+        place = Place(kind=kind, op=short_name(frames[0].function), own=None, path=())
     else:
         place = _place(python, None, thread, call, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
         place = with_locals(place, sample, frames) if sample is not None else place

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+import msgspec
+
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.graph import Edge, Why
@@ -40,7 +42,10 @@ _MOST_NAMED = 8
 def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
     """Edges inside every world."""
     for world in worlds:
-        found = [*_world_edges(view, world), *_told_edges(world)]
+        told = list(_told_edges(world))
+        named = {e.target for e in told}
+        rest = tuple(r for r in world.missing if node_of_rank(world.key, r) not in named) if told else world.missing
+        found = [*told, *_world_edges(view, world if rest == world.missing else msgspec.structs.replace(world, missing=rest))]
         yield from found
         if world.is_assumed:
             yield from _absent_edges(world, {e.source for e in found})

@@ -44,8 +44,10 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _served_under_lock(scene)
     for root, one in (*scene.process_roots(), *_at_own_locks(scene)):
         thread = one.telling
-        if thread is None or one.is_stopped or not thread.place.path or one.is_at_work:
+        if thread is None or one.is_stopped or one.is_at_work:
             continue
+        if not thread.place.path and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
+            continue  # a thread of a library; only native frames that want a mutex tell a lock by themselves
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:
