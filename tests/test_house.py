@@ -20,6 +20,7 @@ ORDER = (
     "bounded",
     "signatures",
     "privacy",
+    "logs",
     # facts, up to a snapshot
     "in_job",
     "formats",
@@ -29,6 +30,7 @@ ORDER = (
     "cluster",
     # from a snapshot to a report
     "analyze",
+    "story",
     "rules",
     "diagnosis",
     "doctor",

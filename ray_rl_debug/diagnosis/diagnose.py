@@ -21,6 +21,7 @@ from ray_rl_debug.model.snapshot import Gap, Snapshot
 from ray_rl_debug.rules import RULES
 from ray_rl_debug.rules.known_error import critical_lines, pid_of_log
 from ray_rl_debug.rules.scene import Found, Scene
+from ray_rl_debug.story.tell import tell
 
 MAX_LINKS = 2000
 """Edges written into a report; a mismatch in a world of 1,000 ranks has a million."""
@@ -30,7 +31,8 @@ def diagnose(snapshot: Snapshot) -> Report:
     """The report on a snapshot. The same snapshot always gives the same report."""
     view = build_view(snapshot)
     waits = find_waits(view)
-    scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined)
+    story = tell(snapshot.logs)
+    scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined, story=story)
     found, raised = _ask(scene)
     findings = _choose(scene, [(order, f) for order, f in found if not _is_last_resort(order)])
     if all(f.certainty is Certainty.POSSIBLE for f in findings):
@@ -53,6 +55,7 @@ def diagnose(snapshot: Snapshot) -> Report:
         assumed=assumptions(scene),
         next_dumps=dumps,
         timing=snapshot.timing,
+        story=story,
     )
 
 

@@ -11,8 +11,10 @@ from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
 from ray_rl_debug.model import gaps
+from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
 from ray_rl_debug.model.snapshot import Gap
+from ray_rl_debug.rules.first_failure import ID as FIRST_FAILURE
 from ray_rl_debug.rules.scene import Scene, judge
 
 _BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT, gaps.STACKS_FAILED})
@@ -24,6 +26,8 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 
     Of stacks from files `next_dump` is the command of the first further look.
     """
+    if scene.story is not None and not scene.view.seen and all(signatures.find(f.id) or f.id == FIRST_FAILURE for f in findings):
+        return _of_story(scene.story, findings)
     if findings and not scene.view.seen and signatures.find(findings[0].id) is not None:
         summary = f"the logs hold a known error: {findings[0].summary}; they do not say whether the job still runs"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=findings[0].certainty, next=f"rayrl-debug explain {findings[0].id}")
@@ -51,6 +55,20 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 def _names(machines: Sequence[str]) -> str:
     more = f" and {len(machines) - 3} more" if len(machines) > 3 else ""
     return f"{', '.join(machines[:3])}{more}"
+
+
+def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
+    """Of logs alone: they tell what failed first, not whether the job still runs."""
+    if findings:
+        what = f"explain {findings[0].id}"
+        return Verdict(
+            state=State.UNKNOWN,
+            summary=f"{story.summary}; logs do not say whether the job still runs",
+            certainty=findings[0].certainty,
+            next=f"rayrl-debug {what}",
+        )
+    summary = f"{story.summary}; take stacks of the processes to see more"
+    return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
 
 
 def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:

@@ -1,45 +1,57 @@
-"""Log files in what a user gives: the lines of known errors, with the process that wrote them where the file's name tells it."""
+"""Log files in what a user gives: each read once into a `LogBook`, with the lines of known errors and the process that wrote them."""
 
 from __future__ import annotations
 
-import functools
-import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from ray_rl_debug import __version__
-from ray_rl_debug.collect.logs import read_log_paths
+from ray_rl_debug.imports.unpacking import blocks
+from ray_rl_debug.logs.book import BLOCK_BYTES, BookReader
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Gap, LogLine, Node, Snapshot
-from ray_rl_debug.signatures.match import Matcher
-
-_OF_PID = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)$")
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.foreign_text import as_text
+from ray_rl_debug.model.snapshot import Gap, LogBook, LogLine, Node, Snapshot
 
 
 class LogFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Known errors in one log."""
+    """What one log holds."""
 
     folder: str
     time_s: float
     lines: tuple[LogLine, ...]
     pid: int | None = None
+    book: LogBook | None = None
+    trouble: str | None = None
+    """Why its end was not read."""
 
 
-def read_log(path: Path, folder: str) -> LogFile | None:
-    """The known errors of a file; None when it holds none."""
-    lines, _ = read_log_paths([path], matcher=_matcher())
-    if not lines:
+def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = None) -> LogFile | None:
+    """Failures, known errors and steps of a file; None when it holds none of them.
+
+    Args:
+        read: Is told how many bytes of the file were read since it was last told.
+    """
+    time_s = path.stat().st_mtime
+    reader = BookReader(as_text(str(path)), modified_time_s=time_s)
+    trouble = None
+    try:
+        for block in blocks(path, BLOCK_BYTES, read=read):
+            reader.feed(block)
+    except (UnreadableFileError, OSError) as e:
+        trouble = str(getattr(e, "strerror", None) or e)
+    book = reader.end()
+    if not (book.events or book.steps):
         return None
-    named = _OF_PID.match(path.name)
-    return LogFile(folder=folder, time_s=path.stat().st_mtime, lines=lines, pid=int(named[1]) if named else None)
-
-
-@functools.cache
-def _matcher() -> Matcher:
-    return Matcher()
+    lines = tuple(
+        LogLine(file=book.file, line_number=e.file_line, text=e.text, signature=e.signature, time_s=e.time_s)
+        for e in book.events
+        if e.signature is not None and e.handled is None
+    )
+    return LogFile(folder=folder, time_s=time_s, lines=lines, pid=book.writer.pid, book=book, trouble=trouble)
 
 
 def add_logs(known: Snapshot | None, files: Sequence[LogFile]) -> Snapshot:
@@ -62,8 +74,10 @@ def add_logs(known: Snapshot | None, files: Sequence[LogFile]) -> Snapshot:
             nodes.append(Node(name=folder, started_time_s=min(f.time_s for f in held), window_s=0.0, log_lines=lines))
         else:
             nodes[at_node] = msgspec.structs.replace(nodes[at_node], log_lines=(*nodes[at_node].log_lines, *lines))
+    books = tuple(file.book for file in files if file.book is not None)
+    cut = tuple(Gap(id=gaps.FILE_UNREAD, where=f.folder, what="the end of a log", reason=f.trouble) for f in files if f.trouble is not None)
     if known is not None:
-        return msgspec.structs.replace(known, nodes=tuple(nodes))
+        return msgspec.structs.replace(known, nodes=tuple(nodes), logs=(*known.logs, *books), gaps=(*known.gaps, *cut))
     lack = Gap(id=gaps.NO_RAY_TABLES_IN_FILE, where="cluster", what="stacks, Ray's actors and tasks", reason="the files are logs")
     taken = max((f.time_s for f in files), default=0.0)
-    return Snapshot(tool_version=__version__, taken_time_s=taken, nodes=tuple(nodes), gaps=(lack,), options={"imported": True})
+    return Snapshot(tool_version=__version__, taken_time_s=taken, nodes=tuple(nodes), gaps=(lack, *cut), options={"imported": True}, logs=books)

@@ -7,10 +7,30 @@ from __future__ import annotations
 
 import enum
 
-import msgspec
-
+from ray_rl_debug.model.claims import Claim, Who
+from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.snapshot import Gap
 
+__all__ = [
+    "PHASES",
+    "SCHEMA",
+    "AwaitClass",
+    "Cause",
+    "Certainty",
+    "Claim",
+    "Evidence",
+    "Finding",
+    "Link",
+    "LogStory",
+    "NodeSummary",
+    "ProcessSummary",
+    "Report",
+    "StackClass",
+    "State",
+    "Verdict",
+    "Who",
+    "WorldSummary",
+]
 SCHEMA = "rayrl-debug/report/1"
 
 
@@ -78,27 +98,6 @@ PHASES = (
     "idle",
     "unknown",
 )
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the report's structures: immutable, fields by name."""
-
-
-class Who(Claim, frozen=True, kw_only=True):
-    """Somebody a finding speaks of: a process, or something named only by its label."""
-
-    label: str
-    """How people know it: ``actor/3``, ``vllm_server_0_0``, ``placement group verl_pool``, ``tool.example:443``."""
-    node: str | None = None
-    pid: int | None = None
-    actor: str | None = None
-    """Ray's actor name."""
-    class_: str | None = msgspec.field(default=None, name="class")
-    task: str | None = None
-    world: str | None = None
-    rank: int | None = None
-    thread: str | None = None
-    role: str | None = None
 
 
 class Evidence(Claim, frozen=True, kw_only=True):
@@ -282,3 +281,5 @@ class Report(Claim, frozen=True, kw_only=True):
     next_dumps: tuple[NextDump, ...] = ()
     """What to dump next, the most telling first; empty where the answer is sure."""
     timing: dict[str, float] = {}
+    story: LogStory | None = None
+    """What the logs tell, where logs were given."""

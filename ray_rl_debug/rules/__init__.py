@@ -16,6 +16,7 @@ from ray_rl_debug.rules import (
     engine_died,
     engine_paused,
     event_loop_blocked,
+    first_failure,
     gil_held,
     init_deadlock,
     known_error,
@@ -79,4 +80,5 @@ RULES: tuple[Rule, ...] = (
     straggler,
     zero_steps,
     known_error,
+    first_failure,
 )

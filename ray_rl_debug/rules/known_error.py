@@ -24,6 +24,7 @@ import msgspec
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
@@ -77,13 +78,6 @@ _OF_SLUG = {
     "torch/store-wait-timeout": Cause.INIT_DEADLOCK,
     "verl/too-few-gpus": Cause.RAY_PENDING,
 }
-_LATE = frozenset(
-    "torch/gloo-timeout torch/monitored-barrier torch/nccl-desync-report torch/nccl-watchdog-stuck torch/nccl-watchdog-timeout"
-    " torch/store-clients-missing torch/store-connect-timeout torch/store-wait-timeout vllm/rpc-timeout vllm/engine-core-failed"
-    " sglang/detokenizer-silent sglang/watchdog-timeout slurm/cancelled-with-reason slurm/srun-task-exit areal/server-launch-timeout"
-    " ray/worker-connection-lost ray/node-marked-dead ray/local-raylet-died data/pin-memory-thread agent-lightning/batch-without-responses".split()
-)
-"""Lines that come long after what brought them about: another critical line in the same logs is nearer to it."""
 
 
 class _Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +93,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Critical lines: of processes that others wait for and that stand still, of the node where nobody moves; of logs alone, all."""
     written = sorted(_critical(scene), key=_order)
     if not scene.view.seen:
-        yield from _of_logs(written)
+        yield from _of_logs(written) if scene.story is None else _of_story(scene.story)
         return
     by_writer: dict[str, list[_Written]] = defaultdict(list)
     for one in written:
@@ -149,7 +143,7 @@ def _critical(scene: Scene) -> Iterator[_Written]:
 
 
 def _order(one: _Written) -> tuple[bool, float, str, int]:
-    return _slug(one.signature) in _LATE, one.line.time_s or float("inf"), one.line.file, one.line.line_number
+    return one.signature.late, one.line.time_s or float("inf"), one.line.file, one.line.line_number
 
 
 def _slug(signature: Signature) -> str:
@@ -167,6 +161,22 @@ def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY) -
         finding = _finding(first.signature, certainty, f"{who.label}: {first.signature.title}", [who], [_evidence(w.line) for w in held[:MAX_LINES]])
         yield Found(finding=finding, explains=frozenset([f"log:{first.signature.id}"]))
         certainty = Certainty.POSSIBLE
+
+
+def _of_story(story: LogStory) -> Iterator[Found]:
+    """One finding for each known error that the run did not survive; the first failure is the likeliest beginning."""
+    told = [e for e in (story.first, *story.then) if e is not None]
+    for entry in told:
+        signature = signatures.find(entry.signature) if entry.signature is not None else None
+        if signature is None or signature.effect != "critical":
+            continue
+        evidence = [Evidence(kind="log", where=f"{entry.file}:{entry.line}", text=text) for text in (entry.text, *entry.lines[-2:])]
+        certainty = Certainty.LIKELY if entry is story.first else Certainty.POSSIBLE
+        who = entry.who[:MAX_ERRORS]
+        yield Found(
+            finding=_finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES]),
+            explains=frozenset([f"log:{signature.id}"]),
+        )
 
 
 def _of_process(seen: Seen, held: list[_Written]) -> Finding:

@@ -22,6 +22,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph
 from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Link, Who
 from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup
 
@@ -33,6 +34,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     graph: Graph
     worlds: tuple[World, ...]
     joined: Joined = Joined()
+    story: LogStory | None = None
+    """What the logs tell."""
     ranks_at: dict[str, list[Seen]] = msgspec.field(default_factory=dict)
     """What `waiting_ranks` has found."""
 

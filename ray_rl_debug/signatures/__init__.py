@@ -33,6 +33,8 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Program and version, or the guide, that the wording comes from."""
     matches: tuple[str, ...]
     not_: tuple[str, ...] = msgspec.field(name="not")
+    late: bool = False
+    """It comes long after what brought it about: another critical line in the same logs is nearer to it."""
     slug: str = ""
     """Name of the file."""
 

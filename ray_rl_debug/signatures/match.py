@@ -15,6 +15,8 @@ from ray_rl_debug.signatures import EFFECTS, Signature, load
 MAX_LINE_CHARS = 4000
 """Longer lines are cut to this much around the plain text: a progress bar or a printed tensor may be one line of megabytes."""
 
+_COUNTS = re.compile(r"\{\d+(?:,\d*)?\}")
+_DIGIT = re.compile(r"\d")
 _COLOUR = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -37,6 +39,16 @@ class Matcher:
         ordered = sorted(chosen, key=lambda s: (EFFECTS.index(s.effect), len(s.id), s.id))
         self._signatures = tuple((s, re.compile(s.pattern), tuple(text.encode() for text in s.literals)) for s in ordered)
         self._literals = tuple(dict.fromkeys(text for _, _, literals in self._signatures for text in literals))
+        self._with_digits = tuple(text for s, _, literals in self._signatures if _DIGIT.search(_COUNTS.sub("", s.pattern)) for text in literals)
+
+    @property
+    def literals(self) -> tuple[bytes, ...]:
+        """Plain texts, one of which every matching line holds."""
+        return self._literals
+
+    def depends_on_digits(self, line: bytes) -> bool:
+        """May another line, which differs from this one in its digits only, match although this one does not?"""
+        return any(text in line for text in self._with_digits)
 
     def match_line(self, line: str | bytes) -> Signature | None:
         """The signature of one line, with or without colours and Ray's ``(Actor pid=1)`` prefix."""

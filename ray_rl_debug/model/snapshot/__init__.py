@@ -12,6 +12,7 @@ from ray_rl_debug.model.snapshot.devices import CollectiveEntry, FlightRecord, G
 from ray_rl_debug.model.snapshot.engine import EngineState
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
 from ray_rl_debug.model.snapshot.from_memory import SemaphoreUse, SharedSemaphore, TorchGroup, TorchGroups
+from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogSign, LogStep, LogWriter
 from ray_rl_debug.model.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.model.snapshot.process import (
     AsyncTask,
@@ -62,7 +63,12 @@ __all__ = [
     "Gap",
     "Gpu",
     "Local",
+    "LogBook",
+    "LogEvent",
     "LogLine",
+    "LogSign",
+    "LogStep",
+    "LogWriter",
     "Node",
     "NodeClock",
     "ObjectRefWait",
@@ -110,3 +116,5 @@ class Snapshot(Fact, frozen=True, kw_only=True, omit_defaults=False):
     """Two or more per node: before and after the collection."""
     options: dict[str, str | int | float | bool] = {}
     timing: dict[str, float] = {}
+    logs: tuple[LogBook, ...] = ()
+    """Log files that a user gave."""

@@ -1,0 +1,75 @@
+"""Files as plain bytes, packed or not, read in blocks: gzip, and Zstandard where a library for it is installed."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import importlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ray_rl_debug.bounded.opening import open_regular
+from ray_rl_debug.model.errors import UnreadableFileError
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+MAX_UNPACKED_BYTES = 256 << 30
+"""A log that unpacks to more is an attack."""
+
+
+def is_packed(head: bytes) -> bool:
+    """Do these first bytes of a file say gzip or Zstandard?"""
+    return head.startswith((GZIP, ZSTD))
+
+
+def blocks(path: Path, size: int, *, read: Callable[[int], None] | None = None) -> Iterator[bytes]:
+    """The plain bytes of a file, in blocks of at most `size`.
+
+    Args:
+        read: Is told how many bytes of the file itself each block took.
+
+    Raises:
+        UnreadableFileError: damaged, cut off, larger than anything sensible, or packed in a way that no library here can read.
+        OSError: no regular file, or it cannot be read.
+    """
+    with contextlib.ExitStack() as held:
+        raw = held.enter_context(open_regular(path, follow=True))
+        head = raw.peek(4)[:4]
+        plain: Any = raw
+        if head.startswith(GZIP):
+            plain = held.enter_context(gzip.open(raw))
+        elif head.startswith(ZSTD):
+            plain = held.enter_context(_zstd(raw))
+        at, given = 0, 0
+        while True:
+            try:
+                block = plain.read(size)
+            except (EOFError, gzip.BadGzipFile) as e:
+                raise UnreadableFileError(f"damaged or cut off ({e})") from e
+            except OSError:
+                raise
+            except Exception as e:
+                raise UnreadableFileError(f"damaged or cut off ({type(e).__name__}: {e})") from e
+            if read is not None:
+                now = raw.tell()
+                read(now - at)
+                at = now
+            if not block:
+                return
+            given += len(block)
+            if given > MAX_UNPACKED_BYTES:
+                raise UnreadableFileError(f"more than {MAX_UNPACKED_BYTES >> 30} GiB when unpacked")
+            yield block
+
+
+def _zstd(raw: BinaryIO) -> Any:
+    """A reader of Zstandard data: Python 3.14 has one, else the package ``zstandard``."""
+    try:
+        return importlib.import_module("compression.zstd").open(raw)
+    except ImportError:
+        pass
+    try:
+        library = importlib.import_module("zstandard")
+    except ImportError:
+        raise UnreadableFileError("packed with zstd; unpack it, or: pip install 'ray-rl-debug[logs]'") from None
+    return library.ZstdDecompressor().stream_reader(raw, read_across_frames=True)

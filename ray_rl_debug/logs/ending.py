@@ -1,0 +1,112 @@
+"""The end of a log: the last step of each writer, and each writer's last line."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from ray_rl_debug.logs.heads import Head, read_head
+from ray_rl_debug.logs.named import filled
+from ray_rl_debug.logs.stamps import find_stamp
+from ray_rl_debug.logs.steps import read_step
+from ray_rl_debug.model.snapshot.log_book import LogSign, LogStep, LogWriter
+from ray_rl_debug.privacy.redact import redact
+
+SIGN_BYTES = 32 << 10
+"""Of the end in which each writer's last line is looked for."""
+MAX_CANDIDATES = 400
+"""Lines with a word of progress that are read, from the last one back."""
+STEPS_OF_WRITER = 6
+MAX_WRITERS = 512
+_WORDS = (b"step", b"Step", b"STEP", b"iter", b"Iter", b"poch", b"it/s", b"s/it", b"ound ", b"pdate", b"version")
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """What the end of a log tells."""
+
+    steps: tuple[LogStep, ...]
+    signs: tuple[LogSign, ...]
+    time_s: float | None
+    """Of the last line with a stamp."""
+
+
+def read_ending(text: bytes, *, lines_before: int, writer: LogWriter, near_s: float | None) -> Ending:
+    """Read the last bytes of a file.
+
+    Args:
+        lines_before: Lines of the file before `text`.
+        writer: Of lines that name none.
+    """
+    steps = _steps(text, lines_before, writer, near_s)
+    signs = _signs(text, lines_before, writer, near_s)
+    return Ending(steps=steps, signs=signs, time_s=_last_time(text, near_s))
+
+
+def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | None) -> tuple[LogStep, ...]:
+    kept: dict[tuple[object, ...], deque[LogStep]] = {}
+    for start, end in _candidates(text):
+        head = read_head(text[start : min(end, start + 4000)].decode("utf-8", "replace"), near_s=near_s)
+        counted = read_step(head.text)
+        if counted is None or head.level in ("E", "F"):
+            continue
+        who = filled(head.writer, writer)
+        held = kept.setdefault((who, counted[1]), deque())
+        if len(held) >= STEPS_OF_WRITER or len(kept) > MAX_WRITERS:
+            continue
+        time_s, zoned = (head.time_s, head.is_zoned) if head.time_s is not None else _time_before(text, start, near_s)
+        line = lines_before + text.count(b"\n", 0, start) + 1
+        held.appendleft(LogStep(step=counted[0], unit=counted[1], file_line=line, writer=who, time_s=time_s, is_zoned=zoned))
+    return tuple(sorted((s for held in kept.values() for s in held), key=lambda s: s.file_line))
+
+
+def _candidates(text: bytes) -> list[tuple[int, int]]:
+    """Lines with a word of progress, the last first; a progress bar's parts count as lines."""
+    found: set[tuple[int, int]] = set()
+    for word in _WORDS:
+        at, count = text.rfind(word), 0
+        while at != -1 and count < MAX_CANDIDATES:
+            start = text.rfind(b"\n", 0, at) + 1
+            start = max(start, text.rfind(b"\r", start, at) + 1)
+            end = text.find(b"\n", at)
+            end = len(text) if end == -1 else end
+            again = text.find(b"\r", at, end)
+            found.add((start, end if again == -1 else again))
+            count += 1
+            at = text.rfind(word, 0, start) if start else -1
+    return sorted(found, reverse=True)[:MAX_CANDIDATES]
+
+
+def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | None) -> tuple[LogSign, ...]:
+    begin = max(0, len(text) - SIGN_BYTES)
+    begin = text.find(b"\n", begin) + 1 if begin else 0
+    last: dict[LogWriter, tuple[int, Head]] = {}
+    number = lines_before + text.count(b"\n", 0, begin)
+    for raw in text[begin:].split(b"\n"):
+        number += 1
+        if not raw.strip():
+            continue
+        head = read_head(raw[:2000].decode("utf-8", "replace"), near_s=near_s)
+        if head.text and (head.writer in last or len(last) < MAX_WRITERS):
+            before = last.get(head.writer)
+            if head.time_s is None and before is not None and before[1].time_s is not None:
+                head = msgspec.structs.replace(head, time_s=before[1].time_s, is_zoned=before[1].is_zoned)
+            last[head.writer] = (number, head)
+    return tuple(
+        LogSign(writer=filled(who, writer), file_line=line, text=redact(head.text, max_chars=160), time_s=head.time_s, is_zoned=head.is_zoned)
+        for who, (line, head) in last.items()
+    )
+
+
+def _time_before(text: bytes, start: int, near_s: float | None) -> tuple[float | None, bool]:
+    for raw in text[max(0, start - (8 << 10)) : start].split(b"\n")[::-1]:
+        if raw and (stamp := find_stamp(raw[:400].decode("utf-8", "replace"), near_s=near_s)) is not None:
+            return stamp.time_s, stamp.is_zoned
+    return None, False
+
+
+def _last_time(text: bytes, near_s: float | None) -> float | None:
+    for raw in text[-(64 << 10) :].split(b"\n")[::-1]:
+        if raw and (stamp := find_stamp(raw[:400].decode("utf-8", "replace"), near_s=near_s)) is not None:
+            return stamp.time_s
+    return None

@@ -1,0 +1,257 @@
+"""The beginning of a log line: who wrote it, when, and at which level. Programs put several of these in front of each other."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ray_rl_debug.logs.stamps import STAMP, read_stamp
+from ray_rl_debug.model.snapshot.log_book import LogWriter
+
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,2}(?:;\d{1,2})*)m")
+"""Colours, also those that lost their escape byte on the way."""
+MAX_PARTS = 10
+
+LEVELS = {
+    **dict.fromkeys(("DEBUG", "TRACE", "VERBOSE", "D"), "D"),
+    **dict.fromkeys(("INFO", "NOTICE", "SUCCESS", "I"), "I"),
+    **dict.fromkeys(("WARNING", "WARN", "W"), "W"),
+    **dict.fromkeys(("ERROR", "ERR", "E", "SEVERE"), "E"),
+    **dict.fromkeys(("FATAL", "CRITICAL", "EMERG", "ALERT", "PANIC", "F", "C"), "F"),
+}
+_LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|ERR|FATAL|CRITICAL|SEVERE)(?=[\s:|\]]|$)[\s:|]*")
+_LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical)(?=[:|]) ?[:|]?\s*")
+_WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160})\)\s?")
+_BRACKET = re.compile(r"\[(?P<inner>[^\[\]\n]{1,160})\](?::(?=\s|\[|$))?\s?")
+_RANK = re.compile(r"^(?:rank|default|role|trainer|local_rank|Rank|RANK|GPU|gpu)[ _:=]?(?P<rank>\d{1,6})(?:\|\d+)?$")
+_OF_GROUP = re.compile(r"\bRank (?P<rank>\d{1,6})\b")
+_PARTS = re.compile(r"\b((?:(?:DP|TP|PP|EP|CP|ATTN_TP)\d{1,5})(?: (?:DP|TP|PP|EP|CP)\d{1,5})*)$")
+_MPI = re.compile(r"^(?P<job>\d+),(?P<rank>\d+)$")
+_KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
+_SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
+_NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
+_SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
+_COMPOSE = re.compile(r"(?P<node>[\w.-]{1,80}) +\| ")
+_KUBE = re.compile(r"(?:stdout|stderr) [FP] ")
+_STREAM = re.compile(r"<(?:stdout|stderr)>:? ?")
+_RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEF])\s+(?P<pid>\d+)\s+\d+$")
+_GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
+_NAMED = re.compile(
+    r"(?P<program>wandb|srun|slurmstepd|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?|gcc|ld|ninja)"
+    r"(?:-(?P<node>[\w.-]+))?: "
+)
+_SEPARATORS = " \t|-:,;>"
+_LOGGER = re.compile(r"(?:[\w.-]{1,80}(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: ?[-:|]+ | +-- )")
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in front of the text of a line."""
+
+    writer: LogWriter
+    text: str
+    level: str | None = None
+    time_s: float | None = None
+    is_zoned: bool = False
+    indent: int = 0
+    """Blanks in front of `text`."""
+
+
+class _Found:
+    def __init__(self) -> None:
+        self.node: str | None = None
+        self.ip: str | None = None
+        self.pid: int | None = None
+        self.rank: str | None = None
+        self.program: str | None = None
+        self.level: str | None = None
+        self.time_s: float | None = None
+        self.is_zoned = False
+        self.marked = False
+
+
+def read_head(line: str, *, near_s: float | None = None) -> Head:
+    """Peel the marks off one line, which has no line end.
+
+    Args:
+        near_s: A time near this line, for stamps without a year or a day.
+    """
+    if "[" in line:
+        line = COLOUR.sub("", line)
+    line = _last_part(line)
+    got = _Found()
+    at = _blank(line, 0)
+    for _ in range(MAX_PARTS):
+        after = _part(line, at, got, near_s)
+        if after is None or after <= at:
+            break
+        at = after
+    text = line[at:]
+    stripped = text.lstrip(" \t")
+    writer = LogWriter(node=got.node, ip=got.ip, pid=got.pid, rank=got.rank, program=got.program)
+    indent = len(text) - len(stripped)
+    if not got.marked:
+        indent = _blank(line, 0)
+    return Head(writer=writer, text=stripped.rstrip(), level=got.level, time_s=got.time_s, is_zoned=got.is_zoned, indent=indent)
+
+
+def _last_part(line: str) -> str:
+    """What a terminal would show of a line that a progress bar wrote over."""
+    line = line.rstrip("\r")
+    cut = line.rfind("\r")
+    return line if cut == -1 else line[cut + 1 :]
+
+
+def _blank(line: str, at: int) -> int:
+    while at < len(line) and line[at] in " \t":
+        at += 1
+    return at
+
+
+def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
+    """Read one mark; where the next begins, or None."""
+    if at >= len(line):
+        return None
+    first = line[at]
+    if first == "(":
+        return _parenthesis(line, at, got)
+    if first == "[":
+        return _bracket(line, at, got, near_s)
+    if first == "<" and (found := _STREAM.match(line, at)):
+        return _done(got, found.end())
+    if (first.isdigit() or first in "AIWEFJMSOND") and got.time_s is None and (found := STAMP.match(line, at)):
+        return _stamp(line, found, got, near_s)
+    if first.isdigit() and got.rank is None and (found := _SRUN.match(line, at)):
+        got.rank = found["rank"]
+        return _done(got, found.end())
+    if first.isalpha():
+        return _word(line, at, got)
+    if first.isdigit() and got.pid is None and (found := _NCCL.match(line, at)):
+        return _nccl(found, got)
+    if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at):
+        end = at
+        while end < len(line) and line[end] in "|-:,;>":
+            end += 1
+        if end > at:
+            return end + (end < len(line) and line[end] == " ")
+        return at + 1 if line[at + 1 : at + 2] in tuple("[(|-DIWEFCN") else None
+    return None
+
+
+def _done(got: _Found, end: int) -> int:
+    got.marked = True
+    return end
+
+
+def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -> int | None:
+    stamp = read_stamp(found, near_s=near_s)
+    got.marked = True
+    if stamp is None:
+        return found.end()
+    got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
+    got.level = stamp.level or got.level
+    at = stamp.end
+    if stamp.level and (tail := _GLOG_TAIL.match(line, at)):
+        got.pid = int(tail["pid"])
+        return tail.end()
+    if kube := _KUBE.match(line, at + 1):
+        return kube.end()
+    if found["named"] and (syslog := _SYSLOG.match(line, at + 1)):
+        got.node, got.program = syslog["node"], syslog["program"]
+        got.pid = int(syslog["pid"]) if syslog["pid"] else got.pid
+        return syslog.end()
+    # One blank belongs to the stamp; more are the text's own.
+    return at + (line[at : at + 1] in (" ", "\t") and line[at : at + 1] != "")
+
+
+def _parenthesis(line: str, at: int, got: _Found) -> int | None:
+    found = _WITH_PID.match(line, at)
+    if found is None:
+        return None
+    inner = found["inner"]
+    keys = {one["key"].lower(): one["value"] for one in _KEYED.finditer(inner)}
+    if not keys and not inner.startswith(("raylet", "gcs_server", "autoscaler")):
+        return None
+    name = re.split(r",? ?\b(?:pid|PID|ip|rank)[=:]|,", inner, maxsplit=1)[0].strip()
+    if "repeated" in name:
+        return None
+    # An engine's line that Ray hands on has both marks: the inner one is nearer to the writer.
+    got.program = name or got.program
+    got.pid = int(keys["pid"]) if keys.get("pid", "").isdigit() else got.pid
+    got.ip = keys.get("ip", got.ip)
+    got.rank = keys.get("rank", got.rank)
+    return _done(got, found.end())
+
+
+def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
+    found = _BRACKET.match(line, at)
+    if found is None:
+        return None
+    inner = found["inner"].strip()
+    if rank := _RANK.match(inner):
+        got.rank = rank["rank"]
+        return _done(got, found.end())
+    if mpi := _MPI.match(inner):
+        got.rank = mpi["rank"]
+        return _done(got, found.end())
+    if inner.upper() in LEVELS and len(inner) > 1:
+        got.level = LEVELS[inner.upper()]
+        return _done(got, found.end())
+    if got.time_s is None and (time := STAMP.search(line, at, found.end())):
+        stamp = read_stamp(time, near_s=near_s)
+        if stamp is not None:
+            got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
+            got.level = stamp.level or got.level
+        rest = line[time.end() : found.end()].rstrip(" :").removesuffix("]")
+        if numbers := _RAY_NUMBERS.search(rest):
+            got.level, got.pid = numbers["level"], int(numbers["pid"])
+        if parts := _PARTS.search(rest):
+            got.rank = parts[1]
+        return _done(got, found.end())
+    if inner.startswith("pod/"):
+        got.node = inner.split("/")[1]
+        return _done(got, found.end())
+    if group := _OF_GROUP.search(inner):
+        got.rank = group["rank"]
+        return _done(got, found.end())
+    for one in _KEYED.finditer(inner):
+        key, value = one["key"].lower(), one["value"]
+        if key == "pid" and value.isdigit():
+            got.pid = int(value)
+        elif key in ("rank", "rankid") and value.isdigit():
+            got.rank = value
+    if re.match(r"^[EWIF](?: |$)", inner):
+        got.level = inner[0]
+        return _done(got, found.end())
+    if got.marked or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
+        return _done(got, found.end())
+    return None
+
+
+def _word(line: str, at: int, got: _Found) -> int | None:
+    if found := _LEVEL.match(line, at):
+        got.level = LEVELS[found["level"]]
+        return _done(got, found.end())
+    if found := _LOW_LEVEL.match(line, at):
+        got.level = LEVELS[found["level"].upper()]
+        return _done(got, found.end())
+    if found := _NCCL.match(line, at):
+        return _nccl(found, got)
+    if found := _NAMED.match(line, at):
+        got.program, got.node = found["program"], found["node"] or got.node
+        return _done(got, found.end())
+    if got.node is None and not got.marked and (found := _COMPOSE.match(line, at)):
+        got.node = found["node"]
+        return _done(got, found.end())
+    if got.marked and (got.level or got.time_s is not None) and (found := _LOGGER.match(line, at)) and not _is_exception(found[0]):
+        return found.end()
+    return None
+
+
+def _is_exception(word: str) -> bool:
+    return re.search(r"(?:Error|Exception|Interrupt|Exit): $", word) is not None
+
+
+def _nccl(found: re.Match[str], got: _Found) -> int:
+    got.node, got.pid = found["node"], int(found["pid"])
+    return _done(got, found.end())

@@ -1,0 +1,88 @@
+"""Processes that a line names, and those that the name of a log file names."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.model.snapshot.log_book import LogWriter
+
+_ABOUT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"ray::(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
+        r"Killed process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
+        r"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)",
+        r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
+        r"\[Rank (?P<rank>\d+)\]",
+        r"^rank\s+: (?P<rank>\d+) \(local_rank",
+        r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
+        r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
+        r"STEP [\w.+]+ ON (?P<node>[\w.-]+) CANCELLED|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED",
+        r"[Ww]orker process ?\((?P<pid>\d+)\)",
+        r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
+        r"\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
+        r"\((?P<program>\w+) pid=(?P<pid>\d+)",
+    )
+)
+_FIELDS = re.compile(r"^\s*(?P<key>class_name|pid|ip): ?(?P<value>[\w.:<>-]+)$")
+_RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
+_RANK_FILE = re.compile(r"(?:^|[^a-z])(?:rank|trainer|proc|process|task|worker|gpu|r|t)[_.-]?(\d{1,6})(?=\D|$)")
+_DAEMON = re.compile(r"^(raylet|gcs_server|dashboard_agent|dashboard|runtime_env_agent|log_monitor|monitor|ray_client_server)\.")
+_NODE = re.compile(r"(?:^|[_.-])((?:node|host|gpu|worker|pod|ip|n)[-_]?[\w-]*\d[\w-]*)(?=[_.]|$)")
+_ADDRESS = re.compile(r"(?<![\d.])(\d{1,3}(?:[.-]\d{1,3}){3})(?![\d.])")
+_DULL = re.compile(r"^(?:logs?|log_dir|old|stderr|stdout|output|outputs|artifacts|slurm|session_[\w.-]+|attempt_\d+|\d+|run\w*|tmp|ray|imported)?$")
+
+
+def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
+    """The process that a text says has failed.
+
+    Args:
+        lines: More lines of the same block: Ray lists class and pid of a dead actor one per line.
+    """
+    fields = {found["key"]: found["value"] for line in lines if (found := _FIELDS.match(line))}
+    if fields.get("pid", "").isdigit():
+        return LogWriter(pid=int(fields["pid"]), ip=fields.get("ip"), program=fields.get("class_name"))
+    for pattern in _ABOUT:
+        if found := pattern.search(text):
+            got = found.groupdict()
+            pid = got.get("pid")
+            return LogWriter(
+                node=got.get("node") or got.get("node2"),
+                ip=got.get("ip"),
+                pid=int(pid) if pid else None,
+                rank=got.get("rank"),
+                program=got.get("program"),
+            )
+    return None
+
+
+def writer_of_file(path: str) -> LogWriter:
+    """Who writes a file, by its name and folders: Ray's logs carry pids, launchers' carry ranks and nodes."""
+    *folders, name = path.split("/")
+    ray = _RAY_FILE.match(name)
+    daemon = _DAEMON.match(name)
+    rank = None
+    if ray is None and daemon is None:
+        found = _RANK_FILE.search(name)
+        rank = found[1] if found else None
+        if rank is None and folders and folders[-1].isdigit() and re.match(r"std(?:out|err)", name):
+            rank = folders[-1]  # torchelastic: attempt_0/3/stderr.log
+    address = _ADDRESS.search(name)
+    node = _NODE.search(name)
+    where = next((f for f in reversed(folders) if not _DULL.match(f)), None)
+    told = address[1] if address else node[1] if node and rank is None else where
+    return LogWriter(node=told, pid=int(ray[1]) if ray else None, rank=rank, program=daemon[1] if daemon else None)
+
+
+def filled(one: LogWriter, from_file: LogWriter) -> LogWriter:
+    """What a line says of its writer, and what the file says where the line does not."""
+    if one == LogWriter():
+        return from_file
+    is_other = (one.pid is not None and from_file.pid not in (None, one.pid)) or (one.rank is not None and from_file.rank not in (None, one.rank))
+    return LogWriter(
+        node=one.node or (from_file.node if one.ip is None else None),
+        ip=one.ip,
+        pid=one.pid if one.pid is not None or is_other or one.program else from_file.pid,
+        rank=one.rank if one.rank is not None or is_other or one.pid is not None else from_file.rank,
+        program=one.program or (None if is_other else from_file.program),
+    )

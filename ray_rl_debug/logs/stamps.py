@@ -1,0 +1,99 @@
+"""Times as programs write them into logs."""
+
+from __future__ import annotations
+
+import calendar
+import functools
+import re
+from datetime import datetime, timezone
+
+import msgspec
+
+_MONTHS = {name: i for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_CLOCK = r"(?P<h{0}>\d\d):(?P<m{0}>\d\d):(?P<s{0}>\d\d)(?:[.,:](?P<f{0}>\d{{1,9}}))?"
+STAMP = re.compile(
+    r"(?<![\d.])(?:"
+    r"(?P<year>(?:19|20)\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _-]" + _CLOCK.format(1) + r"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?"
+    r"|(?P<named>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day2>\d{1,2}) " + _CLOCK.format(2) + r"(?: (?P<year2>(?:19|20)\d\d))?"
+    r"|(?P<month3>\d\d)-(?P<day3>\d\d) "
+    + _CLOCK.format(3)
+    + r"|(?P<level>(?<![A-Za-z])[IWEF])(?P<month4>\d\d?)(?P<day4>\d\d) "
+    + _CLOCK.format(4)
+    + r")"
+    r"|(?<=\[)" + _CLOCK.format(5) + r"(?=\])"
+)
+"""A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD), or a bare clock in brackets."""
+
+
+class Stamp(msgspec.Struct, frozen=True):
+    """A time in a text."""
+
+    time_s: float
+    """Since 1970, as if it were UTC unless it names its zone."""
+    is_zoned: bool
+    end: int
+    """Where the text goes on behind it."""
+    level: str | None = None
+
+
+def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
+    """The time of a match of `STAMP`.
+
+    Args:
+        near_s: A time near it, which supplies the year or the day that some programs leave out.
+
+    None when it is no time of a calendar, or lacks a date that nothing supplies.
+    """
+    got = found.groupdict()
+    which = next(i for i in "12345" if got[f"h{i}"] is not None)
+    hour, minute, second = (int(got[f"{unit}{which}"]) for unit in "hms")
+    fraction = got[f"f{which}"]
+    clock_s = hour * 3600 + minute * 60 + second + (float(f"0.{fraction}") if fraction else 0.0)
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    level = got["level"]
+    if which == "1":
+        days = _days(int(got["year"]), int(got["month"]), int(got["day"]))
+        zone = got["zone"]
+        offset_s = 0 if zone in (None, "Z", "UTC") else int(zone[:3]) * 3600 + int(zone[0] + zone[-2:]) * 60
+        return None if days is None else Stamp(days * 86400 + clock_s - offset_s, zone is not None, found.end())
+    if which == "2" and got["year2"]:
+        days = _days(int(got["year2"]), _MONTHS[got["named"]], int(got["day2"]))
+        return None if days is None else Stamp(days * 86400 + clock_s, False, found.end())
+    if near_s is None:
+        return None
+    if which == "5":
+        days = int(near_s // 86400)
+        # A job may run over midnight: the nearest such clock time is meant.
+        best = min((days + shift for shift in (-1, 0, 1)), key=lambda d: abs(d * 86400 + clock_s - near_s))
+        return Stamp(best * 86400 + clock_s, False, found.end())
+    month, day = (_MONTHS[got["named"]], got["day2"]) if which == "2" else (int(got[f"month{which}"]), got[f"day{which}"])
+    year = _year(near_s)
+    options = [days for y in (year - 1, year, year + 1) if (days := _days(y, month, int(day))) is not None]
+    if not options:
+        return None
+    best = min(options, key=lambda d: abs(d * 86400 + clock_s - near_s))
+    return Stamp(best * 86400 + clock_s, False, found.end(), level)
+
+
+def find_stamp(text: str, *, near_s: float | None, within: int = 200) -> Stamp | None:
+    """The first time in the beginning of a line."""
+    for found in STAMP.finditer(text, 0, within):
+        stamp = read_stamp(found, near_s=near_s)
+        if stamp is not None:
+            return stamp
+    return None
+
+
+@functools.lru_cache(4096)
+def _days(year: int, month: int, day: int) -> int | None:
+    if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
+        return None
+    return calendar.timegm((year, month, day, 0, 0, 0)) // 86400
+
+
+def _year(near_s: float) -> int:
+    try:
+        return datetime.fromtimestamp(near_s, tz=timezone.utc).year
+    except (ValueError, OverflowError, OSError):
+        return 1970

@@ -1,0 +1,27 @@
+"""Lines that count the work done: training steps, iterations, batches of a progress bar."""
+
+from __future__ import annotations
+
+import re
+
+STEP = re.compile(
+    r"(?<![\w./-])(?P<unit>(?:training/)?global_steps?|train(?:ing)?[ _]steps?|[Ss]tep|STEP|[Ii]ter(?:ation)?"
+    r"|[Ee]poch|[Uu]pdate|[Rr]ound|batch|model[_ ]version|weight_version)"
+    r"[\"']?\s{0,3}[:=# ]\s{0,3}\[?(?P<step>\d{1,12}(?:\.\d+)?)(?!\.?\d|[\w:])"
+    r"|(?P<done>\d{1,12})/(?P<all>\d{1,12}) \[\d\d?:\d\d"
+)
+"""``step:12 - …``, ``global_step=12``, ``iteration 5/100``, ``Epoch 3``, and tqdm's ``12/50 [01:55<``."""
+
+
+def read_step(text: str) -> tuple[float, str] | None:
+    """The count in a line and the word beside it; the finest unit when there are several."""
+    best: tuple[int, float, str] | None = None
+    for found in STEP.finditer(text[:2000]):
+        if found["done"] is not None:
+            one = (1, float(found["done"]), "it")
+        else:
+            unit = found["unit"].lower().removeprefix("training/").removesuffix("s")
+            one = (0 if "step" in unit or unit.startswith("iter") else 2, float(found["step"]), unit)
+        if best is None or one[0] < best[0]:
+            best = one
+    return None if best is None else (best[1], best[2])

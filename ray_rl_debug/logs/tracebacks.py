@@ -1,0 +1,114 @@
+"""Python tracebacks in the middle of logs: with marks in front of each line, between lines of others, chained, cut, or wrapped by a mail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.words import ANY_NAME, EXCEPTION
+
+START = "Traceback (most recent call last)"
+MAX_LINES = 600
+"""Of one block with all that stands between; recursion prints a thousand frames, but Python folds them."""
+MAX_STRANGERS = 200
+"""Lines of others in between after which it is no longer looked for."""
+_FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")
+_GROUP = re.compile(r"^[ |+-]*(?=[^ |+-])")
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python3|<frozen|<string>|^/usr/lib/")
+MAX_MESSAGE = 6
+"""Lines behind the last line of a traceback, which may belong to its message."""
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """One traceback, or a chain of them."""
+
+    last: str
+    """What was raised in the end; empty when the text is cut before it."""
+    first: str | None
+    """What was raised first, when that is something else."""
+    frame: str | None
+    lines: tuple[str, ...]
+    """All lines of it, without what stood in front."""
+    head: Head
+    """Of its first line."""
+    message: tuple[str, ...] = ()
+    """Lines of the message that follow the last line."""
+    taken: tuple[int, ...] = ()
+    """Which of the given lines are its own, counted from 0."""
+
+
+def read_block(heads: Iterable[Head]) -> Block | None:
+    """The traceback whose first line comes first in `heads`; None when nothing of a traceback follows that line."""
+    kept: list[str] = []
+    finals: list[str] = []
+    frames: list[tuple[str, str, str]] = []
+    first_frames: list[tuple[str, str, str]] | None = None
+    message: list[str] = []
+    taken: list[int] = []
+    same: Head | None = None
+    in_frames, strangers = True, 0
+    for number, head in enumerate(heads):
+        if number > MAX_LINES:
+            break
+        if same is None:
+            same = head
+            kept.append(head.text)
+            taken.append(number)
+            continue
+        if not _is_same(head, same):
+            strangers += 1
+            if strangers > MAX_STRANGERS or (finals and not in_frames):
+                break
+            continue
+        text = _GROUP.sub("", head.text) if head.text.startswith(("|", "+")) else head.text
+        if in_frames:
+            if found := _FRAME.match(text):
+                frames.append((found["file"], found["line"], found["function"] or "?"))
+            elif START in text and frames:
+                pass
+            elif not text or _MARKS.match(text) or (head.indent > same.indent and not EXCEPTION.match(text)):
+                pass  # a line of source below its frame
+            elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
+                finals.append(text)
+                first_frames = first_frames if first_frames is not None else frames
+                in_frames, message = False, []
+            elif head.level is not None or head.time_s is not None:
+                break  # another record begins: the traceback was cut
+        elif _CHAIN.match(text) or START in text:
+            in_frames, frames, message = True, [], []
+        elif not text:
+            continue
+        elif len(message) >= MAX_MESSAGE or head.level is not None or head.time_s is not None:
+            break
+        else:
+            message.append(text)
+            continue
+        kept.append(text)
+        taken.append(number)
+    if same is None or (not frames and not finals):
+        return None
+    last = finals[-1] if finals else ""
+    first = finals[0] if finals and finals[0] != last else None
+    return Block(
+        last=last, first=first, frame=_innermost(first_frames or frames), lines=tuple(kept), head=same, message=tuple(message), taken=tuple(taken)
+    )
+
+
+def _is_same(head: Head, first: Head) -> bool:
+    """May the line belong to the writer of the first? One with no mark may, unless the first has one."""
+    a, b = head.writer, first.writer
+    return (a.pid, a.rank, a.program, a.node) == (b.pid, b.rank, b.program, b.node)
+
+
+def _innermost(frames: list[tuple[str, str, str]]) -> str | None:
+    """The innermost frame of code that is no library; of libraries alone, the innermost."""
+    if not frames:
+        return None
+    own = [f for f in frames if not _LIBRARY.search(f[0])]
+    file, line, function = (own or frames)[-1]
+    return f"{file.rsplit('/', 1)[-1]}:{line} in {function}"

@@ -1,0 +1,141 @@
+"""What the words of a line say: that a process ended, that something was raised, or that all is well."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+STEMS = (
+    "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core", "panic",
+    "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code", "exitcode",
+    "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found", "ermission denied", "CANCELLED", "OutOf",
+    "llegal instruction", "died", "NCCL WARN", "imed out", "imeout",
+)  # fmt: skip
+"""Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not."""
+
+_NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
+EXCEPTION = re.compile(
+    r"^(?P<name>(?:[A-Za-z_]\w*\.)*(?:(?:[A-Z]\w*?)?(?:Error|Exception|Interrupt|Failure|OutOfResources|TimeoutExpired|BrokenProcessPool|Abort)|SystemExit))"
+    r"(?:\([\w.]{1,80}\))?(?:: ?(?P<said>.*)|$)"
+)
+"""An exception as Python ends a traceback with it."""
+ANY_NAME = re.compile(rf"^(?P<name>{_NAME}|[a-z_]\w*\.[\w.]*[a-z]\w*)(?:\([\w., ]{{1,80}}\))?(?::(?: (?P<said>.*)|$)|$)")
+"""The same, of any class; only believed at the end of a traceback."""
+
+
+def _any(*parts: str) -> str:
+    return "|".join(parts)
+
+
+DEATH = re.compile(
+    _any(
+        r"Segmentation fault|\bBus error\b|Illegal instruction|core dumped|dumped core",
+        r"\bAborted$|^Aborted\b|^Killed$|: Killed$|\d+ Killed  |OOMKilled",
+        r"^Fatal Python error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
+        r"^(?:free|malloc|realloc|munmap_chunk)\(\)?: \w|double free or corruption|^corrupted (?:size|double)|stack smashing detected",
+        r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|: Assertion [`'\"].{1,200}failed",
+        r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG|\d)",
+        r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
+        r"\b(?:exit ?code|exit status|status|code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\bexit ?code ?[:=]? ?-?[1-9]\d*\b|(?:was )?killed by (?:signal|the OOM)|(?:terminated|killed) (?:by|with|due to) signal",
+        r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
+        r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION)",
+    )
+)
+"""Lines after which the process, or the one they speak of, is no more."""
+_TOOL = re.compile(
+    _any(
+        r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
+        r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
+        r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)",
+    )
+)
+"""How programs begin the line of an error when they have no logger."""
+
+_COUNTED = r"[\"']?(?:_(?:count|rate|ratio|num))?[\"']?\s*[=:]\s*[\"']?(?:0(?:\.0*)?\b|None|none|null|NULL|\[\]|\{\}|false|False|\"\")"
+INNOCENT = re.compile(
+    _any(
+        r"\b(?:0|no|No|zero|without|without any|not an|not a fatal|non-fatal|nonfatal|ignored?|ignoring|suppress\w*)"
+        r" (?:\w+ )?(?:errors?|failures?|exceptions?|tracebacks?|fatal)\b",
+        r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
+        r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
+        r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b",
+        r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
+        r"\b(?:if|when|in case|whether|unless|until|once) .{0,60}(?:errors?|fails?|exception|timeouts?|crash)|\bon[_ ](?:error|failure)\b",
+        r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
+        r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
+    )
+)
+"""Words that hold the name of an error and speak of none."""
+_GOES_ON = (
+    r"(?<![Nn]o )(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
+    + _any(
+        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etried|[Rr]etries left",
+        r"[Rr]econnect(?:ing|ed)|[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Ii]gnor(?:ing|ed)\b|[Ss]kipp(?:ing|ed)\b",
+        r"[Cc]ontinuing\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b|[Cc]aught\b(?! collective| exception in| signal)|[Nn]on-?fatal|harmless",
+        r"[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Ss]elf-heal\w*|[Bb]acking off|[Rr]e-?queued?|[Rr]escheduled|[Tt]rying (?:again|next)",
+        r"[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
+    )
+    + ")"
+)
+HANDLED = re.compile(_GOES_ON)
+"""Words of a program that goes on in spite of an error."""
+WENT_ON = re.compile(
+    _any(
+        _GOES_ON,
+        r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted|[Ff]inished|[Dd]one)\b",
+    )
+)
+"""The same in the lines behind an error, where more words mean it."""
+GIVES_UP = re.compile(
+    _any(
+        r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
+        r"[Nn]o more (?:retries|attempts)|[Aa]bort(?:ing|ed)?\b|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
+        r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
+    )
+)
+"""Words of a program that does not."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What one line claims."""
+
+    kind: str
+    """``death``, ``error`` or ``exception``."""
+    name: str | None = None
+    """Class of the exception."""
+
+
+def judge(text: str, level: str | None) -> Said | None:
+    """What a line says by its own words; None when it is no failure.
+
+    Args:
+        text: The line without what stands in front of it.
+        level: Of its record; a note or a warning is no failure, whatever words it holds.
+    """
+    if level in ("D", "I", "W"):
+        return None
+    if INNOCENT.search(text):
+        return None
+    found = EXCEPTION.match(text)
+    if found and not found["name"].endswith("Warning"):
+        return None if is_handled(text) else Said("exception", found["name"])
+    if is_handled(text):
+        return None
+    if DEATH.search(text):
+        return Said("death")
+    if level in ("E", "F") or _TOOL.search(text):
+        return Said("error")
+    return None
+
+
+def is_handled(text: str, *, behind: bool = False) -> bool:
+    """Does a line say that the program goes on in spite of its error, or of one in the lines before (`behind`)?"""
+    return goes_on(text, behind=behind) is not None
+
+
+def goes_on(text: str, *, behind: bool = False) -> str | None:
+    """The words that say so."""
+    found = (WENT_ON if behind else HANDLED).search(text)
+    return found[0] if found is not None and GIVES_UP.search(text) is None else None

@@ -1,0 +1,86 @@
+"""What the logs of a run tell as one story: the first failure, what followed, and how far each process came. Part of the report."""
+
+from __future__ import annotations
+
+from ray_rl_debug.model.claims import Claim, Who
+
+
+class StoryEntry(Claim, frozen=True, kw_only=True):
+    """One failure, with the processes that say the same folded into it."""
+
+    role: str
+    """``first``; ``consequence``: it came later, or only repeats or follows from another's end; ``survived``: the program went on."""
+    kind: str
+    """``traceback``, ``death`` (a process ended), ``error`` or ``known`` (known by the catalogue alone)."""
+    text: str
+    who: tuple[Who, ...]
+    """The processes that failed, as the lines or the names of their files tell."""
+    file: str
+    line: int
+    time: str | None = None
+    """``2026-11-21 00:30:13.3``, on the common clock; None when no line near it has a stamp."""
+    time_s: float | None = None
+    after_s: float | None = None
+    """Seconds after the first failure."""
+    count: int = 1
+    """How often, over all processes."""
+    frame: str | None = None
+    """Innermost frame of own code."""
+    beneath: str | None = None
+    """What was raised before it, in the same traceback."""
+    lines: tuple[str, ...] = ()
+    signature: str | None = None
+    title: str | None = None
+    """What the catalogue calls it."""
+    meaning: str | None = None
+    remedy: str | None = None
+    is_echo: bool = False
+    """It follows from, or repeats, what happened to another process."""
+    why: str | None = None
+    """Why it has this role: ``repeats what pid 42 raised``, ``went on: step 13 at line 400``."""
+
+
+class StoryProgress(Claim, frozen=True, kw_only=True):
+    """The last sign of work of one process."""
+
+    who: Who
+    step: float | None
+    unit: str | None
+    file: str
+    line: int
+    time: str | None = None
+    time_s: float | None = None
+    behind: float | None = None
+    """Steps behind the foremost of those who count the same."""
+
+
+class StoryClock(Claim, frozen=True, kw_only=True):
+    """Times of a file or node that were moved to the common clock."""
+
+    where: str
+    shift_s: float
+    """Was added to its times."""
+    why: str
+
+
+class LogStory(Claim, frozen=True, kw_only=True):
+    """Many logs as one story."""
+
+    files: int
+    lines: int
+    bytes: int
+    summary: str
+    first: StoryEntry | None = None
+    """None when nothing failed as far as these logs go, or all that failed follows from what they do not show."""
+    then: tuple[StoryEntry, ...] = ()
+    """Consequences, in the order of time."""
+    survived: tuple[StoryEntry, ...] = ()
+    progress: tuple[StoryProgress, ...] = ()
+    """Who stopped first stands first."""
+    stopped: str | None = None
+    """Who stopped first and where, in one sentence."""
+    clocks: tuple[StoryClock, ...] = ()
+    order: str | None = None
+    """Why the order in time is not sure; None when it is."""
+    left_out: int = 0
+    """Entries that are not listed."""

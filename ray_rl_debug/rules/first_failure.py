@@ -1,0 +1,58 @@
+"""RRD698 first failure in the logs
+
+Story
+    A process of the run raised an error or ended, in words that no known error line has. Nothing that failed in these logs came before it, and the
+    process did not go on. What came later is a consequence, or followed by itself.
+
+Evidence
+    The line or traceback, its file, the process that wrote it or that it names, and its time on the common clock of all files.
+
+Remedy
+    Read the traceback and the lines before it in that file. Then look at what this process did in the last step that it finished.
+
+Not this when
+    The program went on afterwards (later steps, a retry that worked), the line is a note or a warning, it only repeats what another process wrote,
+    or another rule explains the trouble.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ray_rl_debug.model.log_story import StoryEntry
+from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.scene import Found, Scene, make_finding
+
+ID = "RRD698"
+NAME = "first failure in the logs"
+CAUSE = Cause.RANK_DIED
+LAST_RESORT = True
+"""Asked for only where no other rule is sure."""
+
+MAX_LINES = 8
+_RAISED = re.compile(r"^[\w.]+(?:Error|Exception)\b")
+
+
+def detect(scene: Scene) -> Iterator[Found]:
+    """The first failure of the story, where the catalogue does not know it and it is no echo of another."""
+    story = scene.story
+    first = story.first if story is not None else None
+    if first is None or first.signature is not None or first.is_echo:
+        return
+    lines = "; ".join(first.lines[:MAX_LINES])
+    evidence = [Evidence(kind="log", where=f"{first.file}:{first.line}", text=first.text)]
+    if lines and lines != first.text:
+        evidence.append(Evidence(kind="log", where=f"{first.file}:{first.line}", text=lines))
+    label = first.who[0].label
+    at = f", at {first.frame}" if first.frame else ""
+    summary = f"{label} failed first: {first.text}{at}"
+    remedy = [f"read {first.file} from line {first.line} on", "then what this process did in the last step that it finished"]
+    finding = make_finding(ID, NAME, CAUSE, _certainty(first, scene), summary, who=first.who[:8], evidence=evidence, remedy=remedy)
+    yield Found(finding=finding, explains=frozenset(["log:first"]))
+
+
+def _certainty(first: StoryEntry, scene: Scene) -> Certainty:
+    """A bare line of level error may be anything; and beside stacks the logs are only a hint."""
+    told = first.kind in ("traceback", "death") or _RAISED.match(first.text) is not None
+    return Certainty.LIKELY if told and not scene.view.seen else Certainty.POSSIBLE

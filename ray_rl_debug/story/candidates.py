@@ -1,0 +1,135 @@
+"""The failures of all logs on one clock: which the run survived, which only follow from others, and which may be the first."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ray_rl_debug import signatures
+from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
+from ray_rl_debug.signatures import Signature
+from ray_rl_debug.story.clocks import Shift
+from ray_rl_debug.story.people import is_same
+
+STEPS_ON = 2
+"""So many steps of anybody after a failure mean that the run went on."""
+_ENDED_FROM_OUTSIDE = re.compile(
+    r"\bSIGTERM\b|\bSIGINT\b|exit ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|[Tt]erminat(?:ed|ing)|^KeyboardInterrupt|^SystemExit"
+)
+_BY_OTHERS = re.compile(
+    r"^(?:[\w.]*\.)?(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
+    r"|ServerDisconnectedError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
+    r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
+)
+"""Exceptions that a process raises because another one went."""
+_OF_ANOTHER = re.compile(r"RayTaskError|^ray\.exceptions\.\w+|ChildFailedError")
+
+
+class Class(enum.IntEnum):
+    """How near to its cause a failure stands; the nearest first."""
+
+    OWN = 0
+    """The process failed by itself, as far as its words say."""
+    LATE = 1
+    """It tells of trouble that began some time before: a timeout, an exit code."""
+    ECHO = 2
+    """It follows from, or repeats, what happened to another process."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """One failure of one writer."""
+
+    event: LogEvent
+    book: LogBook
+    signature: Signature | None
+    time_s: float | None
+    """On the common clock."""
+    class_: Class
+    survived: str | None = None
+    """Why it is known that the program went on."""
+    why: str | None = None
+    """Why it is of its class."""
+
+    @property
+    def subject(self) -> LogWriter:
+        """Who failed: whom the text names, else who wrote it."""
+        return self.event.about or self.event.writer
+
+
+def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Candidate]:
+    """All failures, on the common clock, in the order in which the files have them."""
+    failed = {w for b in books for e in b.events if e.about is None and e.kind != "known" for w in [e.writer]}
+    steps = sorted((_at(s.time_s, b, moved), s.step, s.unit) for b in books for s in b.steps if s.time_s is not None)
+    found = []
+    for book in books:
+        for event in book.events:
+            signature = signatures.find(event.signature) if event.signature else None
+            if event.kind == "known" and (signature is None or signature.effect == "info"):
+                continue
+            time_s = _at(event.time_s, book, moved) if event.time_s is not None else None
+            class_, why = _class(event, signature, failed)
+            found.append(
+                Candidate(
+                    event=event,
+                    book=book,
+                    signature=signature,
+                    time_s=time_s,
+                    class_=class_,
+                    survived=_survived(event, signature, book, time_s, steps),
+                    why=why,
+                )
+            )
+    return found
+
+
+def _at(time_s: float | None, book: LogBook, moved: Mapping[str, Shift]) -> float:
+    shift = moved.get(book.file)
+    return (time_s or 0.0) + (shift.seconds if shift else 0.0)
+
+
+def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter]) -> tuple[Class, str | None]:
+    if signature is not None:
+        if signature.effect == "cascade":
+            return Class.ECHO, "such a line follows from the end of another process"
+        if signature.late:
+            return Class.LATE, "such a line comes some time after what brought it about"
+    if event.about is not None and any(is_same(event.about, w) for w in failed):
+        return Class.ECHO, "it repeats what that process wrote itself"
+    if signature is not None and signature.effect == "critical":
+        return Class.OWN, None
+    if _ENDED_FROM_OUTSIDE.search(event.text):
+        return Class.ECHO, "the process was told to end"
+    if _BY_OTHERS.match(event.text) and (event.beneath is None or _BY_OTHERS.match(event.beneath)):
+        return Class.ECHO, "such an error comes when the process at the other end goes"
+    if event.kind == "death" and re.search(r"exit ?code|exit status|exited|status \d", event.text, re.IGNORECASE):
+        return Class.LATE, "an exit code tells that a process ended, not why"
+    return Class.OWN, None
+
+
+def _survived(
+    event: LogEvent, signature: Signature | None, book: LogBook, time_s: float | None, steps: Sequence[tuple[float, float, str]]
+) -> str | None:
+    if event.handled is not None:
+        return f"the program says: {event.handled}"
+    if event.level in ("D", "I", "W") and signature is None:
+        return "logged as a note or a warning"
+    last = event.last_line or event.file_line
+    later = [s for s in book.steps if s.file_line > last]
+    own = [s for s in later if is_same(s.writer, event.writer)]
+    if own and event.writer != LogWriter():
+        return _went_on(own[-1])
+    if len({(s.unit, s.step) for s in later}) >= STEPS_ON:
+        return _went_on(later[-1])
+    if time_s is not None:
+        after = {(unit, step) for at, step, unit in steps if at > time_s + 1.0}
+        if len(after) >= STEPS_ON and event.count == 1:
+            unit, step = max(after, key=lambda one: one[1])
+            return f"the run went on to {unit} {step:g}"
+    return None
+
+
+def _went_on(step: LogStep) -> str:
+    return f"went on: {step.unit} {step.step:g} at line {step.file_line}"

@@ -1,0 +1,133 @@
+"""One clock for logs whose stamps differ: other time zones, and machines whose clocks are off.
+
+Ranks that train together finish the same step at nearly the same moment. So the times of equal steps of two files tell how far apart
+their clocks are. Where no steps are shared, a whole number of quarter hours between the last stamp and the time at which the file
+was last written is another time zone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import msgspec
+
+from ray_rl_debug.model.snapshot.log_book import LogBook, LogStep
+
+QUARTER_S = 900.0
+ZONE_ERROR_S = 120.0
+"""A difference so near to whole quarter hours is another zone."""
+MIN_SKEW_S = 2.0
+"""Smaller differences are the ranks' own, not those of their clocks."""
+MIN_SHARED = 3
+"""Equal steps that a correction by less than a zone needs."""
+MAX_SPREAD = 0.2
+"""How much these may differ among themselves, as a part of the correction."""
+COPIED_WITHIN_S = 120.0
+"""Files that were all written within this time were copied together: their times say nothing."""
+
+
+class Shift(msgspec.Struct, frozen=True):
+    """What is added to the times of a file."""
+
+    seconds: float
+    why: str
+
+
+def shifts(books: Sequence[LogBook]) -> tuple[dict[str, Shift], str | None]:
+    """The shift of each file whose clock differs, and why the order between files is not sure (None when it is)."""
+    timed = [b for b in books if b.last_time_s is not None]
+    if len(timed) < 2:
+        lacking = [b for b in books if b.last_time_s is None and b.events]
+        return {}, _lack(lacking, books)
+    reference = _reference(timed)
+    found: dict[str, Shift] = {}
+    steps = {b.file: _step_times(b.steps) for b in timed}
+    were_copied = _were_copied(timed)
+    for book in timed:
+        if book is reference:
+            continue
+        shift = _by_steps(steps[book.file], steps[reference.file]) if steps[reference.file] else None
+        if shift is None and not book.is_zoned and reference.last_time_s is not None and not were_copied:
+            shift = _by_write_time(book, reference)
+        if shift is not None:
+            found[book.file] = shift
+    lacking = [b for b in books if b.last_time_s is None and b.events]
+    if lacking:
+        return found, _lack(lacking, books)
+    apart = [b for b in timed if b is not reference and b.file not in found and _is_apart(b, reference)]
+    unsure = f"the times of {_name(apart[0])} and {_name(reference)} do not overlap, and nothing tells whether their clocks agree" if apart else None
+    return found, unsure
+
+
+def _reference(timed: Sequence[LogBook]) -> LogBook:
+    """The file that the others are compared with: one that names its zone, with many steps, with many lines."""
+    return max(timed, key=lambda b: (b.is_zoned, len(b.steps), b.lines, b.file))
+
+
+def _step_times(steps: Sequence[LogStep]) -> Mapping[tuple[str, float], float]:
+    return {(s.unit, s.step): s.time_s for s in steps if s.time_s is not None}
+
+
+def _by_steps(own: Mapping[tuple[str, float], float], other: Mapping[tuple[str, float], float]) -> Shift | None:
+    apart = [other[key] - own[key] for key in own.keys() & other.keys()]
+    if not apart:
+        return None
+    middle = median(apart)
+    zones = round(middle / QUARTER_S) * QUARTER_S
+    counted = f"{len(apart)} equal {'step' if len(apart) == 1 else 'steps'}"
+    if zones and abs(middle - zones) <= ZONE_ERROR_S:
+        return Shift(zones, f"its stamps are {_hours(zones)} the others', by {counted}: another time zone")
+    spread = median(abs(a - middle) for a in apart)
+    if len(apart) >= MIN_SHARED and abs(middle) >= MIN_SKEW_S and spread <= MAX_SPREAD * abs(middle):
+        side = "behind" if middle > 0 else "ahead of"
+        return Shift(middle, f"its clock is {abs(middle):.1f} s {side} the others, by {counted}")
+    return None
+
+
+def _by_write_time(book: LogBook, reference: LogBook) -> Shift | None:
+    """The zone of a file from when it was written, compared with the same of the reference."""
+    zone, other = _written_zone(book), _written_zone(reference)
+    if zone is None or other is None or zone == other:
+        return None
+    return Shift(zone - other, f"its stamps are {_hours(zone - other)} the others', by the times at which the files were written: another time zone")
+
+
+def _written_zone(book: LogBook) -> float | None:
+    if book.modified_time_s is None or book.last_time_s is None:
+        return None
+    apart = book.modified_time_s - book.last_time_s
+    zones = round(apart / QUARTER_S) * QUARTER_S
+    return zones if abs(apart - zones) <= ZONE_ERROR_S and abs(zones) <= 14 * 3600 else None
+
+
+def _were_copied(timed: Sequence[LogBook]) -> bool:
+    """Were the files written much nearer to each other than their stamps lie apart? Then a copy gave them these times."""
+    written = [b.modified_time_s for b in timed if b.modified_time_s is not None]
+    residues = [r for b in timed if (r := b.modified_time_s) is not None and b.last_time_s is not None and _written_zone(b) is None]
+    return len(written) < 2 or bool(residues)
+
+
+def _is_apart(a: LogBook, b: LogBook) -> bool:
+    if a.first_time_s is None or b.first_time_s is None or a.last_time_s is None or b.last_time_s is None:
+        return False
+    return a.last_time_s < b.first_time_s - 60 or b.last_time_s < a.first_time_s - 60
+
+
+def _lack(lacking: Sequence[LogBook], books: Sequence[LogBook]) -> str | None:
+    if not lacking or len(books) < 2:
+        return None
+    groups: dict[str, int] = defaultdict(int)
+    for book in lacking:
+        groups[_name(book)] += 1
+    return f"{next(iter(groups))} {f'and {len(lacking) - 1} more files have' if len(lacking) > 1 else 'has'} no times"
+
+
+def _name(book: LogBook) -> str:
+    return book.file.rsplit("/", 1)[-1]
+
+
+def _hours(seconds: float) -> str:
+    hours = abs(seconds) / 3600
+    return f"{hours:g} h {'behind' if seconds > 0 else 'ahead of'}"

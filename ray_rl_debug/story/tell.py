@@ -1,0 +1,148 @@
+"""Many log books → one story."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from ray_rl_debug.model.claims import Who
+from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
+from ray_rl_debug.model.snapshot.log_book import LogBook
+from ray_rl_debug.story.candidates import Candidate, Class, candidates
+from ray_rl_debug.story.clocks import shifts
+from ray_rl_debug.story.people import person
+from ray_rl_debug.story.progress import progress, stopped_first
+
+MAX_ENTRIES = 40
+SAME_MOMENT_S = 2.0
+"""Of two failures so near to each other the one that stands nearer to its cause is first; clocks and buffers are no better."""
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-f]{16,}|\d+")
+
+
+def tell(books: Sequence[LogBook]) -> LogStory | None:
+    """The story of the files; None when there are none."""
+    if not books:
+        return None
+    moved, unsure = shifts(books)
+    found = candidates(books, moved)
+    serious = _in_order([c for c in found if c.survived is None])
+    first = _first(serious)
+    groups = _folded(serious)
+    head = next((g for g in groups if first is not None and first in g), None)
+    entries = [_entry(g, "consequence", first) for g in groups if g is not head]
+    survived = [_entry(g, "survived", first) for g in _folded(_in_order([c for c in found if c.survived is not None]))]
+    told = _entry(_first_in_front(head, first), "first", first) if head is not None and first is not None else None
+    walked = progress(books, moved)
+    stopped = stopped_first(walked)
+    order = unsure if len({c.book.file for c in serious}) > 1 else None
+    return LogStory(
+        files=len(books),
+        lines=sum(b.lines for b in books),
+        bytes=sum(b.bytes for b in books),
+        summary=_summary(told, len(entries), stopped, serious),
+        first=told,
+        then=tuple(entries[:MAX_ENTRIES]),
+        survived=tuple(survived[:MAX_ENTRIES]),
+        progress=walked,
+        stopped=stopped,
+        clocks=tuple(StoryClock(where=file, shift_s=s.seconds, why=s.why) for file, s in moved.items()),
+        order=order,
+        left_out=max(0, len(entries) - MAX_ENTRIES) + max(0, len(survived) - MAX_ENTRIES) + sum(b.left_out for b in books),
+    )
+
+
+def clock_text(time_s: float) -> str | None:
+    """A time as people read it, to a tenth of a second; None for what no calendar holds."""
+    try:
+        moment = datetime.fromtimestamp(time_s, tz=timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 100_000}"
+
+
+def _in_order(found: Sequence[Candidate]) -> list[Candidate]:
+    """By time; what has none stands by its class, behind what has one of the same class."""
+    timed = sorted((c for c in found if c.time_s is not None), key=lambda c: (c.time_s, c.class_, c.book.file, c.event.file_line))
+    return [*timed, *sorted((c for c in found if c.time_s is None), key=lambda c: c.class_)]
+
+
+def _first(ordered: Sequence[Candidate]) -> Candidate | None:
+    """The earliest that is no echo; of those in one moment the nearest to its cause; an echo where there is nothing else."""
+    real = [c for c in ordered if c.class_ is not Class.ECHO]
+    if not real:
+        return ordered[0] if ordered else None
+    timed = [c for c in real if c.time_s is not None]
+    without = [c for c in real if c.time_s is None]
+    if not timed:
+        return min(without, key=lambda c: (c.class_, _is_bare(c)))
+    began = timed[0].time_s
+    assert began is not None
+    moment = [c for c in timed if c.time_s is not None and c.time_s <= began + SAME_MOMENT_S]
+    best = min(moment, key=lambda c: (c.class_, _is_bare(c)))
+    # A traceback in a file without any time stands nearer to the cause than an exit code with one.
+    nearer = [c for c in without if c.class_ < best.class_]
+    return nearer[0] if nearer else best
+
+
+def _is_bare(one: Candidate) -> bool:
+    """A line of level error alone says less than a traceback or a known error."""
+    return one.event.kind == "error" and one.signature is None and not re.match(r"^[\w.]+(?:Error|Exception)\b", one.event.text)
+
+
+def _folded(ordered: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Equal failures of several writers together."""
+    groups: dict[tuple[object, ...], list[Candidate]] = {}
+    for one in ordered:
+        shape = one.signature.id if one.signature is not None else _NUMBERS.sub("#", one.event.text)[:120]
+        groups.setdefault((shape, one.event.frame, one.event.kind == "traceback"), []).append(one)
+    return list(groups.values())
+
+
+def _first_in_front(group: list[Candidate], first: Candidate) -> list[Candidate]:
+    return [first, *(c for c in group if c is not first)]
+
+
+def _entry(group: Sequence[Candidate], role: str, first: Candidate | None) -> StoryEntry:
+    one = group[0]
+    event, known = one.event, one.signature
+    after = one.time_s - first.time_s if first is not None and one.time_s is not None and first.time_s is not None and one is not first else None
+    return StoryEntry(
+        role=role,
+        kind=event.kind,
+        text=event.text,
+        who=_people(group),
+        file=one.book.file,
+        line=event.file_line,
+        time=clock_text(one.time_s) if one.time_s is not None else None,
+        time_s=one.time_s,
+        after_s=round(after, 3) if after is not None else None,
+        count=sum(c.event.count for c in group),
+        frame=event.frame,
+        beneath=event.beneath,
+        lines=event.lines,
+        signature=known.id if known else None,
+        title=known.title if known else None,
+        meaning=known.cause.strip() if known else None,
+        remedy=known.remedy.strip() if known else None,
+        is_echo=one.class_ is Class.ECHO,
+        why=one.survived or one.why,
+    )
+
+
+def _people(group: Sequence[Candidate]) -> tuple[Who, ...]:
+    return tuple(dict.fromkeys(person(c.subject, c.book) for c in group))
+
+
+def _summary(first: StoryEntry | None, others: int, stopped: str | None, serious: Sequence[Candidate]) -> str:
+    if first is None:
+        return f"the logs hold no failure that ended anything{f'; {stopped}' if stopped else ''}"
+    who = first.who[0]
+    more = f" and {len(first.who) - 1} more" if len(first.who) > 1 else ""
+    place = f" on {who.node}" if who.node else ""
+    when = f" at {first.time}" if first.time else ""
+    only_echo = all(c.class_ is Class.ECHO for c in serious)
+    lead = "these logs show consequences only, the earliest is" if only_echo else "first failure"
+    text = first.title or (first.text if len(first.text) <= 160 else first.text[:159] + "…")
+    then = f"; {others} other {'failure follows' if others == 1 else 'failures follow'}" if others else ""
+    return f"{lead}: {who.label}{place}{more}{when}: {text}{then}{f'; {stopped}' if stopped else ''}"
