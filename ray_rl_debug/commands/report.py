@@ -10,6 +10,7 @@ from ray_rl_debug.commands.durations import Duration
 from ray_rl_debug.commands.options import exit_code, rendering, show_report
 from ray_rl_debug.commands.pasted import with_pasted, without_folder
 from ray_rl_debug.commands.paths import PatientPath
+from ray_rl_debug.commands.reading import reading
 from ray_rl_debug.saving.files import save
 
 EPILOG = """\b
@@ -44,8 +45,8 @@ def report(
     """
     from ray_rl_debug.imports.folder import load
 
-    with with_pasted(files) as paths:
-        found = without_folder(load(paths), paths)
+    with with_pasted(files) as paths, reading(paths, quiet=quiet) as read:
+        found = without_folder(load(paths, read=read), paths)
     snapshot = found.snapshot
     if found.report is not None:
         result = found.report

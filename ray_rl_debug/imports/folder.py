@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,8 @@ from ray_rl_debug.imports.build import FileDumps, build, is_error
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
 from ray_rl_debug.imports.stacks import read_stacks
+from ray_rl_debug.imports.unpacking import GZIP, blocks, is_packed
+from ray_rl_debug.logs.book import BLOCK_BYTES
 from ray_rl_debug.model import codec, gaps, report, snapshot
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.merge import merge_snapshots
@@ -35,8 +37,11 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     report: Report | None = None
 
 
-def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
+def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[int], None] | None = None) -> Loaded:
     """Read files and folders of any kind we know.
+
+    Args:
+        read: Is told how many bytes of logs were read since it was last told.
 
     Raises:
         UnreadableFileError: none of them could be used; the message says why for the first few.
@@ -49,7 +54,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES) -> Loaded:
     troubles: list[Gap] = []
     for path, node in _files(paths):
         try:
-            found = _read(path, node, limit, troubles, logs)
+            found = _read(path, node, limit, troubles, logs, read)
         except UnreadableFileError as e:
             troubles.append(Gap(id=gaps.FILE_UNREAD, where=path.name, what="this file", reason=str(e)))
             continue
@@ -98,7 +103,9 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
 
 
-def _read(path: Path, node: str, limit: int, troubles: list[Gap], logs: list[LogFile]) -> Snapshot | Report | FileDumps | CounterFile | None:
+def _read(
+    path: Path, node: str, limit: int, troubles: list[Gap], logs: list[LogFile], read: Callable[[int], None] | None
+) -> Snapshot | Report | FileDumps | CounterFile | None:
     """What the file holds; None when it is a log, whose known errors are in ``logs`` then."""
     try:
         if not path.is_file():
@@ -108,21 +115,21 @@ def _read(path: Path, node: str, limit: int, troubles: list[Gap], logs: list[Log
         time_s = path.stat().st_mtime
     except OSError as e:
         raise UnreadableFileError(f"cannot be read: {e.strerror}") from e
-    if data.startswith(b"\x1f\x8b"):
-        data = codec.inflate(_whole(path, data, limit))
+    if is_packed(data):
+        data = _unpacked(path, data, limit)
     head = data[:4096].lstrip()
     if head[:1] in (b"{", b"\x80") or (is_ras(data) and b"```" not in data[:65536]):
         data = codec.inflate(_whole(path, data, limit))
         counted = None if _is_ours(data) else read_counters(data, path, node, time_s)
         if counted is not None:
             return counted
-    if head.startswith(b"{") and not is_speedscope(data):
+    if head.startswith(b"{") and not is_speedscope(data) and not _are_json_lines(data):
         return _ours(path, data)
     if not head:
         raise UnreadableFileError("empty")
     if b"\x00" in head:
         raise UnreadableFileError("binary data, no stacks")
-    log = read_log(path, node)
+    log = read_log(path, node, read=read)
     logs += [log] if log is not None else []
     if len(data) > limit:
         if log is None:
@@ -157,6 +164,25 @@ def _nothing(data: bytes) -> str:
     return f"no stacks of py-spy, pystack or faulthandler in it, and no known error{said}"
 
 
+def _unpacked(path: Path, data: bytes, limit: int) -> bytes:
+    """The beginning of a packed file, up to one byte more than `limit`; all of it where it may be one document.
+
+    Raises:
+        UnreadableFileError: damaged, or packed in a way that no library here can read.
+    """
+    begun: list[bytes] = []
+    taken = 0
+    for block in blocks(path, BLOCK_BYTES):
+        begun.append(block)
+        taken += len(block)
+        if taken > limit:
+            break
+    plain = b"".join(begun)
+    if len(plain) > limit and plain[:4096].lstrip()[:1] in (b"{", b"\x80") and data.startswith(GZIP):
+        return codec.inflate(_whole(path, data, limit))
+    return plain[: limit + 1]
+
+
 def _whole(path: Path, data: bytes, limit: int) -> bytes:
     """All of a file of which one block is read; dumps and snapshots make no sense in parts.
 
@@ -174,6 +200,12 @@ def _is_ours(data: bytes) -> bool:
     # The schema is the first field of both documents.
     # Of any version: a newer one shall be told as such.
     return any(schema.rpartition("/")[0].encode() + b"/" in data[:200] for schema in (report.SCHEMA, snapshot.SCHEMA))
+
+
+def _are_json_lines(data: bytes) -> bool:
+    """Is it a log of one JSON object per line? A document of ours or of another tool is one object."""
+    lines = [line for line in data[: 64 << 10].split(b"\n")[:3] if line.strip()]
+    return not _is_ours(data) and len(lines) > 1 and all(line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines[:2])
 
 
 def _ours(path: Path, data: bytes) -> Snapshot | Report:

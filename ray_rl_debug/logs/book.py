@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.logs.ending import read_ending
 from ray_rl_debug.logs.heads import Head, read_head
+from ray_rl_debug.logs.json_lines import plain_line
 from ray_rl_debug.logs.named import filled, named_in, writer_of_file
 from ray_rl_debug.logs.search import Searcher
 from ray_rl_debug.logs.stamps import find_stamp
@@ -295,8 +296,10 @@ def _lines_from(whole: bytes, start: int, packed: str | None) -> Iterator[tuple[
         end = len(whole) if end == -1 else end
         text = whole[at : min(end, at + 16 * MAX_LINE_CHARS)].decode("utf-8", "replace")
         if packed is not None and packed in text and "\\n" in text:
+            text = plain_line(text.rstrip()) or text
+            marks = text[: len(text) - len(read_head(text).text)]
             for part in text[text.find(packed) :].replace('\\"', '"').split("\\n"):
-                yield at, part
+                yield at, marks + part
         else:
             yield at, text[:MAX_LINE_CHARS]
         at = end + 1

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from ray_rl_debug.logs.json_lines import plain_line
 from ray_rl_debug.logs.stamps import STAMP, read_stamp
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
@@ -68,6 +69,8 @@ class _Found:
         self.time_s: float | None = None
         self.is_zoned = False
         self.marked = False
+        self.is_tool = False
+        """A program that names others in its lines, but no loggers."""
 
 
 def read_head(line: str, *, near_s: float | None = None) -> Head:
@@ -76,6 +79,8 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     Args:
         near_s: A time near this line, for stamps without a year or a day.
     """
+    if line.startswith("{"):
+        line = plain_line(line.rstrip()) or line
     if "[" in line:
         line = COLOUR.sub("", line)
     line = _last_part(line)
@@ -172,7 +177,8 @@ def _parenthesis(line: str, at: int, got: _Found) -> int | None:
     keys = {one["key"].lower(): one["value"] for one in _KEYED.finditer(inner)}
     if not keys and not inner.startswith(("raylet", "gcs_server", "autoscaler")):
         return None
-    name = re.split(r",? ?\b(?:pid|PID|ip|rank)[=:]|,", inner, maxsplit=1)[0].strip()
+    got.node = keys.get("node", got.node)
+    name = re.split(r",? ?\b(?:pid|PID|ip|rank|node)[=:]|,", inner, maxsplit=1)[0].strip()
     if "repeated" in name:
         return None
     # An engine's line that Ray hands on has both marks: the inner one is nearer to the writer.
@@ -238,12 +244,18 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if found := _NCCL.match(line, at):
         return _nccl(found, got)
     if found := _NAMED.match(line, at):
-        got.program, got.node = found["program"], found["node"] or got.node
+        got.program, got.node, got.is_tool = found["program"], found["node"] or got.node, True
         return _done(got, found.end())
     if got.node is None and not got.marked and (found := _COMPOSE.match(line, at)):
         got.node = found["node"]
         return _done(got, found.end())
-    if got.marked and (got.level or got.time_s is not None) and (found := _LOGGER.match(line, at)) and not _is_exception(found[0]):
+    if (
+        got.marked
+        and not got.is_tool
+        and (got.level or got.time_s is not None)
+        and (found := _LOGGER.match(line, at))
+        and not _is_exception(found[0])
+    ):
         return found.end()
     return None
 

@@ -20,7 +20,7 @@ STAMP = re.compile(
     + r"|(?P<level>(?<![A-Za-z])[IWEF])(?P<month4>\d\d?)(?P<day4>\d\d) "
     + _CLOCK.format(4)
     + r")"
-    r"|(?<=\[)" + _CLOCK.format(5) + r"(?=\])"
+    r"|(?<=[\[ ])" + _CLOCK.format(5) + r"(?=\])"
 )
 """A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD), or a bare clock in brackets."""
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.model.report import Evidence, Report, State
 from ray_rl_debug.render import terminal
 from ray_rl_debug.render.fold import fold_labels
+from ray_rl_debug.render.story import moment, place
 
 _MAX_AWAITS = 3
 _MAX_FACTS = 4
 _MAX_WHO = 4
+_MAX_THEN = 4
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@!])")
 
 
@@ -46,7 +48,11 @@ def render(report: Report) -> Iterator[str]:
             yield "What to do:"
             yield ""
             yield from (f"{number}. {_safe(step)}" for number, step in enumerate(finding.remedy, 1))
+<<<<<<< HEAD
     yield from _next_dumps(report)
+=======
+    yield from _story(report)
+>>>>>>> cf062ab (Reports show the story of the logs; gz, zst and JSON lines are read)
     yield ""
     yield "<details><summary>Full report</summary>"
     yield ""
@@ -61,6 +67,7 @@ def render(report: Report) -> Iterator[str]:
     yield "</details>"
 
 
+<<<<<<< HEAD
 def _facts(title: str, facts: Sequence[Evidence]) -> Iterator[str]:
     """What speaks for or against a claim that was read from files, each with its file and line."""
     if facts:
@@ -91,6 +98,20 @@ def _next_dumps(report: Report) -> Iterator[str]:
         yield f"   {fence}"
         yield ""
         yield from (f"   - {_safe(o.seen)}: {_safe(o.means)}" for o in dump.outcomes)
+=======
+def _story(report: Report) -> Iterator[str]:
+    story = report.story
+    if story is None or story.first is None:
+        return
+    yield ""
+    yield "### Logs"
+    yield ""
+    for head, entry in [("first failure", story.first), *(("then", e) for e in story.then[:_MAX_THEN])]:
+        when = moment(entry)
+        yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(f'{entry.file}:{entry.line}')})"
+    if story.stopped:
+        yield f"- last work: {_safe(story.stopped)}"
+>>>>>>> cf062ab (Reports show the story of the logs; gz, zst and JSON lines are read)
 
 
 def _safe(text: str) -> str:

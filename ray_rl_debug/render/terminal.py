@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from ray_rl_debug.model import gaps as gap_names
 from ray_rl_debug.model.report import AwaitClass, Evidence, Finding, Link, NextDump, ProcessSummary, Report, StackClass, State, Who, WorldSummary
 from ray_rl_debug.render.fold import fold_labels
+from ray_rl_debug.render.story import lines as story_lines
 from ray_rl_debug.render.wrappers import without_wrappers
 
 _STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
@@ -42,6 +43,7 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     """The lines of `report`, at most `width` columns where words allow; `verbose` shows everything unfolded."""
     out = _Writer(width, colour, verbose)
     yield from _verdict(report, out)
+    yield from _story(report, out)
     roots = [f for f in report.findings if f.root]
     others = [f for f in report.findings if not f.root]
     first = roots if verbose else roots[:2]
@@ -102,6 +104,16 @@ def _verdict(report: Report, out: _Writer) -> Iterator[str]:
     lines = list(out.wrap(f"{word}{certainty}: {verdict.summary}", "", "      "))
     yield out.style(_STATE_STYLE[verdict.state], lines[0][: len(word)]) + lines[0][len(word) :]
     yield from lines[1:]
+
+
+def _story(report: Report, out: _Writer) -> Iterator[str]:
+    if report.story is None:
+        return
+    yield ""
+    for line in story_lines(report.story, verbose=out.verbose):
+        hanging = line.indent + "  "
+        wrapped = _short(out, line.text, line.indent, hanging, lines=2) if line.is_short else out.wrap(line.text, line.indent, hanging)
+        yield from (out.style(line.style, one) if line.style else one for one in wrapped)
 
 
 def _finding(finding: Finding, out: _Writer, *, full: bool, said: bool) -> Iterator[str]:

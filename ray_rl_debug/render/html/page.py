@@ -16,7 +16,7 @@ from importlib.resources import files
 from ray_rl_debug.model.report import Report, State
 from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.model.timeline_tables import Tables
-from ray_rl_debug.render.html import findings, icicle, matrix, missing, next_looks, phases, raw, strips
+from ray_rl_debug.render.html import findings, icicle, matrix, missing, next_looks, phases, raw, story, strips
 from ray_rl_debug.render.html.book import Book, open_book
 from ray_rl_debug.render.html.findings import MAX_HEAD
 from ray_rl_debug.render.html.strips import Strip
@@ -40,6 +40,7 @@ def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequenc
     sections = [
         ("cause", "Why" if report.findings else "Findings", findings.draw(book)),
         *([("next", "What to dump next", text)] if (text := next_looks.draw(report)) else []),
+        *([("logs", "What the logs tell", story.draw(report.story))] if report.story is not None else []),
         ("ranks", "Where everybody stands", matrix.draw(book)),
         ("time", "Over time", strips.draw(book, history)),
         *([("phases", "The run so far", text)] if tables is not None and (text := phases.draw(tables)) else []),
@@ -50,6 +51,7 @@ def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequenc
     short = {
         "cause": "Why",
         "next": "Dump next",
+        "logs": "Logs",
         "ranks": "Ranks",
         "time": "Time",
         "phases": "Phases",

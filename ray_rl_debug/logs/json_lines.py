@@ -1,0 +1,52 @@
+"""Logs of one JSON object per line, as structured loggers and container runtimes write them, as the plain lines that they stand for."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_TEXT = ("message", "msg", "log", "event", "text", "body", "MESSAGE")
+_LEVEL = ("level", "levelname", "severity", "lvl", "level_name")
+_TIME = ("time", "timestamp", "@timestamp", "asctime", "ts", "t")
+_TRACE = ("exc_info", "exception", "traceback", "stack_trace", "stack", "exc_text", "error")
+_RANK = ("rank", "local_rank", "RankID")
+_PID = ("pid", "process", "process_id")
+_NODE = ("node", "host", "hostname", "pod", "instance")
+_SPELLED_TIME = re.compile(r"^\d{4}-\d\d-\d\d[T ]")
+
+
+def plain_line(line: str) -> str | None:
+    """``2026-11-21T00:30:13Z ERROR [rank3] text``, followed by the object's traceback with spelled-out line ends; None when it is no such object."""
+    if not (line.startswith("{") and line.endswith("}")):
+        return None
+    try:
+        got = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if not isinstance(got, dict):
+        return None
+    text = _first(got, _TEXT)
+    if text is None:
+        return None
+    time, level = _first(got, _TIME), _first(got, _LEVEL)
+    parts = [time] if time is not None and _SPELLED_TIME.match(time) else []
+    if level is not None and level.isalpha():
+        parts.append(level.upper())
+    node, rank, pid = (_first(got, keys) for keys in (_NODE, _RANK, _PID))
+    named = [f"{key}={value}" for key, value in (("node", node), ("rank", rank), ("pid", pid)) if value]
+    if named:
+        parts.append(f"({', '.join(named)})")
+    trace = _first(got, _TRACE)
+    told = text.rstrip("\n") + (f"\n{trace}" if trace and "\n" in trace else "")
+    return " ".join([*parts, told.replace("\n", "\\n")])
+
+
+def _first(got: dict[object, object], keys: tuple[str, ...]) -> str | None:
+    for key in keys:
+        value = got.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+    return None
