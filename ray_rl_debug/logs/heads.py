@@ -16,13 +16,13 @@ MAX_PARTS = 10
 
 LEVELS = {
     **dict.fromkeys(("DEBUG", "TRACE", "VERBOSE", "D"), "D"),
-    **dict.fromkeys(("INFO", "NOTICE", "SUCCESS", "I"), "I"),
+    **dict.fromkeys(("INFO", "NOTICE", "NOTE", "SUCCESS", "I"), "I"),
     **dict.fromkeys(("WARNING", "WARN", "W"), "W"),
     **dict.fromkeys(("ERROR", "ERR", "E", "SEVERE"), "E"),
     **dict.fromkeys(("FATAL", "CRITICAL", "EMERG", "ALERT", "PANIC", "F", "C"), "F"),
 }
 _LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|ERR|FATAL|CRITICAL|SEVERE)(?=[\s:|\]]|$)[\s:|]*")
-_LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical)(?=[:|]) ?[:|]?\s*")
+_LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
 _WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160})\)\s?")
 _BRACKET = re.compile(r"\[(?P<inner>[^\[\]\n]{1,160})\](?::(?=\s|\[|$))?\s?")
 _RANK = re.compile(r"^(?:rank|default|role|trainer|local_rank|Rank|RANK|GPU|gpu)[ _:=]?(?P<rank>\d{1,6})(?:\|\d+)?$")

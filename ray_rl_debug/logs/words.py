@@ -73,7 +73,7 @@ _GOES_ON = (
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etried|[Rr]etries left",
         r"[Rr]econnect(?:ing|ed)|[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Ii]gnor(?:ing|ed)\b|[Ss]kipp(?:ing|ed)\b",
-        r"[Cc]ontinuing\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b|[Cc]aught\b(?! collective| exception in| signal)|[Nn]on-?fatal|harmless",
+        r"[Cc]ontinuing\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b|[Cc]aught\b(?! collective| signal| \w+ in )|[Nn]on-?fatal|harmless",
         r"[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Ss]elf-heal\w*|[Bb]acking off|[Rr]e-?queued?|[Rr]escheduled|[Tt]rying (?:again|next)",
         r"[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
     )

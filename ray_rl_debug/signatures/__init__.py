@@ -11,7 +11,26 @@ from pathlib import Path
 import msgspec
 import yaml
 
-LAYERS = ("slurm", "os", "ray", "nccl", "torch", "cuda", "vllm", "sglang", "verl", "areal", "agent-lightning", "triton", "tensordict", "data")
+LAYERS = (
+    "slurm",
+    "kubernetes",
+    "os",
+    "ray",
+    "nccl",
+    "torch",
+    "cuda",
+    "accelerators",
+    "vllm",
+    "sglang",
+    "verl",
+    "areal",
+    "agent-lightning",
+    "triton",
+    "tensordict",
+    "data",
+    "config",
+    "tracking",
+)
 EFFECTS = ("critical", "cascade", "info")
 """``critical`` may support a finding about the process that wrote it; ``cascade`` never accuses its writer; ``info`` explains."""
 

@@ -22,7 +22,7 @@ def test_enough_of_every_layer():
 def test_ids_and_slugs_are_unique():
     assert len({s.id for s in ALL}) == len(ALL)
     assert len({(s.layer, s.slug) for s in ALL}) == len(ALL)
-    assert all(re.fullmatch(r"RRD6\d\d|RRD61\d\d", s.id) for s in ALL)
+    assert all(re.fullmatch(r"RRD6\d\d|RRD6[1-9]\d\d", s.id) for s in ALL)
 
 
 def test_layer_is_the_folder():

@@ -1,0 +1,155 @@
+"""One place of a log → what failed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.named import filled, named_in
+from ray_rl_debug.logs.tracebacks import START, Block, read_block
+from ray_rl_debug.logs.window import Window
+from ray_rl_debug.logs.words import Said, goes_on, judge
+from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
+from ray_rl_debug.privacy.redact import redact
+from ray_rl_debug.signatures import EFFECTS, Signature
+from ray_rl_debug.signatures.match import Matcher
+
+Key = tuple[object, ...]
+_CUT = "a traceback that is cut off before its last line"
+
+
+class Spotted(msgspec.Struct, frozen=True):
+    """A failure that was found, not yet told: most are repeated, and telling costs more than finding."""
+
+    key: Key
+    """Equal for equal failures of one writer."""
+    kind: str
+    head: Head
+    text: str
+    start: int
+    end: int
+    """Of its last line."""
+    writer: LogWriter
+    signature: Signature | None = None
+    block: Block | None = None
+    before: Head | None = None
+    """Of a traceback the record that it belongs to, where that names a level."""
+    taken: tuple[int, ...] = ()
+    """Where its lines begin."""
+
+
+def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
+    """What failed in a line, or in the traceback that begins there; None when nothing did."""
+    if window.text.find(START.encode(), start, end) != -1:
+        found = _spot_traceback(window, start, matcher, writer)
+        if found is not None:
+            return found
+    raw = window.line(start, end)
+    hits = list(matcher.match_block(raw))
+    signature = min((h.signature for h in hits), key=severity, default=None)
+    head = window.head(raw.decode("utf-8", "replace"))
+    said = judge(head.text, head.level)
+    if said is None:
+        if signature is None:
+            return None
+        said = Said("known")
+    kind = "error" if said.kind == "exception" else said.kind
+    cut = next((h.text for h in hits if h.signature is signature), head.text)
+    text = cut if said.kind == "known" or len(head.text) > 400 else head.text
+    who = filled(head.writer, writer)
+    return Spotted((kind, who, shape_of(head.text)), kind, head, text, start, end, who, signature)
+
+
+def tell(window: Window, one: Spotted, number: int) -> LogEvent:
+    """The failure as a fact; `number` is its line."""
+    block, head = one.block, one.head
+    source = head if head.time_s is not None or one.before is None else one.before
+    time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_before(one.start)
+    if block is not None:
+        about = named_in(one.text, block.message) or (named_in(block.first) if block.first else None)
+        lines = (*block.lines[:1], *block.lines[-5:], *block.message[:3])
+    else:
+        about = named_in(head.text)
+        lines = tuple(h.text for h in list(window.next_of(head.writer, one.end))[:2] if h.text and h.time_s is None)
+    return LogEvent(
+        kind=one.kind,
+        text=redact(one.text),
+        file_line=number,
+        writer=one.writer,
+        about=about,
+        time_s=time_s,
+        is_time_own=source.time_s is not None,
+        is_zoned=zoned,
+        signature=one.signature.id if one.signature else None,
+        level=head.level or (one.before.level if one.before else None),
+        beneath=redact(block.first) if block and block.first else None,
+        frame=redact(block.frame) if block and block.frame else None,
+        lines=tuple(redact(x) for x in lines),
+        handled=_handled(window, one),
+    )
+
+
+def severity(signature: Signature) -> tuple[int, int, str]:
+    """The more severe signature of a line sorts first."""
+    return EFFECTS.index(signature.effect), len(signature.id), signature.id
+
+
+def shape_of(text: str) -> str:
+    """A text without its digits, bounded."""
+    return "".join(c for c in text[:400] if not c.isdigit())[:160]
+
+
+def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
+    starts: list[int] = []
+
+    def heads_from() -> Iterator[Head]:
+        for at, head in window.block_from(start):
+            starts.append(at)
+            yield head
+
+    block = read_block(heads_from())
+    if block is None:
+        return None
+    head = block.head
+    before = window.line_before(start)
+    is_record = head.level is None and head.time_s is None and (before.level is not None or "Exception ignored" in before.text)
+    named = head if head.writer != LogWriter() or not is_record else before
+    who = filled(named.writer, writer)
+    said = [block.last, *([block.first] if block.first else []), *block.message, *block.lines[-60:]]
+    hits = [h.signature for h in matcher.match_block("\n".join(said).encode("utf-8", "replace"))]
+    text = block.last or _CUT
+    last = starts[block.taken[-1]]
+    end = window.text.find(b"\n", last)
+    return Spotted(
+        key=("traceback", who, shape_of(text), block.frame),
+        kind="traceback",
+        head=head,
+        text=text,
+        start=start,
+        end=len(window.text) if end == -1 else end,
+        writer=who,
+        signature=min(hits, key=severity, default=None),
+        block=block,
+        before=before if is_record else None,
+        taken=tuple(starts[i] for i in block.taken),
+    )
+
+
+def _handled(window: Window, one: Spotted) -> str | None:
+    """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
+    if one.block is None and (words := goes_on(one.head.text)) is not None:
+        return words
+    if one.before is not None:
+        if "Exception ignored" in one.before.text:
+            return "ignored"
+        if (words := goes_on(one.before.text)) is not None:
+            return words
+    own = one.block.message if one.block is not None else ()
+    for after in window.next_of(one.head.writer, one.end):
+        if START in after.text or judge(after.text, after.level) is not None:
+            return None
+        if after.text not in own and (words := goes_on(after.text, behind=True)) is not None:
+            return words
+    return None

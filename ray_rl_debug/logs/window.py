@@ -1,0 +1,86 @@
+"""A piece of a log around the line that is read: what stands before it and what its writer says next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.logs.heads import Head, read_head
+from ray_rl_debug.logs.json_lines import plain_line
+from ray_rl_debug.logs.stamps import find_stamp
+from ray_rl_debug.logs.tracebacks import START
+from ray_rl_debug.model.snapshot.log_book import LogWriter
+from ray_rl_debug.signatures.match import MAX_LINE_CHARS
+
+LOOK_BACK_BYTES = 32 << 10
+LOOK_AHEAD_BYTES = 16 << 10
+AFTER = 10
+"""Lines of the same writer that are read behind a failure."""
+LONG_CHARS = 16 * MAX_LINE_CHARS
+
+
+class Window:
+    """Whole lines of a log."""
+
+    def __init__(self, text: bytes, *, before: bytes = b"", near_s: float | None = None) -> None:
+        """`before` are the bytes of the log in front of `text`, `near_s` a time near them."""
+        self.text = text
+        self._before = before
+        self._near_s = near_s
+
+    def head(self, text: str) -> Head:
+        """One line without the marks in front of it."""
+        return read_head(text, near_s=self._near_s)
+
+    def line(self, start: int, end: int) -> bytes:
+        """A line; of a very long one both ends."""
+        if end - start <= LONG_CHARS:
+            return self.text[start:end]
+        return self.text[start : start + LONG_CHARS // 2] + self.text[end - LONG_CHARS // 2 : end]
+
+    def line_before(self, start: int) -> Head:
+        """The line in front of one that begins at `start`."""
+        if start <= 0:
+            return self.head("")
+        begin = self.text.rfind(b"\n", 0, start - 1) + 1
+        return self.head(self.text[max(begin, start - MAX_LINE_CHARS) : start - 1].decode("utf-8", "replace"))
+
+    def time_before(self, start: int) -> tuple[float | None, bool]:
+        """Of the nearest line before `start` that has a stamp, and whether it names its zone."""
+        text = self.text[max(0, start - LOOK_BACK_BYTES) : start]
+        if len(text) < LOOK_BACK_BYTES:
+            text = self._before[-(LOOK_BACK_BYTES - len(text)) :] + text
+        for raw in text.split(b"\n")[::-1]:
+            if raw and (stamp := find_stamp(raw[:400].decode("utf-8", "replace"), near_s=self._near_s)) is not None:
+                return stamp.time_s, stamp.is_zoned
+        return None, False
+
+    def next_of(self, writer: LogWriter, end: int) -> Iterator[Head]:
+        """The next lines of a writer behind the line that ends at `end`."""
+        given = 0
+        for at, text in self.lines_from(end + 1):
+            one = self.head(text)
+            if (one.writer.pid, one.writer.rank) == (writer.pid, writer.rank) or one.writer == LogWriter():
+                yield one
+                given += 1
+            if given >= AFTER or at > end + LOOK_AHEAD_BYTES:
+                return
+
+    def block_from(self, start: int) -> Iterator[tuple[int, Head]]:
+        """Lines from one with a traceback's first words on, each with where it begins; one with spelled-out line ends is several."""
+        for at, text in self.lines_from(start, limit=LONG_CHARS):
+            if START in text and "\\n" in text:
+                whole = plain_line(text.rstrip()) or text
+                marks = whole[: len(whole) - len(self.head(whole).text)]
+                for part in whole[whole.find(START) :].replace('\\"', '"').split("\\n"):
+                    yield at, self.head(marks + part)
+            else:
+                yield at, self.head(text[:MAX_LINE_CHARS])
+
+    def lines_from(self, start: int, *, limit: int = MAX_LINE_CHARS) -> Iterator[tuple[int, str]]:
+        """Lines from a place on, with where they begin, each cut to `limit`."""
+        at = start
+        while at < len(self.text):
+            end = self.text.find(b"\n", at)
+            end = len(self.text) if end == -1 else end
+            yield at, self.text[at : min(end, at + limit)].decode("utf-8", "replace")
+            at = end + 1
