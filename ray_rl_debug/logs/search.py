@@ -1,14 +1,16 @@
 """Find the lines of a block that hold one of many plain texts, at the speed at which memory is read.
 
-hyperscan searches all texts at once (``pip install 'ray-rl-debug[logs]'``); without it the standard library searches one after the other.
+hyperscan searches all texts at once (``pip install 'ray-rl-debug[logs]'``); without it the words of a block tell which texts to look for.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from ray_rl_debug.signatures.literals import Literals
+
+PIECE_BYTES = 256 << 10
 Ends = Callable[[bytes], Iterable[int]]
 
 
@@ -17,7 +19,7 @@ class Searcher:
 
     def __init__(self, texts: Iterable[bytes], *, library: bool = True) -> None:
         self._texts = without_covered(texts)
-        self._ends = (_by_library(self._texts) if library else None) or functools.partial(_one_by_one, self._texts)
+        self._ends = (_by_library(self._texts) if library else None) or _by_words(self._texts)
 
     def lines(self, block: bytes) -> Iterator[tuple[int, int]]:
         """Start and end of each such line, in their order; the end is before the line's ``\\n``."""
@@ -41,18 +43,26 @@ def without_covered(texts: Iterable[bytes]) -> tuple[bytes, ...]:
     return tuple(kept)
 
 
-def _one_by_one(texts: tuple[bytes, ...], block: bytes) -> list[int]:
-    """Places in lines that hold a text, in order; one or more for each line."""
-    found: set[int] = set()
-    for text in texts:
-        at = block.find(text)
-        while at != -1:
-            found.add(at)
-            line_end = block.find(b"\n", at)
-            if line_end == -1:
-                break
-            at = block.find(text, line_end)
-    return sorted(found)
+def _by_words(texts: tuple[bytes, ...]) -> Ends:
+    literals = Literals(texts)
+
+    def ends(block: bytes) -> list[int]:
+        found: set[int] = set()
+        start = 0
+        while start < len(block):
+            # Small pieces have few words, and most texts are in none of them.
+            stop = block.rfind(b"\n", start, start + PIECE_BYTES) + 1
+            stop = stop or (block.find(b"\n", start) + 1) or len(block)
+            for text in literals.possible(block[start:stop]):
+                at = block.find(text, start, stop)
+                while at != -1:
+                    found.add(at)
+                    line_end = block.find(b"\n", at, stop)
+                    at = block.find(text, line_end, stop) if line_end != -1 else -1
+            start = stop
+        return sorted(found)
+
+    return ends
 
 
 def _by_library(texts: tuple[bytes, ...]) -> Ends | None:

@@ -1,6 +1,6 @@
 """Find known errors in lines and in large blocks of a log.
 
-A block is first searched for the plain texts of all signatures, which runs at memory speed; only the lines around a hit meet a regular expression.
+A block is first searched for the plain texts of those signatures that its words allow; only the lines around a hit meet a regular expression.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.signatures import EFFECTS, Signature, load
+from ray_rl_debug.signatures.literals import Literals
 
+_Compiled = tuple[Signature, re.Pattern[str], tuple[bytes, ...]]
 MAX_LINE_CHARS = 4000
 """Longer lines are cut to this much around the plain text: a progress bar or a printed tensor may be one line of megabytes."""
 
@@ -37,14 +39,14 @@ class Matcher:
     def __init__(self, signatures: Iterable[Signature] | None = None) -> None:
         chosen = load() if signatures is None else tuple(signatures)
         ordered = sorted(chosen, key=lambda s: (EFFECTS.index(s.effect), len(s.id), s.id))
-        self._signatures = tuple((s, re.compile(s.pattern), tuple(text.encode() for text in s.literals)) for s in ordered)
-        self._literals = tuple(dict.fromkeys(text for _, _, literals in self._signatures for text in literals))
+        self._signatures: tuple[_Compiled, ...] = tuple((s, re.compile(s.pattern), tuple(text.encode() for text in s.literals)) for s in ordered)
+        self._literals = Literals(text for _, _, literals in self._signatures for text in literals)
         self._with_digits = tuple(text for s, _, literals in self._signatures if _DIGIT.search(_COUNTS.sub("", s.pattern)) for text in literals)
 
     @property
     def literals(self) -> tuple[bytes, ...]:
         """Plain texts, one of which every matching line holds."""
-        return self._literals
+        return self._literals.texts
 
     def depends_on_digits(self, line: bytes) -> bool:
         """May another line, which differs from this one in its digits only, match although this one does not?"""
@@ -60,23 +62,26 @@ class Matcher:
         if b"\x1b" in block:
             block = _COLOUR.sub(b"", block)
         spans: dict[tuple[int, int], None] = {}
-        for literal in self._literals:
+        possible = self._literals.possible(block)
+        among = frozenset(possible)
+        for literal in possible:
             at = block.find(literal)
             while at != -1:
                 start, end = _line_around(block, at)
                 spans[_bounded(start, end, at)] = None
                 at = block.find(literal, end)
         line, counted = 0, 0
+        wanted = [one for one in self._signatures if not among.isdisjoint(one[2])]
         for start, end in sorted(spans):
-            found = self._find(block[start:end])
+            found = self._find(block[start:end], wanted)
             if found is not None:
                 line += block.count(b"\n", counted, start)
                 counted = start
                 yield Hit(signature=found[0], line=line, text=block[start:end].decode("utf-8", "replace"), at=found[1])
 
-    def _find(self, raw: bytes) -> tuple[Signature, int] | None:
+    def _find(self, raw: bytes, wanted: Iterable[_Compiled]) -> tuple[Signature, int] | None:
         text = None
-        for signature, pattern, literals in self._signatures:
+        for signature, pattern, literals in wanted:
             if any(literal in raw for literal in literals):
                 text = raw.decode("utf-8", "replace") if text is None else text
                 if match := pattern.search(text):
