@@ -47,6 +47,9 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         found = _spot_traceback(window, start, matcher, writer)
         if found is not None:
             return found
+    after = window.text[end + 1 : end + 400]
+    if b"RayTaskError(" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
+        return _spot_traceback(window, start, matcher, writer)
     raw = window.line(start, end)
     hits = list(matcher.match_block(raw))
     signature = min((h.signature for h in hits), key=severity, default=None)
@@ -56,6 +59,9 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         if signature is None:
             return None
         said = Said("known")
+    if said.kind == "error" and signature is None and START.encode() in after.split(b"\n", 1)[0]:
+        # The record of a traceback; the traceback says more.
+        return _spot_traceback(window, end + 1, matcher, writer)
     kind = "error" if said.kind == "exception" else said.kind
     cut = next((h.text for h in hits if h.signature is signature), head.text)
     text = cut if said.kind == "known" or len(head.text) > 400 else head.text
@@ -69,11 +75,12 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     source = head if head.time_s is not None or one.before is None else one.before
     time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_before(one.start)
     if block is not None:
-        about = named_in(one.text, block.message) or (named_in(block.first) if block.first else None)
+        about = named_in(one.text, block.message) or (named_in(block.first) if block.first else None) or named_in(block.lines[0])
         lines = (*block.lines[:1], *block.lines[-5:], *block.message[:3])
     else:
-        about = named_in(head.text)
-        lines = tuple(h.text for h in list(window.next_of(head.writer, one.end))[:2] if h.text and h.time_s is None)
+        after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
+        about = named_in(head.text, tuple(after[:8]))
+        lines = tuple(after[:2])
     return LogEvent(
         kind=one.kind,
         text=redact(one.text),

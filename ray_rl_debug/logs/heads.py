@@ -32,11 +32,12 @@ _MPI = re.compile(r"^(?P<job>\d+),(?P<rank>\d+)$")
 _KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
 _SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
 _NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
+_PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
 _SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
 _COMPOSE = re.compile(r"(?P<node>[\w.-]{1,80}) +\| ")
 _KUBE = re.compile(r"(?:stdout|stderr) [FP] ")
 _STREAM = re.compile(r"<(?:stdout|stderr)>:? ?")
-_RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEF])\s+(?P<pid>\d+)\s+\d+$")
+_RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEFC])\s+(?P<pid>\d+)\s+\d+$")
 _GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
 _NAMED = re.compile(
     r"(?P<program>wandb|srun|slurmstepd|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?|gcc|ld|ninja)"
@@ -131,6 +132,9 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return _done(got, found.end())
     if first.isalpha():
         return _word(line, at, got)
+    if (first.isdigit() or first == " ") and got.time_s is not None and got.pid is None and (found := _PID_TID.match(line, at)):
+        got.pid = int(found["pid"])
+        return found.end()
     if first.isdigit() and got.pid is None and (found := _NCCL.match(line, at)):
         return _nccl(found, got)
     if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at):
@@ -210,7 +214,7 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
             got.level = stamp.level or got.level
         rest = line[time.end() : found.end()].rstrip(" :").removesuffix("]")
         if numbers := _RAY_NUMBERS.search(rest):
-            got.level, got.pid = numbers["level"], int(numbers["pid"])
+            got.level, got.pid = LEVELS[numbers["level"]], int(numbers["pid"])
         if parts := _PARTS.search(rest):
             got.rank = parts[1]
         return _done(got, found.end())

@@ -24,7 +24,10 @@ _ABOUT = tuple(
         r"\((?P<program>\w+) pid=(?P<pid>\d+)",
     )
 )
-_FIELDS = re.compile(r"^\s*(?P<key>class_name|pid|ip): ?(?P<value>[\w.:<>-]+)$")
+_FIELDS = re.compile(
+    r"^\s*(?P<key>class_name|pid|ip|host|rank)\s*: ?(?P<value>[\w.:<>-]+)(?: \(local_rank: \d+\))?$"
+    r"|^\s*exitcode\s*: -?\d+ \((?P<key2>pid): (?P<value2>\d+)\)$"
+)
 _RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
 _RANK_FILE = re.compile(r"(?:^|[^a-z])(?:rank|trainer|proc|process|task|worker|gpu|r|t)[_.-]?(\d{1,6})(?=\D|$)")
 _DAEMON = re.compile(r"^(raylet|gcs_server|dashboard_agent|dashboard|runtime_env_agent|log_monitor|monitor|ray_client_server)\.")
@@ -39,9 +42,14 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
     Args:
         lines: More lines of the same block: Ray lists class and pid of a dead actor one per line.
     """
-    fields = {found["key"]: found["value"] for line in lines if (found := _FIELDS.match(line))}
+    fields: dict[str, str] = {}
+    for line in lines:
+        if found := _FIELDS.match(line):
+            fields.setdefault(found["key"] or found["key2"], found["value"] or found["value2"])
     if fields.get("pid", "").isdigit():
-        return LogWriter(pid=int(fields["pid"]), ip=fields.get("ip"), program=fields.get("class_name"))
+        return LogWriter(
+            pid=int(fields["pid"]), ip=fields.get("ip"), program=fields.get("class_name"), rank=fields.get("rank"), node=fields.get("host")
+        )
     for pattern in _ABOUT:
         if found := pattern.search(text):
             got = found.groupdict()

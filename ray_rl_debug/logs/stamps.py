@@ -13,7 +13,9 @@ _MONTHS = {name: i for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep
 _CLOCK = r"(?P<h{0}>\d\d):(?P<m{0}>\d\d):(?P<s{0}>\d\d)(?:[.,:](?P<f{0}>\d{{1,9}}))?"
 STAMP = re.compile(
     r"(?<![\d.])(?:"
-    r"(?P<year>(?:19|20)\d\d)[-/](?P<month>\d\d)[-/](?P<day>\d\d)[T _-]" + _CLOCK.format(1) + r"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?"
+    r"(?P<year>(?:19|20)\d\d)(?P<dash>[-/]?)(?P<month>\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))(?P=dash)(?P<day>\d\d)[T _-]"
+    + _CLOCK.format(1)
+    + r"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?"
     r"|(?P<named>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day2>\d{1,2}) " + _CLOCK.format(2) + r"(?: (?P<year2>(?:19|20)\d\d))?"
     r"|(?P<month3>\d\d)-(?P<day3>\d\d) "
     + _CLOCK.format(3)
@@ -53,7 +55,7 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
         return None
     level = got["level"]
     if which == "1":
-        days = _days(int(got["year"]), int(got["month"]), int(got["day"]))
+        days = _days(int(got["year"]), _month(got["month"]), int(got["day"]))
         zone = got["zone"]
         offset_s = 0 if zone in (None, "Z", "UTC") else int(zone[:3]) * 3600 + int(zone[0] + zone[-2:]) * 60
         return None if days is None else Stamp(days * 86400 + clock_s - offset_s, zone is not None, found.end())
@@ -90,6 +92,10 @@ def _days(year: int, month: int, day: int) -> int | None:
     if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]):
         return None
     return calendar.timegm((year, month, day, 0, 0, 0)) // 86400
+
+
+def _month(text: str) -> int:
+    return int(text) if text.isdigit() else _MONTHS[text]
 
 
 def _year(near_s: float) -> int:

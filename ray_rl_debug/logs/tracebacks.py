@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.words import ANY_NAME, EXCEPTION
+from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 START = "Traceback (most recent call last)"
 MAX_LINES = 600
@@ -51,15 +52,18 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     message: list[str] = []
     taken: list[int] = []
     same: Head | None = None
+    begun: Head | None = None
     in_frames, strangers = True, 0
     for number, head in enumerate(heads):
         if number > MAX_LINES:
             break
         if same is None:
-            same = head
+            same = begun = head
             kept.append(head.text)
             taken.append(number)
             continue
+        if number == 1 and head.writer == LogWriter() and _FRAME.match(head.text):
+            same = msgspec.structs.replace(same, writer=LogWriter())  # marks stand in the first line of a record only
         if not _is_same(head, same):
             strangers += 1
             if strangers > MAX_STRANGERS or (finals and not in_frames):
@@ -76,7 +80,9 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
                 finals.append(text)
                 first_frames = first_frames if first_frames is not None else frames
-                in_frames, message = False, []
+                # Ray puts the frames and the error of the remote process behind the line of the caller's error.
+                in_frames, message = "RayTaskError" in text, []
+                frames = [] if in_frames else frames
             elif head.level is not None or head.time_s is not None:
                 break  # another record begins: the traceback was cut
         elif _CHAIN.match(text) or START in text:
@@ -90,12 +96,12 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             continue
         kept.append(text)
         taken.append(number)
-    if same is None or (not frames and not finals):
+    if begun is None or (not frames and not finals):
         return None
     last = finals[-1] if finals else ""
     first = finals[0] if finals and finals[0] != last else None
     return Block(
-        last=last, first=first, frame=_innermost(first_frames or frames), lines=tuple(kept), head=same, message=tuple(message), taken=tuple(taken)
+        last=last, first=first, frame=_innermost(first_frames or frames), lines=tuple(kept), head=begun, message=tuple(message), taken=tuple(taken)
     )
 
 

@@ -7,16 +7,19 @@ import re
 import msgspec
 
 STEMS = (
-    "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core", "panic",
-    "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code", "exitcode",
-    "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found", "ermission denied", "CANCELLED", "OutOf",
-    "llegal instruction", "died", "NCCL WARN", "imed out", "imeout",
+    "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
+    "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code",
+    "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
+    "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
+    "build stopped", "erification failed", "onnection refused", "o route to host", "ould not resolve", "died", "NCCL WARN", "imed out",
+    "imeout",
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not."""
 
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
-    r"^(?P<name>(?:[A-Za-z_]\w*\.)*(?:(?:[A-Z]\w*?)?(?:Error|Exception|Interrupt|Failure|OutOfResources|TimeoutExpired|BrokenProcessPool|Abort)|SystemExit))"
+    r"^(?P<name>(?:[A-Za-z_]\w*\.)*(?:_?(?:[A-Z]\w*?)?(?:Error|Exception|Interrupt|Failure|OutOfResources|TimeoutExpired|BrokenProcessPool|Abort)|SystemExit)"
+    r"|(?:[a-z_]\w*\.)+_?(?:[A-Z]\w*?)?(?:Timeout|Full|Empty|Exhausted|Closed|Refused|NotFound|Died|Disconnected|Unavailable|Exceeded|Denied|Mismatch|TimedOut|Unsupported|Invalid|Failed|Missing)|(?:[a-z_]\w*\.)+(?:\w*error|timeout))"
     r"(?:\([\w.]{1,80}\))?(?:: ?(?P<said>.*)|$)"
 )
 """An exception as Python ends a traceback with it."""
@@ -34,12 +37,14 @@ DEATH = re.compile(
         r"\bAborted$|^Aborted\b|^Killed$|: Killed$|\d+ Killed  |OOMKilled",
         r"^Fatal Python error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
         r"^(?:free|malloc|realloc|munmap_chunk)\(\)?: \w|double free or corruption|^corrupted (?:size|double)|stack smashing detected",
-        r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|: Assertion [`'\"].{1,200}failed",
+        r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
         r"\b(?:exit ?code|exit status|status|code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
-        r"\bexit ?code ?[:=]? ?-?[1-9]\d*\b|(?:was )?killed by (?:signal|the OOM)|(?:terminated|killed) (?:by|with|due to) signal",
+        r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
+        r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
+        r"\bMPI_ABORT was invoked|\bbuild stopped: |^Task exception was never retrieved|^Unhandled exception in ",
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION)",
     )
 )
@@ -48,6 +53,9 @@ _TOOL = re.compile(
     _any(
         r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
+        r": (?:No space left on device|Disk quota exceeded|Input/output error)",
+        r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed",
+        r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
         r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)",
     )
 )
@@ -62,7 +70,8 @@ INNOCENT = re.compile(
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
-        r"\b(?:if|when|in case|whether|unless|until|once) .{0,60}(?:errors?|fails?|exception|timeouts?|crash)|\bon[_ ](?:error|failure)\b",
+        r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) .{0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
+        r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
     )
@@ -84,7 +93,8 @@ HANDLED = re.compile(_GOES_ON)
 WENT_ON = re.compile(
     _any(
         _GOES_ON,
-        r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted|[Ff]inished|[Dd]one)\b",
+        r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
+        r"(?<!<Task )\b[Ff]inished\b|(?<!\(\) )\b[Dd]one\b",
     )
 )
 """The same in the lines behind an error, where more words mean it."""
@@ -96,6 +106,13 @@ GIVES_UP = re.compile(
     )
 )
 """Words of a program that does not."""
+
+
+_ACTS = re.compile(
+    r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
+    r"|\b[Cc]aught[;,]"
+)
+"""What the line of an exception says of the program, not of the exception."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -114,8 +131,10 @@ def judge(text: str, level: str | None) -> Said | None:
         text: The line without what stands in front of it.
         level: Of its record; a note or a warning is no failure, whatever words it holds.
     """
-    if level in ("D", "I", "W"):
+    if level in ("D", "I"):
         return None
+    if level == "W":
+        return Said("death") if DEATH.search(text) and not INNOCENT.search(text) and not is_handled(text) else None
     if INNOCENT.search(text):
         return None
     found = EXCEPTION.match(text)
@@ -137,5 +156,5 @@ def is_handled(text: str, *, behind: bool = False) -> bool:
 
 def goes_on(text: str, *, behind: bool = False) -> str | None:
     """The words that say so."""
-    found = (WENT_ON if behind else HANDLED).search(text)
+    found = (WENT_ON if behind else _ACTS if EXCEPTION.match(text) else HANDLED).search(text)
     return found[0] if found is not None and GIVES_UP.search(text) is None else None

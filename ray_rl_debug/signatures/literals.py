@@ -1,7 +1,7 @@
 """Which of many plain texts may stand in a block: told by the block's words, of which there are few, not by a search for each text.
 
-A text can only be in a block when its longest run of letters is part of a word of the block. Words repeat, so what a word may
-stand for is worked out once.
+A text can only be in a block when each of its runs of letters is one of the block's words, or, at the ends of the text, part of one.
+Words repeat, so which runs a word stands for is worked out once.
 """
 
 from __future__ import annotations
@@ -14,35 +14,48 @@ MAX_WORDS = 100_000
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _ONLY_LETTERS = bytes(c if chr(c).isalpha() and c < 128 else 32 for c in range(256))
 
+_Run = tuple[bytes, bool]
+"""Letters, and whether they are a whole word."""
+
 
 class Literals:
     """Some plain texts."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         self.texts = tuple(dict.fromkeys(texts))
-        self._by_run: dict[bytes, list[bytes]] = {}
         self._always: list[bytes] = []
+        self._of_run: dict[_Run, list[tuple[bytes, frozenset[_Run]]]] = {}
+        """Texts by their longest run, each with all its runs."""
         for text in self.texts:
-            run = max(_LETTERS.findall(text), key=len, default=None)
-            (self._always if run is None else self._by_run.setdefault(run, [])).append(text)
-        self._shortest = min(map(len, self._by_run), default=0)
-        self._of_word: dict[bytes, tuple[bytes, ...]] = {}
+            runs = [(m[0], m.start() > 0 and m.end() < len(text)) for m in _LETTERS.finditer(text)]
+            if not runs:
+                self._always.append(text)
+                continue
+            self._of_run.setdefault(max(runs, key=lambda r: len(r[0])), []).append((text, frozenset(runs)))
+        every = {run for held in self._of_run.values() for _, runs in held for run in runs}
+        self._whole = {letters: (letters, True) for letters, is_whole in every if is_whole}
+        self._parts = [run for run in every if not run[1]]
+        self._of_word: dict[bytes, tuple[_Run, ...]] = {}
 
     def possible(self, block: bytes) -> list[bytes]:
         """Texts that may be in the block; no other is in it."""
-        found: dict[bytes, None] = dict.fromkeys(self._always)
+        got: set[_Run] = set()
         known = self._of_word
         for word in set(block.translate(_ONLY_LETTERS).split()):
-            texts = known.get(word)
-            if texts is None:
-                texts = self._learn(word)
-            if texts:
-                found.update(dict.fromkeys(texts))
-        return list(found)
+            runs = known.get(word)
+            if runs is None:
+                runs = self._learn(word)
+            if runs:
+                got.update(runs)
+        found = list(self._always)
+        for run in got & self._of_run.keys():
+            found += [text for text, runs in self._of_run[run] if runs <= got]
+        return found
 
-    def _learn(self, word: bytes) -> tuple[bytes, ...]:
-        texts = () if len(word) < self._shortest else tuple(t for run, held in self._by_run.items() if run in word for t in held)
+    def _learn(self, word: bytes) -> tuple[_Run, ...]:
+        whole = self._whole.get(word)
+        runs = (*((whole,) if whole else ()), *(run for run in self._parts if run[0] in word))
         if len(self._of_word) >= MAX_WORDS:
             self._of_word.clear()
-        self._of_word[word] = texts
-        return texts
+        self._of_word[word] = runs
+        return runs

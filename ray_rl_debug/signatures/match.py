@@ -13,7 +13,6 @@ import msgspec
 from ray_rl_debug.signatures import EFFECTS, Signature, load
 from ray_rl_debug.signatures.literals import Literals
 
-_Compiled = tuple[Signature, re.Pattern[str], tuple[bytes, ...]]
 MAX_LINE_CHARS = 4000
 """Longer lines are cut to this much around the plain text: a progress bar or a printed tensor may be one line of megabytes."""
 
@@ -39,9 +38,17 @@ class Matcher:
     def __init__(self, signatures: Iterable[Signature] | None = None) -> None:
         chosen = load() if signatures is None else tuple(signatures)
         ordered = sorted(chosen, key=lambda s: (EFFECTS.index(s.effect), len(s.id), s.id))
-        self._signatures: tuple[_Compiled, ...] = tuple((s, re.compile(s.pattern), tuple(text.encode() for text in s.literals)) for s in ordered)
-        self._literals = Literals(text for _, _, literals in self._signatures for text in literals)
-        self._with_digits = tuple(text for s, _, literals in self._signatures if _DIGIT.search(_COUNTS.sub("", s.pattern)) for text in literals)
+        self._signatures = tuple(ordered)
+        self._of_literal: dict[bytes, list[int]] = {}
+        """Places in the order of severity."""
+        for place, signature in enumerate(ordered):
+            for literal in signature.literals:
+                self._of_literal.setdefault(literal.encode(), []).append(place)
+        self._literals = Literals(self._of_literal)
+        self._patterns: dict[int, re.Pattern[str]] = {}
+        """Compiled when first needed: most errors never come."""
+        with_digits = {i for i, s in enumerate(ordered) if _DIGIT.search(_COUNTS.sub("", s.pattern))}
+        self._with_digits = tuple(text for text, places in self._of_literal.items() if with_digits.intersection(places))
 
     @property
     def literals(self) -> tuple[bytes, ...]:
@@ -62,30 +69,29 @@ class Matcher:
         if b"\x1b" in block:
             block = _COLOUR.sub(b"", block)
         spans: dict[tuple[int, int], None] = {}
-        possible = self._literals.possible(block)
-        among = frozenset(possible)
-        for literal in possible:
+        for literal in self._literals.possible(block):
             at = block.find(literal)
             while at != -1:
                 start, end = _line_around(block, at)
                 spans[_bounded(start, end, at)] = None
                 at = block.find(literal, end)
         line, counted = 0, 0
-        wanted = [one for one in self._signatures if not among.isdisjoint(one[2])]
         for start, end in sorted(spans):
-            found = self._find(block[start:end], wanted)
+            found = self._find(block[start:end])
             if found is not None:
                 line += block.count(b"\n", counted, start)
                 counted = start
                 yield Hit(signature=found[0], line=line, text=block[start:end].decode("utf-8", "replace"), at=found[1])
 
-    def _find(self, raw: bytes, wanted: Iterable[_Compiled]) -> tuple[Signature, int] | None:
+    def _find(self, raw: bytes) -> tuple[Signature, int] | None:
         text = None
-        for signature, pattern, literals in wanted:
-            if any(literal in raw for literal in literals):
-                text = raw.decode("utf-8", "replace") if text is None else text
-                if match := pattern.search(text):
-                    return signature, match.start()
+        for place in sorted({p for literal in self._literals.possible(raw) if literal in raw for p in self._of_literal[literal]}):
+            text = raw.decode("utf-8", "replace") if text is None else text
+            pattern = self._patterns.get(place)
+            if pattern is None:
+                pattern = self._patterns[place] = re.compile(self._signatures[place].pattern)
+            if match := pattern.search(text):
+                return self._signatures[place], match.start()
         return None
 
 

@@ -114,7 +114,7 @@ def _survived(
 ) -> str | None:
     if event.handled is not None:
         return f"the program says: {event.handled}"
-    if event.level in ("D", "I", "W") and signature is None:
+    if event.level in ("D", "I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
         return "logged as a note or a warning"
     last = event.last_line or event.file_line
     later = [s for s in book.steps if s.file_line > last]
