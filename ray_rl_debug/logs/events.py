@@ -91,7 +91,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         is_time_own=source.time_s is not None,
         is_zoned=zoned,
         signature=one.signature.id if one.signature else None,
-        level=head.level or (one.before.level if one.before else None),
+        level=head.level or (one.before.level if one.before is not None and one.before.level in ("E", "F") else None),
         beneath=redact(block.first) if block and block.first else None,
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
@@ -145,6 +145,10 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
     )
 
 
+def _is_next_record(after: Head, before: Head) -> bool:
+    return after.level in ("D", "I") and (after.time_s is None) == (before.time_s is None)
+
+
 def _handled(window: Window, one: Spotted) -> str | None:
     """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
     if one.block is None and (words := goes_on(one.head.text)) is not None:
@@ -156,6 +160,9 @@ def _handled(window: Window, one: Spotted) -> str | None:
             return words
     own = one.block.message if one.block is not None else ()
     for after in window.next_of(one.head.writer, one.end):
+        if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
+            # An uncaught error prints its traceback behind any line, too; but then no more lines come.
+            return "logged as a note or a warning, and it wrote on"
         if START in after.text or judge(after.text, after.level) is not None:
             return None
         if after.text not in own and (words := goes_on(after.text, behind=True)) is not None:

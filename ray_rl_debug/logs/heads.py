@@ -44,7 +44,7 @@ _NAMED = re.compile(
     r"(?:-(?P<node>[\w.-]+))?: "
 )
 _SEPARATORS = " \t|-:,;>"
-_LOGGER = re.compile(r"(?:[\w.-]{1,80}(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: ?[-:|]+ | +-- )")
+_LOGGER = re.compile(r"(?:[\w.-]{1,80}(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: ")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):

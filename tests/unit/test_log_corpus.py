@@ -1,0 +1,49 @@
+"""Blocks of real wordings: errors that must be told with the right process, and blocks that only look alarming and must accuse nobody.
+
+The blocks were written before the reader was tried on them. Of the first 123 errors 101 were right at once, of the next 46 it was 34;
+4 of the 105 innocent ones were accused. What missed was mended, so today they only guard against going back.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.logs import add_logs, read_log
+from ray_rl_debug.model.report import Report
+
+FOLDER = Path(__file__).parents[1] / "data" / "logs"
+
+
+def blocks(name: str) -> list[Any]:
+    return [json.loads(line) for line in (FOLDER / name).read_text().splitlines()]
+
+
+def report_on(folder: Path, lines: list[str]) -> Report | None:
+    (folder / "out.txt").write_text("\n".join(lines) + "\n")
+    found = read_log(folder / "out.txt", "job")
+    return diagnose(add_logs(None, [found])) if found is not None else None
+
+
+@pytest.mark.parametrize("block", blocks("unseen.jsonl"), ids=lambda b: b["id"])
+def test_an_error_is_told_with_its_process(block: Any, tmp_path: Path) -> None:
+    report = report_on(tmp_path, block["lines"])
+    assert report is not None and report.story is not None and report.story.first is not None
+    first = report.story.first
+    told = [f"{w.label} {w.node} {w.pid}".lower() for w in first.who]
+    assert "who" not in block or block["who"].lower() in " ".join(told) or block["who"] in first.text
+
+
+@pytest.mark.parametrize("block", blocks("innocent.jsonl"), ids=lambda b: b["id"])
+def test_what_only_looks_alarming_accuses_nobody(block: Any, tmp_path: Path) -> None:
+    report = report_on(tmp_path, block["lines"])
+    assert report is None or (report.findings == () and report.story is not None and report.story.first is None)
+
+
+def test_the_sets_are_large() -> None:
+    assert len(blocks("unseen.jsonl")) >= 160
+    assert len(blocks("innocent.jsonl")) >= 100

@@ -1,0 +1,201 @@
+"""Many logs as one story: order in time, echoes, what was survived, clocks, steps."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.log_story import LogStory
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.render import html, markdown, terminal
+
+RAISED = "Traceback (most recent call last):\n  File \"/w/reward.py\", line 41, in score\n    return table[key]\nKeyError: 'math'\n"
+
+
+def report_on(folder: Path, files: dict[str, str], *, written: dict[str, float] | None = None) -> Report:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if written is not None:
+            os.utime(path, (written[name], written[name]))
+    found = load([folder]).snapshot
+    assert found is not None
+    return diagnose(found)
+
+
+def story_of(report: Report) -> LogStory:
+    assert report.story is not None
+    return report.story
+
+
+def line(clock: str, text: str, *, level: str = "INFO", day: str = "2026-11-21") -> str:
+    return f"{day} {clock},000 - trainer - {level} - {text}\n"
+
+
+def steps(first: int, last: int, minute: int = 0, hour: int = 10) -> str:
+    return "".join(line(f"{hour:02d}:{minute + i:02d}:00", f"step: {step} loss: 0.5") for i, step in enumerate(range(first, last + 1)))
+
+
+def test_the_first_failure_in_time_stands_in_front(tmp_path: Path) -> None:
+    watchdog = "[rank{0}]:[E1121 10:40:0{0}.000000000 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800001 milliseconds before timing out.\n"
+    files = {f"rank{i}.log": steps(1, 3) + watchdog.format(i) for i in range(3)}
+    files["rank3.log"] = steps(1, 3) + line("10:09:59", "reward failed", level="ERROR") + RAISED
+    report = report_on(tmp_path, files)
+    story = story_of(report)
+    assert story.first is not None
+    assert (story.first.who[0].label, story.first.text, story.first.frame) == ("rank 3", "KeyError: 'math'", "reward.py:41 in score")
+    assert story.first.time == "2026-11-21 10:09:59.0"
+    assert [(len(e.who), e.signature, e.after_s) for e in story.then] == [(3, "RRD645", 1801.0)]
+    assert (report.findings[0].id, report.findings[0].certainty) == ("RRD506", Certainty.LIKELY)
+    assert report.verdict.state is State.UNKNOWN and "rank 3" in report.verdict.summary
+
+
+def test_the_driver_repeats_what_its_worker_raised(tmp_path: Path) -> None:
+    worker = f"worker-{'a' * 56}-01000000-4211.err"
+    remote = "ray.exceptions.RayTaskError(KeyError): ray::RewardWorker.score() (pid=4211, ip=10.0.0.3, actor_id=ab)\n"
+    driver = line("10:00:01", "start") + 'Traceback (most recent call last):\n  File "/w/main.py", line 3, in main\n    ray.get(x)\n' + remote
+    files = {
+        "driver.log": driver + "  File \"/w/reward.py\", line 41, in score\n    return table[key]\nKeyError: 'math'\n",
+        f"node3/{worker}": RAISED,
+    }
+    story = story_of(report_on(tmp_path, files))
+    assert story.first is not None and story.first.who[0].pid == 4211
+    assert story.first.file.endswith(worker)
+    alone = story_of(report_on(tmp_path / "alone", {"driver.log": files["driver.log"]}))
+    assert alone.first is not None and (alone.first.who[0].pid, alone.first.who[0].node) == (4211, "10.0.0.3")
+
+
+def test_equal_failures_of_many_ranks_are_one(tmp_path: Path) -> None:
+    files = {f"rank{i}.log": steps(1, 2) + RAISED for i in range(8)}
+    story = story_of(report_on(tmp_path, files))
+    assert story.first is not None and len(story.first.who) == 8 and story.then == ()
+
+
+def test_what_a_run_survived_is_no_failure(tmp_path: Path) -> None:
+    text = steps(1, 2) + line("10:03:00", "tool failed", level="ERROR") + RAISED + steps(3, 6, minute=4)
+    report = report_on(tmp_path, {"rank0.log": text})
+    story = story_of(report)
+    assert story.first is None and report.findings == ()
+    assert [e.why for e in story.survived] == ["went on: step 6 at line 11"]
+
+
+def test_the_last_of_many_retries_that_gives_up_is_the_failure(tmp_path: Path) -> None:
+    failed = line("10:00:01", "call 1 failed", level="ERROR")
+    tried = "".join(failed.replace("call 1", f"call {i}") + line("10:00:02", "retrying") for i in range(1, 6))
+    story = story_of(report_on(tmp_path, {"rank0.log": tried + failed}))
+    assert story.first is not None and story.first.line == 11
+    assert [e.count for e in story.survived] == [5]
+
+
+def test_another_time_zone_is_found_by_equal_steps(tmp_path: Path) -> None:
+    late = steps(1, 5, hour=18) + line("18:05:30", "x", level="ERROR") + RAISED
+    early = steps(1, 5, hour=10) + line("10:06:00", "worker 1 died", level="ERROR")
+    story = story_of(report_on(tmp_path, {"rank0.log": early, "rank1.log": late}))
+    assert [c.shift_s for c in story.clocks] in ([-28800.0], [28800.0])
+    assert story.first is not None and story.first.text == "KeyError: 'math'"
+    assert story.then[0].after_s == 30.0
+
+
+def test_a_clock_that_is_off_is_found_by_equal_steps(tmp_path: Path) -> None:
+    def shifted(by: int) -> str:
+        return "".join(line(f"10:0{i}:{10 + by:02d}", f"step: {i} loss: 0.5") for i in range(1, 6))
+
+    story = story_of(report_on(tmp_path, {"rank0.log": shifted(0) + RAISED, "rank1.log": shifted(37)}))
+    assert [abs(c.shift_s) for c in story.clocks] == [37.0]
+    assert "37.0 s" in story.clocks[0].why and "5 equal steps" in story.clocks[0].why
+
+
+def test_stamps_that_name_their_zone_need_no_guess(tmp_path: Path) -> None:
+    utc = "2026-11-21T10:00:00Z step: 1\n2026-11-21T10:00:05Z ERROR x\n" + RAISED
+    other = "2026-11-21T18:00:00+08:00 step: 1\n2026-11-21T18:00:09+08:00 ERROR lost rank 0: worker 0 died\n"
+    story = story_of(report_on(tmp_path, {"a.log": utc, "b.log": other}))
+    assert story.clocks == () and story.first is not None and story.first.text == "KeyError: 'math'"
+    assert story.then[0].after_s == 4.0
+
+
+def test_without_times_the_order_is_said_to_be_unsure(tmp_path: Path) -> None:
+    story = story_of(report_on(tmp_path, {"a/rank0.log": RAISED, "b/rank1.log": "torch.distributed.DistBackendError: x\n"}))
+    assert story.first is not None and story.first.text == "KeyError: 'math'"
+    assert story.order is not None and "no times" in story.order
+
+
+def test_who_stopped_first(tmp_path: Path) -> None:
+    files = {f"rank{i}.log": steps(1, 9 if i != 5 else 7) for i in range(8)}
+    story = story_of(report_on(tmp_path, files))
+    assert story.stopped == "rank 5 stopped first, after step 7; others came to 9"
+    assert (story.progress[0].who.label, story.progress[0].behind) == ("rank 5", 2.0)
+
+
+def test_progress_of_many_writers_in_one_file(tmp_path: Path) -> None:
+    text = "".join(f"[rank{r}]: 2026-11-21 10:0{s}:0{r} iteration {s}/100 loss 0.1\n" for s in range(5) for r in range(4) if (r, s) != (2, 4))
+    story = story_of(report_on(tmp_path, {"torchrun.out": text}))
+    assert story.stopped == "rank 2 stopped first, after iteration 3; others came to 4"
+
+
+def test_consequences_alone_accuse_nobody(tmp_path: Path) -> None:
+    report = report_on(tmp_path, {"driver.log": "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"})
+    assert report.findings == ()
+    assert "consequences only" in report.verdict.summary
+
+
+def test_packed_logs_and_json_lines_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "rank1.log.gz").write_bytes(gzip.compress((steps(1, 2) + RAISED).encode()))
+    record = {"time": "2026-11-21T10:00:05Z", "level": "error", "msg": "failed", "exc_info": RAISED.strip(), "rank": 3}
+    (tmp_path / "a" / "pod.jsonl").write_text(f'{{"level":"info","msg":"x","time":"2026-11-21T10:00:01Z"}}\n{json.dumps(record)}\n')
+    story = story_of(diagnose(load([tmp_path / "a"]).snapshot))  # type: ignore[arg-type]
+    assert story.first is not None
+    assert sorted(w.label for w in story.first.who) == ["rank 1", "rank 3"]
+
+
+def test_zstd_without_a_library_is_said(tmp_path: Path) -> None:
+    from ray_rl_debug.imports.unpacking import ZSTD
+    from ray_rl_debug.model.errors import UnreadableFileError
+
+    (tmp_path / "x.zst").write_bytes(ZSTD + b"damaged")
+    with pytest.raises(UnreadableFileError, match=r"zstd|damaged"):
+        load([tmp_path / "x.zst"])
+
+
+def test_zstd_with_a_library(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard", reason="an extra of its own")
+    (tmp_path / "rank0.log.zst").write_bytes(zstandard.ZstdCompressor().compress((steps(1, 2) + RAISED).encode()))
+    story = story_of(diagnose(load([tmp_path / "rank0.log.zst"]).snapshot))  # type: ignore[arg-type]
+    assert story.first is not None and story.first.text == "KeyError: 'math'"
+
+
+def test_a_traceback_over_the_border_of_two_blocks_is_one(tmp_path: Path) -> None:
+    from ray_rl_debug.logs.book import BookReader
+
+    text = ("x" * 99 + "\n") * 1000 + RAISED
+    for cut in (100_005, 100_050, 100_090, len(text) - 3):
+        reader = BookReader("rank0.log", modified_time_s=1.79e9)
+        reader.feed(text[:cut].encode())
+        reader.feed(text[cut:].encode())
+        (event,) = reader.end().events
+        assert (event.kind, event.text, event.file_line) == ("traceback", "KeyError: 'math'", 1001)
+
+
+def test_all_forms_tell_the_story(tmp_path: Path) -> None:
+    report = report_on(tmp_path, {"rank3.log": steps(1, 2) + line("10:03:00", "x", level="ERROR") + RAISED, "rank0.log": steps(1, 3)})
+    text = "\n".join(terminal.render(report, colour=False))
+    assert "first failure" in text and "rank 3" in text and "reward.py:41 in score" in text
+    assert "rank 3 stopped first" in text
+    assert "first failure: rank 3" in "\n".join(markdown.render(report))
+    page = html.render(report)
+    assert "What the logs tell" in page and "First failure" in page
+
+
+def test_secrets_in_logs_do_not_reach_the_report(tmp_path: Path) -> None:
+    text = f'{line("10:00:00", "x", level="ERROR")}Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: HF_TOKEN=hf_abcdefghij0123456789abcd\n'
+    report = report_on(tmp_path, {"a.log": text})
+    from ray_rl_debug.model.codec import encode
+
+    assert b"hf_abcdefghij" not in encode(report)
