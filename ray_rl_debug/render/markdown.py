@@ -48,11 +48,8 @@ def render(report: Report) -> Iterator[str]:
             yield "What to do:"
             yield ""
             yield from (f"{number}. {_safe(step)}" for number, step in enumerate(finding.remedy, 1))
-<<<<<<< HEAD
-    yield from _next_dumps(report)
-=======
     yield from _story(report)
->>>>>>> cf062ab (Reports show the story of the logs; gz, zst and JSON lines are read)
+    yield from _next_dumps(report)
     yield ""
     yield "<details><summary>Full report</summary>"
     yield ""
@@ -67,7 +64,6 @@ def render(report: Report) -> Iterator[str]:
     yield "</details>"
 
 
-<<<<<<< HEAD
 def _facts(title: str, facts: Sequence[Evidence]) -> Iterator[str]:
     """What speaks for or against a claim that was read from files, each with its file and line."""
     if facts:
@@ -98,7 +94,8 @@ def _next_dumps(report: Report) -> Iterator[str]:
         yield f"   {fence}"
         yield ""
         yield from (f"   - {_safe(o.seen)}: {_safe(o.means)}" for o in dump.outcomes)
-=======
+
+
 def _story(report: Report) -> Iterator[str]:
     story = report.story
     if story is None or story.first is None:
@@ -111,7 +108,6 @@ def _story(report: Report) -> Iterator[str]:
         yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(f'{entry.file}:{entry.line}')})"
     if story.stopped:
         yield f"- last work: {_safe(story.stopped)}"
->>>>>>> cf062ab (Reports show the story of the logs; gz, zst and JSON lines are read)
 
 
 def _safe(text: str) -> str:

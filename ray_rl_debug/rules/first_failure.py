@@ -1,4 +1,4 @@
-"""RRD506 first failure in the logs
+"""RRD507 first failure in the logs
 
 Story
     A process of the run raised an error or ended, in words that no known error line has. Nothing that failed in these logs came before it, and the
@@ -24,7 +24,7 @@ from ray_rl_debug.model.log_story import StoryEntry
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding
 
-ID = "RRD506"
+ID = "RRD507"
 NAME = "first failure in the logs"
 CAUSE = Cause.RANK_DIED
 LAST_RESORT = True

@@ -53,7 +53,7 @@ def test_the_first_failure_in_time_stands_in_front(tmp_path: Path) -> None:
     assert (story.first.who[0].label, story.first.text, story.first.frame) == ("rank 3", "KeyError: 'math'", "reward.py:41 in score")
     assert story.first.time == "2026-11-21 10:09:59.0"
     assert [(len(e.who), e.signature, e.after_s) for e in story.then] == [(3, "RRD645", 1801.0)]
-    assert (report.findings[0].id, report.findings[0].certainty) == ("RRD506", Certainty.LIKELY)
+    assert (report.findings[0].id, report.findings[0].certainty) == ("RRD507", Certainty.LIKELY)
     assert report.verdict.state is State.UNKNOWN and "rank 3" in report.verdict.summary
 
 
