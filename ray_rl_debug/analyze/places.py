@@ -280,7 +280,8 @@ def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) ->
     started = any(short_name(f.function) == "_bootstrap" and f.file.startswith("multiprocessing/") for f in outside)
     takes = any(n in ("get", "recv", "recv_bytes") and f.file.endswith(_TAKEN_FROM) for n, f in zip(names[:own], frames[:own], strict=True))
     at_task = any(short_name(f.function) in _RUN_TASKS and f.file.endswith(_POOLS) for f in outside)
-    return started and takes and not at_task and all(is_library(f) for f in outside if f.file != "<string>")
+    asks = "_callmethod" in names[:own]  # of a manager's proxy: an answer, no task
+    return started and takes and not asks and not at_task and all(is_library(f) for f in outside if f.file != "<string>")
 
 
 _TAKEN_FROM = ("multiprocessing/queues.py", "multiprocessing/connection.py", "queue.py")

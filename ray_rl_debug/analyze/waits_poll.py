@@ -81,10 +81,13 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         others = [p for p in view if p is not one and one.key not in targets.get(p.key, set())]
         producers = [p for p in others if _may_produce(p, one)]
         dead = _dead_fellows(view, one) if not producers else []
+        ended = [c for c in others if _has_ended(c) and _is_fellow(c, one)] if all(is_poller(p) is not False for p in producers) else []
+        if ended:  # those that only look for something themselves make nothing
+            producers = ended
         if polls and not producers and not dead:  # met between two calls: those that have just finished some deliver
             producers = [p for p in others if _is_fellow(p, one) and p.motion is Motion.MOVING]
         # waiters in the middle of a chain are reached through its head; name heads first
-        heads = [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
+        heads = ended or [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
         for producer in heads or producers:
             evidence = f"polls in {at}; {producer.identity.label} {_doing(producer)}"
             yield Edge(source=one.key, target=producer.key, why=Why.POLL, evidence=evidence, certainty=sure)
@@ -103,6 +106,11 @@ def only_short_calls_end(view: View) -> bool:
 def _sleeps_in_one_loop(one: Seen) -> bool:
     is_caller = one.process.kind in ("driver", "named")
     return is_caller and one.kind is Kind.SLEEP and one.motion is Motion.FROZEN and not one.is_stopped and len(_functions(one)) == 1
+
+
+def _has_ended(one: Seen) -> bool:
+    """A child that has ended and left a zombie: its parent does not look after it."""
+    return one.process.kind == "child" and one.process.state in ("Z", "X")
 
 
 def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:
@@ -131,4 +139,6 @@ def _is_fellow(other: Seen, poller: Seen) -> bool:
 
 
 def _doing(producer: Seen) -> str:
+    if _has_ended(producer):
+        return "has ended and left a zombie"
     return f"runs {producer.identity.method}" if producer.identity.method else producer.at()

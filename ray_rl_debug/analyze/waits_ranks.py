@@ -143,6 +143,8 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     yield from _group_edges(view, world, exact)
     said = [(a.key, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]
     said += [(p.key, f"{p.identity.label} is in {p.at()} instead") for p in _some(in_p2p, together)]
+    elsewhere = _some([e for e in exact if all(site_of(e) != site_of(one) for one in together)], together)
+    said += [(e.key, f"{e.identity.label} is in {_elsewhere(e)} instead") for e in elsewhere if not absent]
     for one in together:
         op = one.place.op if one.place else "collective"
         for target, evidence in said:

@@ -41,7 +41,8 @@ def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         family = [s for s in view if s.node is manager.node and s.process.ppid in (manager.process.ppid, *_pids(view, waiting[key]))]
         others = [s for s in {s.key: s for s in (*_unix_clients(view, manager), *family)}.values() if s is not manager and s.key not in waiting[key]]
         living = [s for s in others if not _has_ended(s)]
-        for other in living or others:
+        working = [s for s in living if not s.is_idle]
+        for other in working or living or others:
             doing = "has ended" if _has_ended(other) else other.does()
             evidence = f"{manager.name} keeps what its clients put; pid {other.process.pid} could put something: it {doing}"
             yield Edge(source=key, target=other.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)

@@ -51,6 +51,7 @@ CAUSE = Cause.BLOCKED_IO
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
 _SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
+_PEERS = _SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 _HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE})
@@ -69,7 +70,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why is not Why.AWAITED_SOCKET]  # a service outside: the coroutines are all there is to see
         elif sink.kind in THREAD_WAITS or sink.kind in WAITS_FOR_RANKS:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
-        if sink is not None and _waits_for_lock(sink):
+        if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink)):
             handed = []  # another rule's
         if sink is not None and sink.is_idle and waits_inside(sink.process):
             continue  # its own coroutines say what it waits for: another rule's
@@ -79,7 +80,7 @@ def detect(scene: Scene) -> Iterator[Found]:
                 continue  # it reads what somebody may type
             # a launcher that only joins its processes is in nobody's way
             launches = client.process.kind in ("driver", "named") and handed[0].why is Why.CHILD and sink is not None and bool(sink.threads)
-            is_peer = sink is not None and (handed[0].why in _SOCKETS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
+            is_peer = sink is not None and (handed[0].why in _PEERS or (handed[0].why is Why.PIPE and sink.process.ppid != client.process.pid))
             alone = launches or (sink is not None and is_peer and _has_own_reason(sink))
             who = [scene.who(node)] if alone else [client.who(), scene.who(node)]
             if kind_of(node) is NodeKind.UNSEEN:
@@ -102,15 +103,16 @@ def _waits_for_lock(one: Seen) -> bool:
 
 
 def _has_own_reason(server: Seen) -> bool:
-    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer.
-
-    Unless none of its threads listens to anybody: then it cannot answer, whoever asks.
-    """
+    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer."""
     thread = waiting_thread(server)
-    if server.is_idle or thread is None or not thread.place.path:
-        return False
-    deaf = bool(server.process.threads) and all(kernel_call(t) == "futex" for t in server.process.threads)
-    return thread.place.kind not in _SILENT or (deaf and thread.place.kind is not Kind.SLEEP)
+    return not server.is_idle and thread is not None and bool(thread.place.path) and thread.place.kind not in _SILENT
+
+
+def _is_deaf(one: Seen) -> bool:
+    """Do all its threads wait for each other, and none listens to anybody? Then it answers nobody, whoever asks."""
+    thread, threads = waiting_thread(one), one.process.threads
+    in_thread = thread is not None and bool(thread.place.path) and thread.place.kind in THREAD_WAITS
+    return in_thread and bool(threads) and all(kernel_call(t) == "futex" for t in threads)
 
 
 def _is_io(one: Seen) -> bool:

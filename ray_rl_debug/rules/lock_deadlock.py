@@ -20,10 +20,12 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_children import has_process_pool, waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
@@ -59,14 +61,19 @@ def detect(scene: Scene) -> Iterator[Found]:
         others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t)]
         if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
-        if any(t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) for t in others):
+        at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not _listens(t)]
+        pauses = [t for t in at_work if t.place.timed]
+        if thread.place.kind is Kind.JOIN and one.followed is not None:
+            pauses = at_work = []  # the thread that it joins is known: no other can help
+        if len(pauses) < len(at_work) or (pauses and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
+        others = [t for t in others if t not in at_work and not _listens(t)]
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
         # a pool has processes, and none of them was seen
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
-        certainty = Certainty.POSSIBLE if blind else Certainty.LIKELY
+        certainty = Certainty.POSSIBLE if blind or pauses else Certainty.LIKELY
         yield Found(
             finding=_finding(one, others, parents, certainty, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
@@ -157,6 +164,11 @@ def _runs_thread_pool(one: Seen) -> bool:
 
 def _is_forked(one: Seen, thread: SeenThread) -> bool:
     return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
+
+
+def _listens(thread: SeenThread) -> bool:
+    """Does it wait for somebody to call? It has no lock of another thread."""
+    return thread.place.kind is Kind.SOCKET and kernel_call(thread.kernel) == "accept"
 
 
 def _asleep(thread: SeenThread) -> bool:

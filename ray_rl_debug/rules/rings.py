@@ -30,8 +30,10 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def accused(self) -> tuple[Seen, ...]:
-        """All of it; where ranks wait in a collective inside of a file lock, those that hold the lock."""
-        return tuple(m for m in self.members if m.key in _holders(self.edges)) if any(is_waiting(m) for m in self.members) else self.members
+        """Those that wait for something of their own; where ranks wait in a collective inside of a file lock, those that hold the lock."""
+        if any(is_waiting(m) for m in self.members):
+            return tuple(m for m in self.members if m.key in _holders(self.edges))
+        return tuple(m for m in self.members if not m.is_idle) or self.members
 
     @property
     def is_of_pipes(self) -> bool:
