@@ -34,7 +34,10 @@ DOORS = {
     "psutil": ("collect/",),
     "requests": (),
     "hyperscan": ("logs/search.py",),
-    "numpy": (),
+    "numpy": ("metrics/statistics/numeric.py",),
+    "scipy": ("metrics/statistics/numeric.py",),
+    "tensorboard": ("metric_sources/tensorboard.py",),
+    "wandb": ("metric_sources/wandb.py",),
 }
 """Who may import what; a folder stands for its modules."""
 
@@ -47,6 +50,7 @@ PURE = (
     "render/",
     "signatures/",
     "diagnosis/",
+    "metrics/",
     "model/merge.py",
     "capture/jobs.py",
     "commands/catalogue.py",

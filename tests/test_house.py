@@ -34,9 +34,11 @@ ORDER = (
     "rules",
     "diagnosis",
     "doctor",
+    "metrics",
     # whole captures, and the files of other tools
     "capture",
     "imports",
+    "metric_sources",
     # what people get
     "render",
     "saving",

@@ -91,5 +91,13 @@ class MissingExporterError(RayRlDebugError):
     exit_code = EXIT_USAGE
 
 
+class MissingExtraError(RayRlDebugError):
+    """A library that only some commands need is not installed."""
+
+    id = "RRD961"
+    hint = "pip install 'ray-rl-debug[metrics]'"
+    exit_code = EXIT_USAGE
+
+
 class StalledOutputError(OSError):
     """Nobody reads what we write to standard output."""

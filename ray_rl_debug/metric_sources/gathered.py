@@ -1,0 +1,112 @@
+"""Values as they come from a source, in any order, to a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ray_rl_debug.metrics.model import Run, Series
+from ray_rl_debug.metrics.quantities import framework_of
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.snapshot import Gap
+
+MAX_VALUES = 20_000_000
+"""Ten thousand steps of two thousand metrics; more is a mistake."""
+MAX_NAME = 300
+MAX_STEP = 1 << 53
+STEP_NAMES = ("step", "global_step", "training/global_step", "train/global_step", "trainer/global_step", "_step", "iteration", "train_step")
+"""Under which a table holds the number of the step, the best first."""
+
+
+class Gathered:
+    """What one source, or several of one run, have told so far. A step that is told twice (a restart) keeps its last value."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.settings: dict[str, str] = {}
+        self.is_ended: bool | None = None
+        self.sources: list[str] = []
+        self._values: dict[str, dict[int, float | None]] = {}
+        self._count = 0
+        self._gaps: list[Gap] = []
+
+    def add(self, step: int, name: str, value: float | None) -> None:
+        """One value; None for a null of the source."""
+        if not 0 <= step < MAX_STEP or self._count >= MAX_VALUES:
+            return
+        self._count += 1
+        self._values.setdefault(name[:MAX_NAME], {})[step] = value
+
+    def add_row(self, step: int, row: Mapping[str, Any]) -> None:
+        """All numbers of one step; mappings inside mappings give names with slashes."""
+        for name, value in flat(row):
+            self.add(step, name, value)
+
+    def trouble(self, where: str, reason: str) -> None:
+        """Something that could not be read, and why."""
+        self._gaps.append(Gap(id=gaps.FILE_UNREAD, where=where, what="metrics", reason=reason))
+
+    def is_empty(self) -> bool:
+        return not self._values
+
+    def run(self) -> Run:
+        """The run, its metrics by name."""
+        series = {}
+        for name in sorted(self._values):
+            values = self._values[name]
+            steps = tuple(sorted(values))
+            series[name] = Series(name=name, steps=steps, values=tuple(values[s] for s in steps))
+        if self._count >= MAX_VALUES:
+            self.trouble(self.label, f"more than {MAX_VALUES:,} values; the first ones were used")
+        return Run(
+            label=self.label,
+            framework=framework_of(series),
+            series=series,
+            settings=self.settings,
+            sources=tuple(self.sources),
+            is_ended=self.is_ended,
+            gaps=tuple(self._gaps),
+        )
+
+
+def flat(row: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:
+    """Names and numbers of a mapping; what is neither a number nor null is left out."""
+    for key, value in row.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping) and depth < 8:
+            yield from flat(value, f"{name}/", depth + 1)
+        elif value is None:
+            yield name, None
+        elif (found := as_number(value)) is not None:
+            yield name, found
+
+
+def as_number(value: object) -> float | None:
+    """A number, also one that a logger wrote as text (``nan``, ``Infinity``, ``np.float64(0.5)``); None for anything else."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, (int, float)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+    if not isinstance(value, str) or len(value) > 64:
+        return None
+    text = value.strip()
+    if text.endswith(")") and "(" in text:
+        text = text[text.index("(") + 1 : -1]
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def flat_settings(row: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Settings with dots in their names; lists are left out."""
+    for key, value in row.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping) and depth < 8:
+            yield from flat_settings(value, f"{name}.", depth + 1)
+        elif isinstance(value, (str, int, float, bool)) and len(str(value)) <= 200:
+            yield name, str(value)

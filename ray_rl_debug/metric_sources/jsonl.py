@@ -1,0 +1,59 @@
+"""One JSON object per line: verl's file logger, or any other; gzipped or not.
+
+verl writes ``{"step": 3, "data": {metric: value}}``. Other loggers write the metrics beside the step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_number, flat
+from ray_rl_debug.metric_sources.lines import read_lines
+
+
+def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
+    """All rows; a line that cannot be read is counted, the others are used."""
+    cut: list[str] = []
+    damaged = stepless = used = 0
+    for line in read_lines(path, cut):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            damaged += 1
+            continue
+        if not isinstance(row, dict):
+            damaged += 1
+            continue
+        step = _step(row, names)
+        if step is None:
+            stepless += 1
+            continue
+        used += 1
+        data = row.get("data")
+        into.add_row(step, data if isinstance(data, dict) and "step" in row else _without_steps(row))
+    into.sources.append(f"{path.name}: JSON lines, {used:,} rows")
+    if damaged:
+        into.trouble(str(path), f"{damaged:,} lines are no JSON objects; the others were used")
+    if stepless:
+        into.trouble(str(path), f"{stepless:,} lines hold no step ({', '.join(STEP_NAMES[:3])}; name it with --map step=COLUMN)")
+    for reason in cut:
+        into.trouble(str(path), reason)
+
+
+def _step(row: Mapping[str, Any], names: Mapping[str, str]) -> int | None:
+    wanted = (names["step"],) if "step" in names else STEP_NAMES
+    flattened = dict(flat(row)) if "step" in names and "/" in names["step"] else row
+    for name in wanted:
+        value = as_number(flattened.get(name))
+        if value is not None and value == value and abs(value) < 1 << 53:
+            return int(value)
+    return None
+
+
+def _without_steps(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in row.items() if k not in STEP_NAMES}

@@ -1,0 +1,89 @@
+"""Which form a source has, and the run that it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ray_rl_debug.metric_sources import console, jsonl, mlflow, table, tensorboard, wandb
+from ray_rl_debug.metric_sources.gathered import Gathered
+from ray_rl_debug.metric_sources.lines import open_lines
+from ray_rl_debug.metrics.model import Run
+from ray_rl_debug.model.errors import UnreadableFileError, UsageError
+
+_TABLES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_HEAD_CHARS = 4096
+
+
+def load(paths: Sequence[Path], names: Mapping[str, str], settings: Mapping[str, str] | None = None) -> Run:
+    """One run from all its sources.
+
+    Args:
+        names: ``step`` or a quantity, and the column that holds it.
+        settings: what the user says of the run; it counts more than what the sources say.
+
+    Raises:
+        UnreadableFileError: a source is of no form that is known, or cannot be opened.
+        UsageError: a folder holds several runs.
+        MissingExtraError: the reader of a form is not installed.
+    """
+    gathered = Gathered(paths[0].name or str(paths[0]))
+    for path in paths:
+        try:
+            if path.is_dir():
+                _read_folder(path, gathered, names)
+            else:
+                _read_file(path, gathered, names)
+        except OSError as e:
+            raise UnreadableFileError(f"cannot read {path}: {e.strerror or e}") from e
+    gathered.settings.update(settings or {})
+    run = gathered.run()
+    columns = [c for q, c in names.items() if q != "step"]
+    missing = [c for c in columns if c not in run.series]
+    if missing:
+        raise UsageError(f"no metric {missing[0]!r} is in the source", hint=f"it holds: {', '.join(list(run.series)[:12]) or 'none'}")
+    return run
+
+
+def _read_file(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
+    if path.suffix == ".wandb":
+        wandb.read(path, into)
+    elif tensorboard.MARK in path.name:
+        tensorboard.read(path, into)
+    elif path.name.endswith(_TABLES):
+        table.read(path, into, names)
+    else:
+        with open_lines(path) as f:
+            try:
+                head = f.read(_HEAD_CHARS)
+            except (EOFError, OSError, ValueError) as e:
+                raise UnreadableFileError(f"{path}: damaged ({e})") from e
+        if "\0" in head:
+            raise UnreadableFileError(f"{path}: binary data, of no form that is known")
+        (jsonl if head.lstrip().startswith("{") else console).read(path, into, names)
+
+
+def _read_folder(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
+    """The one run in a folder."""
+    runs: list[Path]
+    if runs := mlflow.runs_in(path):
+        mlflow.read(_only(path, runs), into)
+    elif runs := wandb.files_in(path):
+        wandb.read(_only(path, runs), into)
+    elif runs := tensorboard.files_in(path):
+        folders = {r.parent for r in runs}
+        if len(folders) > 1:
+            _only(path, sorted(folders))
+        for file in runs:
+            tensorboard.read(file, into)
+    elif runs := sorted(p for p in path.rglob("*.jsonl") if p.is_file()):
+        jsonl.read(_only(path, runs), into, names)
+    else:
+        raise UnreadableFileError(f"{path}: no metrics of a form that is known", hint="name the file: a log, JSONL, CSV, event file or run-*.wandb")
+
+
+def _only(folder: Path, runs: Sequence[Path]) -> Path:
+    if len(runs) > 1:
+        shown = ", ".join(str(r.relative_to(folder)) for r in runs[:4])
+        raise UsageError(f"{folder} holds {len(runs)} runs", hint=f"name one of them: {shown}{', ...' if len(runs) > 4 else ''}")
+    return runs[0]

@@ -1,0 +1,165 @@
+"""What rules have in common: a metric beyond its limit, a metric that drifts away from where it was, the words for both."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+import msgspec
+
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.model import Judgement, Series, Status
+from ray_rl_debug.metrics.statistics.changes import find_change
+from ray_rl_debug.metrics.statistics.excursions import Excursion, last_excursion
+from ray_rl_debug.metrics.statistics.noise import without_spikes
+from ray_rl_debug.metrics.statistics.trends import trend
+from ray_rl_debug.model.report import Certainty
+
+NEAR = 20
+"""Values before a change that say what was usual."""
+
+
+def bad(rule: ModuleType, metric: str, certainty: Certainty, summary: str, first_step: int | None, **more: object) -> Judgement:
+    """Something is wrong."""
+    found = Judgement(id=rule.ID, name=rule.NAME, metric=metric, status=Status.BAD, certainty=certainty, summary=summary, first_step=first_step)
+    return msgspec.structs.replace(found, **more)
+
+
+def good(rule: ModuleType, metric: str, summary: str, *, low: float | None = None, high: float | None = None) -> Judgement:
+    """Enough was seen, and nothing is wrong."""
+    return Judgement(id=rule.ID, name=rule.NAME, metric=metric, status=Status.GOOD, summary=summary, low=low, high=high)
+
+
+def unknown(rule: ModuleType, metric: str, summary: str) -> Judgement:
+    """It cannot be said."""
+    return Judgement(id=rule.ID, name=rule.NAME, metric=metric, status=Status.UNKNOWN, summary=summary)
+
+
+def too_short(rule: ModuleType, series: Series, wanted: int) -> Judgement | None:
+    """A judgement for a metric with too few values; None when there are enough."""
+    seen = len(series.finite()[0])
+    return unknown(rule, series.name, f"{seen} of the {wanted} values that it takes to judge") if seen < wanted else None
+
+
+class Beyond(msgspec.Struct, frozen=True):
+    """A metric beyond a limit."""
+
+    excursion: Excursion
+    steps: tuple[int, ...]
+
+    @property
+    def first_step(self) -> int:
+        return self.steps[self.excursion.first]
+
+    def text(self, limit: str) -> str:
+        """``0.43 since step 120, 0.81 at worst; wanted: at most 0.1``."""
+        e = self.excursion
+        when = f"from step {self.first_step} to {self.steps[e.last]}, inside again now" if e.is_over else f"since step {self.first_step}"
+        return f"{short(e.typical)} {when}, {short(e.worst)} at worst; wanted: {limit}"
+
+    @property
+    def certainty(self) -> Certainty:
+        """What is over is worth a word, no more."""
+        return Certainty.POSSIBLE if self.excursion.is_over else Certainty.LIKELY
+
+
+def beyond(bench: Bench, series: Series, is_beyond: Callable[[float], bool]) -> Beyond | None:
+    """The last stretch in which the metric was beyond its limit for several steps."""
+    steps, values = series.finite()
+    found = last_excursion(values, is_beyond, bench.count("window"))
+    return Beyond(found, steps) if found is not None else None
+
+
+class Drift(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric that has left where it was."""
+
+    first_step: int
+    before: float
+    now: float
+    p: float
+    from_start: bool
+    """No change of course: it has gone this way since the beginning."""
+    test: str
+
+    @property
+    def factor(self) -> float:
+        return self.now / self.before if self.before else math.inf
+
+    def text(self) -> str:
+        begun = f"since the start (step {self.first_step})" if self.from_start else f"since step {self.first_step}"
+        return f"{short(self.before)} → {short(self.now)} {begun}"
+
+    def evidence(self) -> str:
+        return f"{self.test}, p = {self.p:.2g}"
+
+
+def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, float], bool], logarithm: bool = True) -> Drift | None:
+    """Does the metric rise (fall) away from where it was, far enough and more than noise explains?
+
+    Args:
+        is_large: of the values before and now: is that worth a word?
+        logarithm: compare factors, not differences; used where all values are positive.
+
+    A change of course is looked for first, because it names a step; an earlier one in the other direction (a warm-up) is cut off. A metric without
+    one that has gone this way all along is told by its trend.
+    """
+    steps, values = series.finite()
+    now = statistics.median(values[-max(EDGE_NOW, len(values) // 20) :])
+    if not is_large(min(values) if up else max(values), now):
+        return None  # nothing to explain: spares the tests
+    y = [math.log(v) for v in values] if logarithm and min(values) > 0 else list(values)
+    begin = 0
+    least = bench.count("min_trend")
+    alpha = bench.threshold("alpha")
+    while len(y) - begin >= least:
+        found = find_change(y[begin:])
+        if found is None or found.p > alpha:
+            break
+        place = begin + found.position
+        before = statistics.median(values[max(begin, place - NEAR) : place])
+        if (found.size > 0) == up and is_large(before, now):
+            shape = {None: "a bend", 1: "a step"}.get(found.width, f"a slope over {found.width} values")
+            return Drift(
+                first_step=steps[place],
+                before=before,
+                now=now,
+                p=found.p,
+                from_start=False,
+                test=f"{shape} on a straight trend, Monte Carlo test against AR(1) noise",
+            )
+        begin = place
+    return _all_along(steps[begin:], values[begin:], y[begin:], now, up, is_large, alpha, least)
+
+
+EDGE_NOW = 5
+"""Last values whose median is where the metric is now."""
+
+
+def _all_along(
+    steps: Sequence[int],
+    values: Sequence[float],
+    y: Sequence[float],
+    now: float,
+    up: bool,
+    is_large: Callable[[float, float], bool],
+    alpha: float,
+    least: int,
+) -> Drift | None:
+    before = statistics.median(values[: max(EDGE_NOW, len(values) // 20)])
+    if len(y) < least or not is_large(before, now):
+        return None
+    found = trend(steps, without_spikes(y))
+    if found.p > alpha or (found.gain > 0) != up:
+        return None
+    return Drift(
+        first_step=steps[0], before=before, now=now, p=found.p, from_start=True, test="Mann-Kendall trend test, corrected for autocorrelation"
+    )
+
+
+def short(value: float) -> str:
+    """A number for people."""
+    if value == 0 or 0.001 <= abs(value) < 10_000:
+        return f"{value:.4g}"
+    return f"{value:.2e}"

@@ -1,0 +1,51 @@
+"""The rules of ``metrics``, in the order in which people look."""
+
+from __future__ import annotations
+
+from ray_rl_debug.metrics.rules import (
+    behave_weight,
+    clip_fraction,
+    entropy,
+    grad_norm,
+    importance_weight,
+    kl,
+    missing_steps,
+    not_finite,
+    phase_time,
+    probs_diff,
+    response_clip,
+    reward_falling,
+    reward_flat,
+    reward_noise,
+    rollouts_lost,
+    staleness,
+    step_time,
+    throughput,
+    train_test,
+    truncated,
+    zero_steps,
+)
+
+METRIC_RULES = (
+    not_finite,
+    importance_weight,
+    behave_weight,
+    staleness,
+    truncated,
+    reward_flat,
+    reward_falling,
+    reward_noise,
+    train_test,
+    probs_diff,
+    grad_norm,
+    kl,
+    clip_fraction,
+    entropy,
+    response_clip,
+    rollouts_lost,
+    missing_steps,
+    zero_steps,
+    step_time,
+    phase_time,
+    throughput,
+)

@@ -1,0 +1,51 @@
+"""RRD712 KL too large
+
+Story
+    The policy moves too far: from its last version within one update, or away from the reference over the run. Answers become odd before the
+    reward shows it.
+
+Evidence
+    The KL over several steps, against a limit for each kind.
+
+Remedy
+    KL of the update: lower the learning rate, fewer updates from one batch. KL to the reference: a larger kl_loss_coef or kl_coef, and a look at
+    the samples.
+
+Not this when
+    The run trains without a reference on purpose (DAPO and such): then its distance to the start is no fault by itself; set --threshold
+    reference_kl=VALUE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sys import modules
+
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
+from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.quantities import Quantity
+
+ID = "RRD712"
+NAME = "KL too large"
+RULE = modules[__name__]
+KINDS = (
+    (Quantity.POLICY_KL, "policy_kl", "lower the learning rate, or make fewer updates from one batch"),
+    (Quantity.REFERENCE_KL, "reference_kl", "a larger kl_loss_coef (kl_coef); compare samples with those of the reference"),
+)
+
+
+def judge(bench: Bench) -> Iterator[Judgement]:
+    """Both kinds of KL, each with its own limit."""
+    for quantity, name, remedy in KINDS:
+        limit = bench.threshold(name)
+        for series in bench.all(quantity):
+            if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
+                yield early
+                continue
+            found = beyond(bench, series, lambda v, limit=limit: abs(v) > limit)  # type: ignore[misc]
+            if found is None:
+                yield good(RULE, series.name, f"at most {limit:g}", high=limit)
+                continue
+            text = f"{series.name} is {found.text(f'at most {limit:g}')}"
+            yield bad(RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=(remedy,))

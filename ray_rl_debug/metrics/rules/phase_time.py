@@ -1,0 +1,66 @@
+"""RRD720 a phase becomes slower
+
+Story
+    One phase of the step (rollout, log-probabilities, update, weight sync, ...) takes longer and longer, or much longer since a certain step.
+
+Evidence
+    The phase, the step at which it begins, the factor, its part of the step, and the p of the test.
+
+Remedy
+    Rollout: longer answers, an engine with a full cache or waiting requests (rayrl-debug metrics --follow --engine URL), a slow tool or reward.
+    Weight sync: the network. Update: longer sequences, memory that fragments. Look at the run while it is slow: rayrl-debug timeline.
+
+Not this when
+    The phase is a small part of the step: it is not judged. Phases that come at some steps only are judged at those.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from sys import modules
+
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.judging import bad, drift, good, short, too_short
+from ray_rl_debug.metrics.model import Judgement, Series
+from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.rules.truncated import growing_length
+from ray_rl_debug.model.report import Certainty
+
+ID = "RRD720"
+NAME = "a phase becomes slower"
+RULE = modules[__name__]
+ROLLOUT = ("gen", "rollout", "generate", "agent_loop")
+OF_ROLLOUT = (
+    "look at the engine beside the steps: rayrl-debug metrics --follow --engine URL",
+    "look at slow tools and rewards: rayrl-debug timeline -o run.pftrace",
+)
+OF_OTHERS = ("look at the run while it is slow: rayrl-debug timeline -o run.pftrace",)
+
+
+def judge(bench: Bench) -> Iterator[Judgement]:
+    """Each phase that matters."""
+    factor, share = bench.threshold("phase_time_rise"), bench.threshold("phase_share")
+    whole = bench.one(Quantity.STEP_TIME)
+    step_s = _typical(whole) if whole is not None else None
+    for series in bench.all(Quantity.PHASE_TIME):
+        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
+            yield early
+            continue
+        part = _typical(series) / step_s if step_s else None
+        if part is not None and part < share:
+            continue
+        found = drift(bench, series, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
+        if found is None:
+            yield good(RULE, series.name, f"does not rise by a factor of {factor:g}")
+            continue
+        growth = growing_length(bench)
+        text = f"{series.name} rises by a factor of {short(found.factor)}: {found.text()}"
+        evidence = (found.evidence(), *((f"{part:.0%} of the step at the last steps",) if part is not None else ()), *((growth,) if growth else ()))
+        remedy = OF_ROLLOUT if series.name.split("/")[-1].startswith(ROLLOUT) else OF_OTHERS
+        certainty = Certainty.POSSIBLE if growth else Certainty.LIKELY
+        yield bad(RULE, series.name, certainty, text, found.first_step, remedy=remedy, evidence=evidence)
+
+
+def _typical(series: Series) -> float:
+    return statistics.median(series.finite()[1][-20:])

@@ -1,0 +1,47 @@
+"""RRD715 answers reach the longest length
+
+Story
+    More than one in twenty responses is as long as it may be, so it was cut off. Its reward judges half an answer.
+
+Evidence
+    response_length/clip_ratio over several steps; whether responses grow.
+
+Remedy
+    Allow longer answers (data.max_response_length), filter or penalise those that are too long.
+
+Not this when
+    All responses have one length by design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sys import modules
+
+from ray_rl_debug.metrics.advice import FILTERED, LONGER
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
+from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.rules.truncated import growing_length
+
+ID = "RRD715"
+NAME = "answers reach the longest length"
+RULE = modules[__name__]
+
+
+def judge(bench: Bench) -> Iterator[Judgement]:
+    """The ratio, and beside it the length that may be the reason."""
+    limit = bench.threshold("response_clip_ratio")
+    for series in bench.all(Quantity.RESPONSE_CLIP_RATIO):
+        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
+            yield early
+            continue
+        found = beyond(bench, series, lambda v: v > limit)
+        if found is None:
+            yield good(RULE, series.name, f"at most {limit:g}", high=limit)
+            continue
+        text = f"{series.name} is {found.text(f'at most {limit:g}')}"
+        growth = growing_length(bench)
+        more = {"evidence": (f"responses grow: {growth}",)} if growth else {}
+        yield bad(RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=(LONGER, FILTERED), **more)

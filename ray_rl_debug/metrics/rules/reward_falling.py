@@ -1,0 +1,53 @@
+"""RRD707 reward falls
+
+Story
+    The reward rose or stood, and then falls: the policy collapses, or the reward function changed its mind (a service that fails gives 0).
+
+Evidence
+    The step at which the reward turns, how far it fell, and the p of the test that compares this with autocorrelated noise.
+
+Remedy
+    Compare samples from before and after that step. Look at entropy, KL and gradient norm at that step: the first of them to move is nearest to the
+    cause. Go back to a checkpoint before it, with a lower learning rate.
+
+Not this when
+    The training data become harder at that step by design (a curriculum).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sys import modules
+
+from ray_rl_debug.metrics.advice import SYNCHRONOUS
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.judging import bad, drift, good, too_short
+from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.model.report import Certainty
+
+ID = "RRD707"
+NAME = "reward falls"
+RULE = modules[__name__]
+REMEDY = (
+    "compare samples from before and after that step, and what the reward function gave them",
+    "look which of entropy, KL and gradient norm moved first",
+    "go back to a checkpoint before that step, with a lower learning rate",
+    SYNCHRONOUS,
+)
+
+
+def judge(bench: Bench) -> Iterator[Judgement]:
+    """Falls of the training reward, and of test rewards."""
+    limit = bench.threshold("reward_fall") * bench.reward_range()
+    rewards = [s for s in (bench.one(Quantity.REWARD), *bench.all(Quantity.TEST_REWARD)) if s is not None]
+    for series in rewards:
+        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
+            yield early
+            continue
+        found = drift(bench, series, up=False, is_large=lambda before, now: now < before - limit, logarithm=False)
+        if found is None:
+            yield good(RULE, series.name, "does not fall")
+            continue
+        text = f"{series.name} falls: {found.text()}"
+        yield bad(RULE, series.name, Certainty.LIKELY, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))

@@ -1,0 +1,63 @@
+"""RRD719 steps become slower
+
+Story
+    A step takes longer and longer, or much longer since a certain step.
+
+Evidence
+    The step at which it begins, the factor, the p of the test; whether sequences grow as well, which explains it.
+
+Remedy
+    See which phase became slower (RRD720). Longer sequences: see RRD705 and RRD715. Else look at the run while it is slow: rayrl-debug timeline.
+
+Not this when
+    Single steps are slow (validation, checkpoints): they are left out. Where sequences grow by as much, it is told as *possible*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sys import modules
+
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.judging import bad, drift, good, short, too_short
+from ray_rl_debug.metrics.model import Judgement, Series
+from ray_rl_debug.metrics.quantities import VALIDATION_S, Quantity
+from ray_rl_debug.metrics.rules.truncated import growing_length
+from ray_rl_debug.model.report import Certainty
+
+ID = "RRD719"
+NAME = "steps become slower"
+RULE = modules[__name__]
+REMEDY = (
+    "see which phase became slower: RRD720",
+    "look at the run while it is slow: rayrl-debug timeline -o run.pftrace",
+)
+
+
+def judge(bench: Bench) -> Iterator[Judgement]:
+    """The time per step without validation and checkpoints."""
+    factor = bench.threshold("step_time_rise")
+    for whole in bench.all(Quantity.STEP_TIME):
+        if (early := too_short(RULE, whole, bench.count("min_trend"))) is not None:
+            yield early
+            continue
+        series = _without_validation(bench, whole)
+        found = drift(bench, series, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
+        if found is None:
+            yield good(RULE, whole.name, f"does not rise by a factor of {factor:g}")
+            continue
+        growth = growing_length(bench)
+        certainty = Certainty.POSSIBLE if growth else Certainty.LIKELY
+        text = f"{whole.name} rises by a factor of {short(found.factor)}: {found.text()}" + (f"; sequences grow as well: {growth}" if growth else "")
+        yield bad(RULE, whole.name, certainty, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))
+
+
+def _without_validation(bench: Bench, whole: Series) -> Series:
+    """The metric less the times of validation and checkpoints at the same steps."""
+    less: dict[int, float] = {}
+    for name in VALIDATION_S:
+        if name in bench.run.series:
+            for step, value in zip(*bench.run.series[name].finite(), strict=True):
+                less[step] = less.get(step, 0.0) + value
+    steps, values = whole.finite()
+    return Series(name=whole.name, steps=steps, values=tuple(max(v - less.get(s, 0.0), v * 0.01) for s, v in zip(steps, values, strict=True)))

@@ -1,0 +1,58 @@
+"""RRD705 answers cut off
+
+Story
+    More than one in twenty trajectories ends without its end token, because it reached the longest length. Its reward judges half an answer. When
+    answers grow while training, more and more are cut off.
+
+Evidence
+    no_eos_ratio over several steps; whether the sequence length grows, since which step and how much.
+
+Remedy
+    Raise max_new_tokens, or filter trajectories that are too long.
+
+Not this when
+    The environment ends episodes by itself, so that no end token is expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sys import modules
+
+from ray_rl_debug.metrics.advice import FILTERED, LONGER
+from ray_rl_debug.metrics.bench import Bench
+from ray_rl_debug.metrics.judging import bad, beyond, drift, good, too_short
+from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.quantities import Quantity
+
+ID = "RRD705"
+NAME = "answers cut off"
+RULE = modules[__name__]
+
+
+def judge(bench: Bench) -> Iterator[Judgement]:
+    """The ratio, and beside it the length that may be the reason."""
+    limit = bench.threshold("no_eos_ratio")
+    for series in bench.all(Quantity.NO_EOS_RATIO):
+        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
+            yield early
+            continue
+        found = beyond(bench, series, lambda v: v > limit)
+        if found is None:
+            yield good(RULE, series.name, f"at most {limit:g}", high=limit)
+            continue
+        growth = growing_length(bench)
+        text = f"{series.name} is {found.text(f'at most {limit:g}')}" + (f"; sequences grow: {growth}" if growth else "")
+        yield bad(
+            RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=(LONGER, FILTERED), evidence=(growth,) if growth else ()
+        )
+
+
+def growing_length(bench: Bench) -> str | None:
+    """``seq_len 410 → 890 since step 120``, where sequences grow."""
+    lengths = bench.one(Quantity.SEQ_LEN)
+    if lengths is None or len(lengths.finite()[0]) < bench.count("min_trend"):
+        return None
+    factor = bench.threshold("seq_len_rise")
+    found = drift(bench, lengths, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
+    return f"{lengths.name} {found.text()}" if found is not None else None

@@ -1,0 +1,21 @@
+"""The one door to numpy and scipy: they are loaded when a test runs, so that ``explain`` stays instant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray_rl_debug.model.errors import MissingExtraError
+
+
+def load() -> tuple[Any, Any]:
+    """numpy, and scipy.stats.
+
+    Raises:
+        MissingExtraError: one of them is not installed, or does not load.
+    """
+    try:
+        import numpy
+        from scipy import stats
+    except ImportError as e:
+        raise MissingExtraError(f"trends need scipy, which cannot be loaded ({e})", hint="pip install 'ray-rl-debug[metrics]'") from e
+    return numpy, stats

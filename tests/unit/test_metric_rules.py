@@ -1,0 +1,233 @@
+"""The rules of ``metrics``: each fault is found at its step, healthy runs are left alone, and few points give no verdict."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debug[metrics]'")
+
+import made_runs
+import numpy as np
+from made_runs import FAULTS, KINDS, as_run, healthy
+
+from ray_rl_debug.metrics.judge import judge
+from ray_rl_debug.metrics.model import Judgement, MetricsReport, Run, Series, State, Status
+from ray_rl_debug.metrics.rules import METRIC_RULES
+from ray_rl_debug.metrics.thresholds import THRESHOLDS, read_thresholds
+from ray_rl_debug.model.errors import UsageError
+from ray_rl_debug.model.report import Certainty
+
+LIMITS = read_thresholds(())
+
+
+def one(name: str, values: list[float], **settings: str) -> Run:
+    series = Series(name=name, steps=tuple(range(1, len(values) + 1)), values=tuple(values))
+    return Run(label="made", series={name: series}, settings=settings)
+
+
+def found(report: MetricsReport, rule: str) -> Judgement:
+    return next(f for f in report.findings if f.id == rule)
+
+
+@pytest.mark.parametrize(("rule", "kind"), [(rule, KINDS[i % 3]) for i, rule in enumerate(FAULTS)])
+def test_a_fault_is_found_at_its_step(rule: str, kind: str) -> None:
+    metric, fault = FAULTS[rule]
+    columns = healthy(91, kind, 200)
+    fault(columns, 110)
+    named = [f for f in judge(as_run(columns), LIMITS).findings if (f.id, f.metric) == (rule, metric)]
+    wanted = 1 if rule == "RRD706" else 111
+    assert [abs((f.first_step or 0) - wanted) <= 3 for f in named] == [True]
+    assert named[0].certainty is not Certainty.POSSIBLE
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_healthy_run_is_left_alone(seed: int) -> None:
+    report = judge(as_run(healthy(seed, KINDS[seed % 3])), LIMITS)
+    assert report.findings == ()
+    assert report.gaps == ()
+    assert report.verdict.state is State.HEALTHY
+
+
+@pytest.mark.slow
+def test_two_hundred_healthy_runs_give_at_most_one_false_alarm_in_a_hundred() -> None:
+    alarms: dict[str, int] = {}
+    for seed in range(200):
+        report = judge(as_run(healthy(1000 + seed, KINDS[seed % 3])), LIMITS)
+        for rule in {f.id for f in report.findings}:
+            alarms[rule] = alarms.get(rule, 0) + 1
+    assert {rule: n for rule, n in alarms.items() if n > 2} == {}
+
+
+def test_every_rule_has_a_fault() -> None:
+    assert {r.ID for r in METRIC_RULES} - set(FAULTS) == {"RRD718"}
+
+
+@pytest.mark.parametrize("rule", [r for r in FAULTS if r not in ("RRD701", "RRD717")])
+def test_three_points_give_no_verdict(rule: str) -> None:
+    columns = healthy(5, "plain", 200)
+    FAULTS[rule][1](columns, 0)
+    few = {name: values[:3] for name, values in columns.items()}
+    report = judge(as_run(few), LIMITS)
+    assert report.findings == ()
+    assert report.verdict.state is State.UNKNOWN
+
+
+def test_what_goes_into_the_weights_is_proven_and_other_nulls_are_possible() -> None:
+    run = as_run(healthy(1, "plain", 60))
+    values = list(run.series["actor/grad_norm"].values)
+    values[29] = math.nan
+    null = Series(name="training/rollout_actor_probs_pearson_corr", steps=(1, 2), values=(None, 0.5))
+    series = {**run.series, "actor/grad_norm": msgspec.structs.replace(run.series["actor/grad_norm"], values=tuple(values)), null.name: null}
+    report = judge(msgspec.structs.replace(run, series=series), LIMITS)
+    assert [(f.metric, f.certainty, f.first_step) for f in report.findings] == [
+        ("actor/grad_norm", Certainty.PROVEN, 30),
+        (null.name, Certainty.POSSIBLE, 1),
+    ]
+
+
+def test_a_metric_that_is_always_null_was_not_measured() -> None:
+    assert judge(one("actor/grad_norm", [None] * 40), LIMITS).findings == ()  # type: ignore[list-item]
+
+
+def test_one_minibatch_has_a_narrow_band_and_the_advice_for_experts() -> None:
+    values = [1.03] * 30
+    assert judge(one("importance_weight/avg", values), LIMITS).findings == ()
+    single = found(judge(one("importance_weight/avg", values, **{"actor.ppo_n_minibatches": "1"}), LIMITS), "RRD702")
+    assert single.high == pytest.approx(1.01)
+    assert [("use_deterministic_algorithms=1" in r, "reduce" in r) for r in single.remedy] == [(True, False)]
+    several = found(judge(one("importance_weight/avg", [1.4] * 30, ppo_n_minibatches="4"), LIMITS), "RRD702")
+    assert several.remedy[0] == "reduce ppo_n_minibatches (now 4)"
+
+
+def test_the_cap_is_advised_first_and_then_fresher_samples() -> None:
+    bare = found(judge(one("behave_imp_weight/avg", [0.5] * 30), LIMITS), "RRD703")
+    assert bare.remedy[0] == "set behave_imp_weight_cap=5"
+    capped = found(judge(one("behave_imp_weight/avg", [0.5] * 30, behave_imp_weight_cap="5", max_head_offpolicyness="4"), LIMITS), "RRD703")
+    assert capped.remedy[0] == "reduce max_head_offpolicyness (now 4)"
+    assert "max_head_offpolicyness=0" in capped.remedy[-1]
+
+
+def test_staleness_is_judged_by_what_the_run_allows() -> None:
+    assert judge(one("staleness", [3.0] * 30), LIMITS).findings == ()
+    assert found(judge(one("staleness", [3.0] * 30, **{"rollout.max_head_offpolicyness": "2"}), LIMITS), "RRD704").high == 2
+
+
+def test_cut_answers_tell_of_growing_sequences() -> None:
+    columns = healthy(2, "plain", 200)
+    FAULTS["RRD705"][1](columns, 100)
+    columns["response_length/mean"][90:] *= np.minimum(1.02 ** np.arange(110), 2.5)
+    assert "response_length/mean" in found(judge(as_run(columns), LIMITS), "RRD705").evidence[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "length", "text"),
+    [
+        ({"gpu": "NVIDIA A100-SXM4-80GB", "engine": "vllm", "engine_version": "0.10.1"}, 9000, "all three conditions of the known vLLM fault hold"),
+        ({"gpu": "NVIDIA H100 80GB HBM3", "engine": "vllm", "engine_version": "0.10.1"}, 9000, "not all conditions"),
+        ({"gpu": "B200", "engine": "sglang"}, 9000, "not all conditions"),
+        ({"gpu": "B200", "engine": "vllm", "engine_version": "0.11.0"}, 9000, "not all conditions"),
+        ({"gpu": "B200", "engine": "vllm", "engine_version": "0.10.2"}, 200, "not all conditions"),
+        ({"engine": "vllm"}, 9000, "if all three conditions hold"),
+    ],
+)
+def test_the_three_conditions_of_the_faq(settings: dict[str, str], length: float, text: str) -> None:
+    run = one("training/rollout_probs_diff_mean", [0.02] * 30, **settings)
+    lengths = {n: Series(name=n, steps=tuple(range(1, 31)), values=(length / 2,) * 30) for n in ("prompt_length/mean", "response_length/mean")}
+    finding = found(judge(msgspec.structs.replace(run, series={**run.series, **lengths}), LIMITS), "RRD710")
+    assert text in finding.remedy[0]
+    assert ("disable_cascade_attn=True" in finding.remedy[0]) == ("not all" not in text)
+    assert len(finding.evidence) == 3
+
+
+def test_a_small_difference_of_probabilities_is_possible_only() -> None:
+    report = judge(one("training/rollout_probs_diff_mean", [0.007] * 30), LIMITS)
+    assert found(report, "RRD710").certainty is Certainty.POSSIBLE
+    assert report.verdict.state is State.HEALTHY or report.verdict.state is State.UNKNOWN
+
+
+def test_what_is_over_is_possible_only() -> None:
+    assert found(judge(one("actor/pg_clipfrac", [0.1] * 20 + [0.6] * 10 + [0.1] * 20), LIMITS), "RRD713").certainty is Certainty.POSSIBLE
+
+
+def test_single_spikes_are_no_excursion() -> None:
+    assert judge(one("actor/ppo_kl", [0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.9, 0.8] * 5), LIMITS).findings == ()
+
+
+def test_a_flat_reward_near_its_best_is_good() -> None:
+    columns = healthy(3, "plain", 200)
+    columns["critic/score/mean"][:] = 0.97 + np.random.default_rng(0).normal(0, 0.01, 200)
+    columns["val-core/gsm8k/acc/mean@1"][:] = np.nan
+    assert "RRD706" not in {f.id for f in judge(as_run(columns), LIMITS).findings}
+
+
+def test_noise_that_hides_a_rise_gives_unknown() -> None:
+    values = list(np.random.default_rng(1).normal(0.4, 0.12, 60))
+    run = one("critic/score/mean", values)
+    bounds = {n: Series(name=n, steps=(1,), values=(v,)) for n, v in (("critic/score/max", 1.0), ("critic/score/min", 0.0))}
+    report = judge(msgspec.structs.replace(run, series={**run.series, **bounds}), LIMITS)
+    assert [(j.status, j.id) for j in report.judged if j.id == "RRD706"] == [(Status.UNKNOWN, "RRD706")]
+
+
+def test_slow_steps_with_longer_answers_are_possible_only() -> None:
+    columns = healthy(6, "plain", 200)
+    for name in ("response_length/mean", "timing_s/gen", "timing_s/step"):
+        columns[name][100:] *= 1.8
+    finding = found(judge(as_run(columns), LIMITS), "RRD719")
+    assert finding.certainty is Certainty.POSSIBLE
+    assert "sequences grow as well" in finding.summary
+
+
+def test_steps_that_are_logged_every_ten_are_not_missing() -> None:
+    steps = tuple(range(10, 410, 10))
+    series = Series(name="actor/entropy", steps=steps, values=(1.0,) * len(steps))
+    run = Run(label="made", series={series.name: series})
+    assert judge(run, LIMITS).findings == ()
+    gone = msgspec.structs.replace(series, steps=(*steps[:20], *steps[22:]), values=(1.0,) * 38)
+    finding = found(judge(Run(label="made", series={series.name: gone}), LIMITS), "RRD717")
+    assert finding.first_step == 210
+    assert finding.summary == "2 of 40 steps are missing: 210 to 220"
+
+
+@pytest.mark.parametrize(("is_ended", "state"), [(True, State.TROUBLE), (None, State.UNKNOWN)])
+def test_a_run_without_a_training_step(is_ended: bool | None, state: State) -> None:
+    validation = Series(name="val-core/gsm8k/acc/mean@1", steps=(0,), values=(0.1,))
+    report = judge(Run(label="made", series={validation.name: validation}, is_ended=is_ended), LIMITS)
+    assert report.verdict.state is state
+    assert [f.id for f in report.findings] == (["RRD718"] if is_ended else [])
+
+
+def test_unknown_names_give_no_verdict() -> None:
+    report = judge(one("my/thing", [1.0, 2.0] * 30), LIMITS)
+    assert report.verdict.state is State.UNKNOWN
+    assert "--map" in report.verdict.summary
+
+
+def test_a_given_name_counts() -> None:
+    values = list(np.linspace(0.9, 0.1, 80))
+    assert judge(one("my/thing", values), LIMITS, {"reward": "my/thing"}).verdict.state is State.TROUBLE
+
+
+@pytest.mark.parametrize("given", ["grad_norm_rise", "nothing=1", "policy_kl=much", "policy_kl=nan", "policy_kl=-1"])
+def test_wrong_thresholds_are_refused(given: str) -> None:
+    with pytest.raises(UsageError) as e:
+        read_thresholds([given])
+    assert e.value.hint
+
+
+def test_thresholds_are_used() -> None:
+    values = [0.2] * 30
+    assert found(judge(one("actor/ppo_kl", values), LIMITS), "RRD712")
+    assert judge(one("actor/ppo_kl", values), read_thresholds(["policy_kl=0.5"])).findings == ()
+    assert set(LIMITS) == set(THRESHOLDS)
+
+
+def test_a_rule_that_raises_costs_itself_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ray_rl_debug.metrics.rules import kl
+
+    monkeypatch.setattr(kl, "judge", lambda bench: 1 / 0)
+    report = judge(as_run(made_runs.healthy(1, "plain")), LIMITS)
+    assert [(g.id, g.where) for g in report.gaps] == [("RRD906", "RRD712")]
+    assert report.verdict.state is State.HEALTHY

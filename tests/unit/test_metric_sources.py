@@ -1,0 +1,165 @@
+"""One real run in every form gives the same metrics; damaged and hostile files cost themselves only."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ray_rl_debug.metric_sources.load import load
+from ray_rl_debug.metrics.model import Run
+from ray_rl_debug.model.errors import RayRlDebugError, UnreadableFileError, UsageError
+
+DATA = Path(__file__).parent.parent / "data" / "metrics"
+SAME = ("critic/score/mean", "actor/grad_norm", "timing_s/step", "response_length/mean", "training/rollout_probs_diff_mean")
+
+
+def read(name: str) -> Run:
+    return load([DATA / name], {})
+
+
+@pytest.mark.parametrize("name", ["verl.jsonl", "verl_console.log", "verl.csv", "mlflow", "tensorboard", "wandb/run-made.wandb", "wandb"])
+def test_a_real_run_is_the_same_in_every_form(name: str) -> None:
+    if name.startswith(("tensorboard", "wandb")):
+        pytest.importorskip(name.split("/")[0], reason="the reader of this form is an extra")
+    expected, run = read("verl.jsonl"), read(name)
+    assert run.framework == "verl"
+    assert run.steps() == (1, 2, 3)
+    for metric in SAME:
+        assert run.series[metric].values == pytest.approx(expected.series[metric].values, rel=1e-6)
+    broken = run.series["training/rollout_actor_probs_pearson_corr"].values
+    assert broken[0] is None or math.isnan(broken[0])
+    assert run.gaps == ()
+    if name != "mlflow":  # of which only some metrics are kept here
+        assert set(run.series) == set(expected.series)
+
+
+def test_settings_come_with_some_forms() -> None:
+    pytest.importorskip("wandb", reason="the reader of this form is an extra")
+    assert read("mlflow").settings == {"actor.ppo_n_minibatches": "4"}
+    assert read("wandb").settings == {"actor_rollout_ref.rollout.name": "vllm", "actor.ppo_n_minibatches": "4"}
+    assert load([DATA / "wandb"], {}, {"gpu": "A100"}).settings["gpu"] == "A100"
+
+
+def test_the_console_of_areal_through_ray() -> None:
+    run = read("areal_console.log")
+    assert run.framework == "areal"
+    assert run.steps() == (1, 2, 3)
+    assert run.series["ppo_actor/task_reward/avg"].values == (0.25, 0.35, 0.45)
+    assert len(run.series) == 10
+    assert math.isnan(run.series["ppo_actor/update/entropy/avg"].values[2] or 0.0)
+    assert run.settings == {"max_head_offpolicyness": "4"}
+    assert run.is_ended is True
+
+
+def test_the_console_of_verl_tells_its_end() -> None:
+    assert read("verl_console.log").is_ended is True
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("step:7 - actor/lr:1e-06 - a/b:np.float64(0.5)", {"actor/lr": 1e-06, "a/b": 0.5}),
+        ("(TaskRunner pid=1, ip=10.0.0.2) step:7 - a/b:0.5 [repeated 2x across cluster]", {"a/b": 0.5}),
+        ("\x1b[36m(x pid=1)\x1b[0m step:7 - val-core/openai/gsm8k/reward/mean@1:0.25", {"val-core/openai/gsm8k/reward/mean@1": 0.25}),
+        ("step:7 - a/b:nan - c:inf - d:None - e:words", {"a/b": math.nan, "c": math.inf, "d": None}),
+        ("global step:7 of 9", {}),
+    ],
+)
+def test_lines_of_verl(line: str, expected: dict[str, float | None], tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(f"noise\n{line}\n")
+    run = load([tmp_path / "log"], {})
+    assert {n: str(s.values[0]) for n, s in run.series.items()} == {n: str(v) for n, v in expected.items()}
+    assert run.steps() == ((7,) if expected else ())
+
+
+def test_any_jsonl_with_a_named_step(tmp_path: Path) -> None:
+    rows = [{"iter": {"n": i}, "stats": {"score": i / 10}, "name": "x"} for i in range(30)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run = load([tmp_path / "a.jsonl"], {"step": "iter/n", "reward": "stats/score"})
+    assert run.steps() == tuple(range(30))
+    assert run.series["stats/score"].values[5] == 0.5
+    stepless = load([tmp_path / "a.jsonl"], {})
+    assert "--map step=COLUMN" in stepless.gaps[0].reason
+
+
+def test_a_restart_replaces_the_steps_that_it_repeats(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": v} for s, v in ((1, 1.0), (2, 2.0), (3, 9.0), (2, 2.5), (3, 3.0))]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert load([tmp_path / "a.jsonl"], {}).series["loss"].values == (1.0, 2.5, 3.0)
+
+
+def test_cut_and_damaged_lines_are_told_and_the_others_used(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"step": 1, "x": 1}\n\xff\xfe{"step"\n{"step": 2, "x": 2}\n[1]\n{"step": 3, "x"')
+    run = load([tmp_path / "a.jsonl"], {})
+    assert run.series["x"].values == (1.0, 2.0)
+    assert "3 lines are no JSON objects" in run.gaps[0].reason
+
+
+def test_gzip_that_ends_too_early(tmp_path: Path) -> None:
+    text = "".join(json.dumps({"step": i, "x": i * 0.137}) + "\n" for i in range(20000)).encode()
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(text)[:30000])
+    run = load([tmp_path / "a.jsonl.gz"], {})
+    assert len(run.steps()) > 100
+    assert "too early" in " ".join(g.reason for g in run.gaps)
+
+
+def read_or_why(path: Path) -> str:
+    """Why a file cannot be read, and the hint; empty when it can. Any error that is not ours goes on."""
+    try:
+        load([path], {})
+    except RayRlDebugError as e:
+        return f"{e}\n{e.hint}"
+    return ""
+
+
+@pytest.mark.parametrize("name", ["run-x.wandb", "events.out.tfevents.1.x", "a.csv", "a.jsonl", "a.log", "core"])
+@pytest.mark.parametrize("data", [b"", b"\x00" * 64, b"\x1f\x8b\x08\x00broken", b":W&B\xe1\xbe\x00\x00\x00", "é\n\x00,".encode()], ids=range(5))
+def test_odd_files_give_one_sentence_or_an_empty_run(name: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    told = read_or_why(tmp_path / name)
+    assert told == "" or told.count("\n") == 1
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.binary(max_size=400), st.sampled_from(["a.csv", "a.jsonl", "a.log"]))
+def test_any_bytes(tmp_path: Path, data: bytes, name: str) -> None:
+    (tmp_path / name).write_bytes({"a.csv": b"step,x\n1,", "a.jsonl": b'{"step": 1, "x": ', "a.log": b"step:1 - x:"}[name] + data)
+    read_or_why(tmp_path / name)
+
+
+def test_an_offline_run_that_is_still_written(tmp_path: Path) -> None:
+    pytest.importorskip("wandb", reason="the reader of this form is an extra")
+    whole = (DATA / "wandb" / "run-made.wandb").read_bytes()
+    for size in (7, 8, 500, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "run-a.wandb").write_bytes(whole[:size])
+        assert set(load([tmp_path / "run-a.wandb"], {}).steps()) <= {1, 2, 3}
+
+
+def test_folders_with_several_runs_ask_which(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(DATA / "mlflow", tmp_path / name)
+    with pytest.raises(UsageError, match="holds 2 runs") as e:
+        load([tmp_path], {})
+    assert "one" in e.value.hint
+    with pytest.raises(UnreadableFileError):
+        load([Path(__file__).parent.parent / "data" / "logs"], {})
+
+
+def test_a_table_without_steps_says_which_option_helps(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("time,x\n1,2\n")
+    with pytest.raises(UnreadableFileError) as e:
+        load([tmp_path / "a.csv"], {})
+    assert "--map step=" in e.value.hint
+    assert load([tmp_path / "a.csv"], {"step": "time"}).series["x"].values == (2.0,)
+
+
+def test_a_named_column_must_be_there() -> None:
+    with pytest.raises(UsageError, match="no metric 'reward'"):
+        load([DATA / "verl.jsonl"], {"reward": "reward"})
