@@ -1,6 +1,6 @@
 """Tables of the documents, made from what ``rayrl-debug explain`` says, so that they are never out of date: ``python docs/make_tables.py``.
 
-It writes ``causes.md`` and ``known_errors.md``, and the tables between two marks in ``doctor.md`` and ``slurm.md``.
+It writes ``causes.md`` and ``known_errors.md``, and the tables between two marks in ``doctor.md``, ``slurm.md`` and ``metrics.md``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ray_rl_debug.commands.catalogue import explain, list_ids
+from ray_rl_debug.metrics.thresholds import THRESHOLDS
 
 HERE = Path(__file__).resolve().parent
 KNOWN_LINE = "RRD699"
@@ -21,8 +22,8 @@ What the tool can name as the cause of a hang. This page is made from the rules 
 `rayrl-debug explain RRD101` prints the same. *Not this when* says when something else is the cause.
 
 Ids: RRD1xx collectives, RRD2xx rollout and reward, RRD3xx weight sync, RRD4xx Ray, RRD5xx process and host,
-RRD6xx [known error lines](known_errors.md), RRD8xx [checks of the doctor](doctor.md) and [faults of job scripts](slurm.md),
-RRD9xx what could not be seen, and errors.
+RRD6xx [known error lines](known_errors.md), RRD7xx [metrics](metrics.md), RRD8xx [checks of the doctor](doctor.md) and
+[faults of job scripts](slurm.md), RRD9xx what could not be seen, and errors.
 """
 ERRORS_HEAD = """\
 # Known error lines
@@ -92,11 +93,32 @@ def faults() -> Iterator[str]:
         yield f"| {id_} | {cell(fault['name'])} | {cell(reason)} |"
 
 
+def metric_rules() -> Iterator[str]:
+    """Rows of the rules of metrics."""
+    yield from ("| id | finds | what it means | what to do |", "| --- | --- | --- | --- |")
+    for id_ in ids("RRD700", "RRD800"):
+        rule = parts(id_)
+        yield f"| {id_} | {cell(rule['name'])} | {cell(rule['Story'])} | {cell(rule['Remedy'])} |"
+
+
+def thresholds() -> Iterator[str]:
+    """Rows of the thresholds of metrics."""
+    yield from ("| threshold | default | meaning | source |", "| --- | --- | --- | --- |")
+    for name, threshold in THRESHOLDS.items():
+        yield f"| `{name}` | {threshold.value:g} | {cell(threshold.meaning)} | {cell(threshold.source)} |"
+
+
 def pages() -> dict[Path, str]:
     """All pages as they should be."""
     made = {HERE / "causes.md": "\n".join(causes()) + "\n", HERE / "known_errors.md": "\n".join(known_errors()) + "\n"}
-    for name, mark, rows in (("doctor.md", "checks", checks()), ("slurm.md", "faults", faults())):
-        text = (HERE / name).read_text(encoding="utf-8")
+    tables = (
+        ("doctor.md", "checks", checks()),
+        ("slurm.md", "faults", faults()),
+        ("metrics.md", "rules", metric_rules()),
+        ("metrics.md", "thresholds", thresholds()),
+    )
+    for name, mark, rows in tables:
+        text = made.get(HERE / name) or (HERE / name).read_text(encoding="utf-8")
         before, after = text.partition(f"<!-- {mark} -->")[0], text.partition(f"<!-- end of {mark} -->")[2]
         table = "\n".join(rows)
         made[HERE / name] = f"{before}<!-- {mark} -->\n\n{table}\n\n<!-- end of {mark} -->{after}"

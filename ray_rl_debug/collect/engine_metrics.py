@@ -16,13 +16,14 @@ _GAUGES: dict[str, tuple[tuple[str, ...], Callable[[Iterable[float]], float]]] =
     "waiting": (("num_requests_waiting", "num_queue_reqs"), sum),
     "kv_usage": (("kv_cache_usage_perc", "gpu_cache_usage_perc", "token_usage"), max),
     "generated_tokens": (("realtime_tokens_total decode", "generation_tokens_total"), sum),
+    "preemptions": (("num_preemptions_total", "num_preemptions"), sum),
 }
 """What they are called, the best name first: SGLang's ``generation_tokens_total`` counts a request when it ends."""
 _SLEEP = {"awake": 0, "weights_offloaded": 1, "discard_all": 2}
 
 
 def read_metrics(text: bytes) -> dict[str, float]:
-    """`running`, `waiting`, `kv_usage`, `generated_tokens`, `sleep_level`, as far as they are told."""
+    """`running`, `waiting`, `kv_usage`, `generated_tokens`, `preemptions`, `sleep_level`, as far as they are told."""
     rows: dict[str, dict[str, float]] = {}
     for line in text.decode("utf-8", "replace").splitlines():
         if not line.startswith(("vllm:", "sglang:")) or len(line) > MAX_LINE:

@@ -6,6 +6,7 @@ import inspect
 
 from ray_rl_debug import signatures
 from ray_rl_debug.doctor import CHECKS
+from ray_rl_debug.metrics.rules import METRIC_RULES
 from ray_rl_debug.model import errors, gaps
 from ray_rl_debug.rules import RULES
 from ray_rl_debug.signatures import Signature
@@ -18,6 +19,7 @@ def list_ids() -> tuple[tuple[str, str], ...]:
     """All ids with their names, sorted: rules, known errors in logs, gaps, errors."""
     found = {rule.ID: rule.NAME for rule in RULES}
     found.update({s.id: s.title for s in signatures.load()})
+    found.update({rule.ID: rule.NAME for rule in METRIC_RULES})
     found.update(gaps.NAMES)
     found.update({check.id: check.name for check in CHECKS})
     found.update({rule.id: rule.name for rule in lint_rules.RULES})
@@ -31,6 +33,9 @@ def explain(rule_id: str) -> str | None:
     for rule in RULES:
         if wanted == rule.ID:
             return f"{inspect.getdoc(rule) or ''}\n\nCause\n    {rule.CAUSE.value}\n"
+    for metric_rule in METRIC_RULES:
+        if wanted == metric_rule.ID:
+            return f"{inspect.getdoc(metric_rule) or ''}\n\nJudged by\n    rayrl-debug metrics\n"
     signature = signatures.find(wanted)
     if signature is not None:
         return _explain_line(signature)

@@ -14,6 +14,7 @@ from ray_rl_debug import __version__
 from ray_rl_debug.commands.demo import demo
 from ray_rl_debug.commands.doctor import doctor
 from ray_rl_debug.commands.explain import explain
+from ray_rl_debug.commands.metrics import metrics
 from ray_rl_debug.commands.report import report
 from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
@@ -30,6 +31,7 @@ Examples:
   rayrl-debug snapshot --here          # this node only; works without Ray
   rayrl-debug report hang/snapshot.json.gz
   rayrl-debug report rank*.txt         # stacks that you collected by hand
+  rayrl-debug metrics train.log        # does the run learn?
   rayrl-debug explain RRD101           # what an id means
   ray job submit -- rayrl-debug watch  # reports the next hang while it lasts
 
@@ -45,7 +47,7 @@ def cli() -> None:
     """Find the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
 
-VERBS: tuple[click.Command, ...] = (snapshot, watch, report, timeline, doctor, slurm_group, explain, demo)
+VERBS: tuple[click.Command, ...] = (snapshot, watch, report, timeline, metrics, doctor, slurm_group, explain, demo)
 for _verb in VERBS:
     cli.add_command(_verb)
 

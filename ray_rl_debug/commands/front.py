@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ray_rl_debug.commands.streams import LEAVE_S
 from ray_rl_debug.model.errors import EXIT_NO_VERDICT
 
-VERBS = frozenset({"snapshot", "report", "doctor", "timeline"})
+VERBS = frozenset({"snapshot", "report", "doctor", "timeline", "metrics"})
 """Those that read files of others. ``watch`` has a keeper of its own."""
 LOOK_S = 0.1
 _PR_SET_PDEATHSIG = 1

@@ -17,9 +17,15 @@ DATA = Path(__file__).resolve().parents[1] / "data" / "engines"
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("vllm_busy_tp1", {"running": 2, "waiting": 0, "kv_usage": 0.005127266068485681, "generated_tokens": 10613, "sleep_level": 0}),
-        ("vllm_busy_dp2", {"running": 4, "waiting": 0, "kv_usage": 0.0037844106695965607, "generated_tokens": 15308, "sleep_level": 0}),
-        ("vllm_c_asleep_with_requests", {"running": 0, "waiting": 0, "kv_usage": 0, "generated_tokens": 13166, "sleep_level": 1}),
+        (
+            "vllm_busy_tp1",
+            {"running": 2, "waiting": 0, "kv_usage": 0.005127266068485681, "generated_tokens": 10613, "preemptions": 0, "sleep_level": 0},
+        ),
+        (
+            "vllm_busy_dp2",
+            {"running": 4, "waiting": 0, "kv_usage": 0.0037844106695965607, "generated_tokens": 15308, "preemptions": 0, "sleep_level": 0},
+        ),
+        ("vllm_c_asleep_with_requests", {"running": 0, "waiting": 0, "kv_usage": 0, "generated_tokens": 13166, "preemptions": 2, "sleep_level": 1}),
         ("sglang_busy_tp1", {"running": 1, "waiting": 1, "kv_usage": 0.25, "generated_tokens": 1730}),
         ("sglang_busy_tp2", {"running": 2, "waiting": 0, "kv_usage": 0.02, "generated_tokens": 12}),
     ],

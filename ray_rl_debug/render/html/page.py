@@ -62,6 +62,20 @@ def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequenc
     nav = "".join(f'<a href="#{key}">{short[key]}</a>' for key, _, _ in sections)
     body = "".join(f'<section id={key} aria-labelledby="h-{key}"><h2 id="h-{key}">{title}</h2>{text}</section>' for key, title, text in sections)
     word, colour = _MARKS[report.verdict.state]
+    return document(
+        title=f"{word}: {esc(report.verdict.summary, 110)}",
+        colour=colour,
+        kind=report.verdict.state.value,
+        header=_header(book, word),
+        nav=nav,
+        body=body,
+        first="cause",
+        footer=footer(report.tool_version, report.schema),
+    )
+
+
+def document(*, title: str, colour: str, kind: str, header: str, nav: str, body: str, first: str, footer: str) -> str:
+    """The frame of every page: its policy, style and script. All texts are markup already; `kind` is a class that gives the page its tone."""
     style, script = _assets()
     return (
         "<!doctype html>\n"
@@ -69,10 +83,10 @@ def render(report: Report, snapshot: Snapshot | None = None, *, history: Sequenc
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
         '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
-        f"<title>{word}: {esc(report.verdict.summary, 110)}</title>"
+        f"<title>{title}</title>"
         f'<link rel="icon" href="{_icon(colour)}"><style>{style}</style></head>'
-        f'<body class="is-{report.verdict.state.value}"><a class=skip href="#cause">To the cause</a>'
-        f"{_header(book, word)}<nav aria-label=Parts>{nav}</nav><main>{body}</main>{_footer(report)}<script>{script}</script></body></html>\n"
+        f'<body class="is-{kind}"><a class=skip href="#{first}">To the cause</a>'
+        f"{header}<nav aria-label=Parts>{nav}</nav><main>{body}</main>{footer}<script>{script}</script></body></html>\n"
     )
 
 
@@ -113,9 +127,10 @@ def _time(value: float) -> str:
     return f'<time datetime="{moment:%Y-%m-%dT%H:%M:%SZ}">{moment:%Y-%m-%d %H:%M:%S} UTC</time>'
 
 
-def _footer(report: Report) -> str:
-    version = esc(f"rayrl-debug {report.tool_version}".strip(), 80)
-    return f"<footer>{version} · {esc(report.schema, 80)} · this page loads nothing and sends nothing</footer>"
+def footer(tool_version: str, schema: str) -> str:
+    """The last line of a page."""
+    version = esc(f"rayrl-debug {tool_version}".strip(), 80)
+    return f"<footer>{version} · {esc(schema, 80)} · this page loads nothing and sends nothing</footer>"
 
 
 def _icon(colour: str) -> str:

@@ -1,0 +1,79 @@
+"""``rayrl-debug metrics --follow``: a line for each new step, and each finding when it appears."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import msgspec
+
+from ray_rl_debug.bounded.stop_event import StopEvent
+from ray_rl_debug.metric_sources.engine import EngineNumbers, EngineReader
+from ray_rl_debug.metric_sources.follow import Follower, News, line_of
+from ray_rl_debug.metrics.model import MetricsReport, Run
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.render.terminal import neutralise
+
+CALM = 9.0
+"""Times the cost of reading and judging that is waited at least: a tenth of one core at most."""
+KEPT_NUMBERS = 100_000
+
+
+class Following:
+    """What was read last, for the report at the end."""
+
+    def __init__(self, read: Callable[[], Run], judge: Callable[[Run], MetricsReport], names: dict[str, str], engine: EngineReader | None) -> None:
+        self._read, self._judge, self._names, self._engine = read, judge, names, engine
+        self._news = News()
+        self._step: int | None = None
+        self.run: Run | None = None
+        self.report: MetricsReport | None = None
+        self.numbers: list[EngineNumbers] = []
+
+    def look(self, say: Callable[[str], None], *, changed: bool) -> None:
+        """Read and judge what has changed, ask the engine, and say what is new."""
+        if changed:
+            try:
+                self.run = self._read()
+            except UnreadableFileError as e:
+                say(f"not read: {e}")  # it may be written at this moment
+        steps = self.run.steps() if self.run is not None else ()
+        step = steps[-1] if steps else None
+        if self.run is not None and (step != self._step or self.report is None):
+            self._step = step
+            self.report = self._judge(self.run)
+            say(line_of(self.run, self._names))
+            new, over = self._news.take(self.report)
+            for finding in new:
+                sure = finding.certainty.value if finding.certainty is not None else ""
+                say(f"  {finding.id} {finding.name} ({sure}): {finding.summary}")
+            for rule, metric in over:
+                say(f"  {rule} {metric} is good again")
+        if self._engine is not None:
+            numbers = self._engine.read(step)
+            self.numbers = [*self.numbers[-KEPT_NUMBERS:], numbers]
+            say(f"  {numbers.text()}")
+
+    def keep_numbers(self, folder: Path) -> None:
+        """The engine's numbers as JSON lines, for people's own tables."""
+        from ray_rl_debug.model.codec import write_atomically
+
+        if self.numbers:
+            write_atomically(folder / "engine.jsonl", b"".join(msgspec.json.encode(n) + b"\n" for n in self.numbers))
+
+
+def follow(following: Following, follower: Follower, stop: StopEvent, interval_s: float, *, quiet: bool) -> None:
+    """Until the run says that it has ended, or we are stopped."""
+
+    def say(text: str) -> None:
+        if not quiet:
+            click.echo(f"{time.strftime('%H:%M:%S')} {neutralise(text)}")
+
+    while not stop.is_set():
+        began = time.monotonic()
+        following.look(say, changed=follower.has_changed())
+        if following.run is not None and following.run.is_ended:
+            return
+        stop.wait(max(interval_s, CALM * (time.monotonic() - began)))
