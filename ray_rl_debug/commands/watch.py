@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ Examples:
   rayrl-debug watch
   # one job; ends when it hangs
   rayrl-debug watch --job 02000000 --once-hung exit
+  # also tell when it is alive and learns nothing
+  rayrl-debug watch --metrics /shared/logs/run.jsonl
   # tell people
   rayrl-debug watch --slack-file ~/.slack-webhook
   rayrl-debug watch \\
@@ -95,6 +98,13 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--prometheus-port", type=click.IntRange(1, 65535), metavar="PORT", help="Offer the gauges to Prometheus.")
 @click.option(
+    "--metrics",
+    "metrics_source",
+    type=PatientPath(path_type=Path),
+    metavar="SOURCE",
+    help="Judge these metrics of the run too, as rayrl-debug metrics does; the file may appear later.",
+)
+@click.option(
     "--ray-agents", is_flag=True, help="Watch through Ray actors, for nodes that may not connect to each other; each costs 0.5 % of a core."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print events only, no table of roles.")
@@ -115,6 +125,7 @@ def watch(
     stop_job: bool,
     otel_file: Path | None,
     prometheus_port: int | None,
+    metrics_source: Path | None,
     ray_agents: bool,
     quiet: bool,
 ) -> int:
@@ -153,10 +164,12 @@ def watch(
         webhooks=webhooks,
         slack=slack,
     )
-    return _run(address, options, telemetry, ray_agents=ray_agents, quiet=quiet)
+    return _run(address, options, telemetry, metrics_source, ray_agents=ray_agents, quiet=quiet)
 
 
-def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None, *, ray_agents: bool, quiet: bool) -> int:
+def _run(
+    address: str | None, options: WatchOptions, telemetry: Telemetry | None, metrics_source: Path | None, *, ray_agents: bool, quiet: bool
+) -> int:
     from ray_rl_debug.capture.cluster import ClusterOptions
     from ray_rl_debug.cluster.address import find_address
     from ray_rl_debug.cluster.auth import with_token
@@ -164,6 +177,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
     from ray_rl_debug.ray_state.roll_call import RollCall, call_roll
     from ray_rl_debug.watch.crew import AgentCrew, look_options
     from ray_rl_debug.watch.last_check import finished_calls
+    from ray_rl_debug.watch.learning import Learning
     from ray_rl_debug.watch.live import Live
     from ray_rl_debug.watch.loop import Companion
     from ray_rl_debug.watch.watchers import WatcherCrew, own_address
@@ -194,6 +208,7 @@ def _run(address: str | None, options: WatchOptions, telemetry: Telemetry | None
         end_driver=crew.end_process,
         address=found,
         finished=lambda job: finished_calls(found, job),
+        learning=Learning(metrics_source, clock=time.monotonic) if metrics_source is not None else None,
     )
     stop = StopEvent()
     with_signals(stop)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ray_rl_debug import __version__
+from ray_rl_debug.metrics.model import MetricsReport
+from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.otel.exporters import make_exporter, prometheus_reader
 from ray_rl_debug.otel.file_exporter import JsonLines
 from ray_rl_debug.otel.settings import Settings
@@ -18,7 +21,7 @@ from ray_rl_debug.watch.signals import GpuSign
 
 CLOSE_S = 6.0
 MAX_PROCESS_SPANS = 200
-_SEVERITY = {"verdict": (17, "ERROR"), "look": (13, "WARN"), "slow": (13, "WARN"), "recovered": (9, "INFO")}
+_SEVERITY = {"verdict": (17, "ERROR"), "look": (13, "WARN"), "slow": (13, "WARN"), "learning": (13, "WARN"), "recovered": (9, "INFO")}
 
 
 class Telemetry:
@@ -39,6 +42,7 @@ class Telemetry:
         self._server: Any = None
         self._progress: dict[str, tuple[tuple[RoleLine, ...], float, int | None]] = {}
         self._gpus: dict[tuple[str, int], GpuSign] = {}
+        self._learning: MetricsReport | None = None
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         for kind in settings.exporters.get("traces", ()):
             self._tracers.add_span_processor(BatchSpanProcessor(make_exporter(kind, "traces", settings, lines), schedule_delay_millis=1000))
@@ -65,6 +69,10 @@ class Telemetry:
 
     def gpus(self, gpus: Mapping[tuple[str, int], GpuSign]) -> None:
         self._gpus = dict(gpus)
+
+    def learning(self, report: MetricsReport) -> None:
+        """What the metrics of the run say, for the gauges."""
+        self._learning = report
 
     def forget(self, job: str) -> None:
         self._progress.pop(job, None)
@@ -162,6 +170,8 @@ class Telemetry:
             "Step of the run, where its log tells",
             lambda: [(s, {"ray.job.id": j}) for j, (_, _, s) in self._now() if s is not None],
         )
+        gauge("rayrl.learning.findings", "{finding}", "Findings about the metrics of the run", self._findings)
+        gauge("rayrl.learning.metric", "1", "Last value of a metric that a rule knows", self._metrics)
         gauge("hw.gpu.utilization", "1", "Share of time with a kernel", lambda: self._gpu("utilization"))
         gauge("hw.gpu.memory.usage", "By", "GPU memory in use", lambda: self._gpu("memory_bytes"))
         gauge("hw.power", "W", "Power draw", lambda: self._gpu("power_watts"))
@@ -180,6 +190,16 @@ class Telemetry:
                 base = {"ray.job.id": job, "rayrl.role": r.role}
                 found += [(r.working, {**base, "rayrl.state": "working"}), (r.ranks - r.working, {**base, "rayrl.state": "resting"})]
         return found
+
+    def _findings(self) -> list[tuple[float, dict[str, str]]]:
+        if self._learning is None:
+            return []
+        counts = Counter(f.certainty.value for f in self._learning.findings if f.certainty is not None)
+        return [(counts[c.value], {"rayrl.certainty": c.value}) for c in Certainty]
+
+    def _metrics(self) -> list[tuple[float, dict[str, str]]]:
+        series = self._learning.series if self._learning is not None else ()
+        return [(s.last, {"rayrl.metric": s.name, "rayrl.quantity": s.quantity}) for s in series if s.last is not None and s.quantity is not None]
 
     def _gpu(self, field: str) -> list[tuple[float, dict[str, str]]]:
         values = ((getattr(gpu, field), node, index) for (node, index), gpu in self._gpus.items())

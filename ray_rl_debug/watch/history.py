@@ -46,7 +46,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time_s: float
     """Unix time."""
     kind: str
-    """``started``, ``progress``, ``look``, ``verdict``, ``slow``, ``recovered``, ``node``, ``trouble``, ``ended``."""
+    """``started``, ``progress``, ``look``, ``verdict``, ``slow``, ``recovered``, ``node``, ``learning``, ``trouble``, ``ended``."""
     text: str = ""
     state: str | None = None
     key: str | None = None

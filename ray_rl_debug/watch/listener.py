@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from ray_rl_debug.metrics.model import MetricsReport
 from ray_rl_debug.watch.closer_look import Look
 from ray_rl_debug.watch.history import Event
 from ray_rl_debug.watch.live import RoleLine
@@ -25,6 +26,9 @@ class Listener(Protocol):
 
     def look(self, job: str, look: Look, event: Event, *, began_s: float) -> None:
         """A closer look that began at a Unix time, and what came of it."""
+
+    def learning(self, report: MetricsReport) -> None:
+        """What the metrics of the run say."""
 
     def forget(self, job: str) -> None:
         """The job has ended."""

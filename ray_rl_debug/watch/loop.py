@@ -14,6 +14,7 @@ import msgspec
 
 from ray_rl_debug.capture.jobs import choose_job
 from ray_rl_debug.collect.procfs import machine_of
+from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.report import State
 from ray_rl_debug.model.snapshot import RayJob, TaskHistory
@@ -25,10 +26,11 @@ from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
 from ray_rl_debug.watch.learn import Limits
+from ray_rl_debug.watch.learning import Learning
 from ray_rl_debug.watch.listener import Listener
 from ray_rl_debug.watch.live import Live, role_lines, table
 from ray_rl_debug.watch.node_watch import WatchOrder
-from ray_rl_debug.watch.notify import Notifier, message, slack_message
+from ray_rl_debug.watch.notify import Notifier, learning_message, message, slack_learning, slack_message
 
 ROLL_EVERY_S = 30.0
 """Nodes and jobs are asked for this often: a run that ended, a node that joined."""
@@ -75,6 +77,7 @@ class Companion:
         end_driver: Callable[[str, int, int], str | None] | None = None,
         address: str = "",
         finished: Callable[[RayJob], tuple[TaskHistory, ...]] | None = None,
+        learning: Learning | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -86,6 +89,7 @@ class Companion:
         self._end_driver = end_driver
         self._address = address
         self._finished = finished
+        self._learning = learning
         self._clock = clock
         self._wall = wall
         self._name = uuid.uuid4().hex[:12]
@@ -153,7 +157,28 @@ class Companion:
                     self._listener.event(job, event)
             if watch.wants_look(now) and not stop.is_set():
                 self._look(watch)
+        self._hear_learning()
         self._show(now, len(readings))
+
+    def _hear_learning(self) -> None:
+        """What is new about the metrics of the run: it may be alive and learn nothing."""
+        told = self._learning.poll() if self._learning is not None and self._jobs else []
+        for one in told:
+            self._say(one.text)
+            for job, watch in self._jobs.items():
+                event = watch.note(self._wall(), "trouble" if one.is_trouble else "learning", one.text)
+                if self._listener is not None:
+                    self._listener.event(job, event)
+                if one.finding is not None:
+                    self._post_learning(job, one.finding)
+        if told and self._listener is not None and self._learning is not None and self._learning.report is not None:
+            self._listener.learning(self._learning.report)
+
+    def _post_learning(self, job: str, finding: Judgement) -> None:
+        for url in self._options.webhooks:
+            self._notifier.post(url, lambda: learning_message(job, finding))
+        for url in self._options.slack:
+            self._notifier.post(url, lambda: slack_learning(job, finding))
 
     def _order(self) -> WatchOrder:
         decisions = [w.decision for w in self._jobs.values()]
@@ -337,7 +362,8 @@ class Companion:
         jobs = {j: (w.progress, role_lines(self._census, j, w.progress, now)) for j, w in self._jobs.items()}
         busy = [g.utilization for g in self._census.gpus.values() if g.utilization is not None]
         gpus = f"{100 * sum(busy) / len(busy):.0f} % of {len(busy)}" if busy else None
-        self._live.show(table(jobs, nodes, len(self._silent), gpus), now, self._wall())
+        learning = self._learning.line() if self._learning is not None else None
+        self._live.show([*table(jobs, nodes, len(self._silent), gpus), *([learning] if learning else [])], now, self._wall())
         if self._listener is not None:
             for job, watch in self._jobs.items():
                 self._listener.progress(job, jobs[job][1], watch.progress.age_s(now), watch.progress.learned.step)

@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.model.report import Finding, Report
 from ray_rl_debug.watch.hooks import run_hook
 
@@ -113,6 +114,32 @@ def slack_message(report: Report, *, kind: str, job_id: str, age_s: float, folde
         {"type": "section", "text": {"type": "mrkdwn", "text": text}},
     ]
     return {"text": f"{head}: {_escaped(report.verdict.summary)}"[:SLACK_CHARS], "blocks": blocks}
+
+
+def learning_message(job_id: str, finding: Judgement) -> dict[str, Any]:
+    """The generic document about a metric: the run is alive, and does not learn as it should."""
+    return {
+        "schema": "rayrl-debug/event/1",
+        "event": "learning",
+        "job": job_id,
+        "certainty": finding.certainty.value if finding.certainty is not None else None,
+        "summary": finding.summary,
+        "rule": finding.id,
+        "metric": finding.metric,
+        "first_step": finding.first_step,
+        "remedy": list(finding.remedy),
+    }
+
+
+def slack_learning(job_id: str, finding: Judgement) -> dict[str, Any]:
+    """The same in the form of Slack."""
+    head = f"Ray job {job_id}: {finding.name}"
+    text = "\n".join([f"*{_escaped(finding.summary)}*", *(f"• {_escaped(r)}" for r in finding.remedy[:3])])[:SLACK_CHARS]
+    blocks = [
+        {"type": "header", "text": {"type": "plain_text", "text": head[:150]}},
+        {"type": "section", "text": {"type": "mrkdwn", "text": text}},
+    ]
+    return {"text": f"{head}: {_escaped(finding.summary)}"[:SLACK_CHARS], "blocks": blocks}
 
 
 def _best(report: Report) -> Finding | None:
