@@ -90,7 +90,17 @@ def test_the_place_is_where_ruptures_sees_it() -> None:
 def test_a_change_of_width_is_placed() -> None:
     g = np.random.default_rng(6)
     values = np.concatenate([g.normal(0, 1, 90), g.normal(0, 5, 60)])
-    assert abs(find_variance_change(values) - 90) <= 3
+    place, p = find_variance_change(values)
+    assert abs(place - 90) <= 3
+    assert p < 1e-6
+    assert sum(find_variance_change(wander(seed, 100, 0.0))[1] <= 0.05 for seed in range(100)) <= 10
+
+
+def test_many_ties_do_not_make_a_trend_certain() -> None:
+    """Rewards of eight samples are eighths: most pairs are equal or cancel out, and the slope of Theil and Sen is exactly 0."""
+    values = np.random.default_rng(3).binomial(8, 0.5, 63) / 8
+    found = trend(range(63), values)
+    assert found.gain_low < -0.05 and found.gain_high > 0.05
 
 
 def test_constant_series_have_no_change() -> None:

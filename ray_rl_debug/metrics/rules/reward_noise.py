@@ -35,8 +35,6 @@ REMEDY = (
     "raise the batch size: twice the samples make the noise smaller by a third",
     "more answers per prompt, or a reward with finer steps, do the same",
 )
-CALMER = 0.7
-"""Noise before the change must be below this part of the noise now, else it was always so."""
 
 
 def judge(bench: Bench) -> Iterator[Judgement]:
@@ -55,8 +53,8 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     if now <= limit * span:
         yield good(RULE, series.name, f"varies by {short(now)}, {now / span:.0%} of its range")
         return
-    place = find_variance_change(jumps)
-    was_calm = _noise(jumps[:place]) < CALMER * _noise(jumps[place:])
+    place, p = find_variance_change(jumps)
+    was_calm = p <= bench.threshold("alpha") and _noise(jumps[:place]) < _noise(jumps[place:])
     first = steps[place + 1] if was_calm else steps[0]
     begun = f"since step {first} (before: {short(_noise(jumps[:place]))})" if was_calm else "all along"
     text = f"{series.name} varies by {short(now)} from step to step, {now / span:.0%} of its range, {begun}; wanted: at most {limit:.0%}"

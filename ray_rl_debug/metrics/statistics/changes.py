@@ -88,9 +88,12 @@ def find_change(values: Sequence[float], *, seed: int = SEED) -> Change | None:
     )
 
 
-def find_variance_change(values: Sequence[float]) -> int:
-    """Position of the first value after which values spread more or less: the most likely one for normal noise of two widths."""
-    np, _ = load()
+def find_variance_change(values: Sequence[float]) -> tuple[int, float]:
+    """The place from which values spread more or less (the most likely one for normal noise of two widths), and the p of no such change.
+
+    It is that of Levene's test on both sides (the form of Brown and Forsythe), times the number of places that were tried.
+    """
+    np, stats = load()
     y = np.asarray(values, dtype=float)
     y = y - np.median(y)
     n = len(y)
@@ -100,7 +103,9 @@ def find_variance_change(values: Sequence[float]) -> int:
     after = (squares[-1] - squares[places - 1]) / (n - places)
     tiny = max(squares[-1] / n * 1e-9, 1e-300)
     cost = places * np.log(np.maximum(before, tiny)) + (n - places) * np.log(np.maximum(after, tiny))
-    return int(places[cost.argmin()])
+    place = int(places[cost.argmin()])
+    p = float(stats.levene(y[:place], y[place:], center="median").pvalue)
+    return place, min(1.0, p * len(places)) if p == p else 1.0
 
 
 def _grid(places: Any, widths: Sequence[int]) -> tuple[Any, Any]:
