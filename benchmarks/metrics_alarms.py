@@ -1,9 +1,11 @@
 """How often each rule of ``rayrl-debug metrics`` is wrong: false alarms in healthy runs, faults missed, steps named wrongly.
 
-    python benchmarks/metrics_alarms.py [RUNS [RULE ...]]
+    python benchmarks/metrics_alarms.py [RUNS [RULE ...]]     runs made from seeds
+    python benchmarks/metrics_alarms.py LOG ...               real runs that are known to be healthy
 
-Runs are made from seeds (`tests/unit/made_runs.py`). Printed per rule: alarms in healthy runs of each of the three kinds, as *likely* or *proven* and
-as *possible*; faults found of those put in, and the largest distance of the step that was named from the one at which the fault began.
+Made runs come from `tests/unit/made_runs.py`. Printed per rule: alarms in healthy runs of each of the three kinds, as *likely* or *proven* and as
+*possible*; faults found of those put in, and the largest distance of the step that was named from the one at which the fault began. For real runs:
+what is found in them as they are, and the same for faults put into them at a third, a half and two thirds.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,57 +22,86 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 
 import made_runs
 
+from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.metrics.judge import judge
+from ray_rl_debug.metrics.quantities import Quantity, find
 from ray_rl_debug.metrics.rules import METRIC_RULES
 from ray_rl_debug.metrics.thresholds import read_thresholds
 from ray_rl_debug.model.report import Certainty
 
 FAULTY_PER_KIND = 7
+LIMITS = read_thresholds(())
 
 
-def main(runs: int, only: tuple[str, ...] = ()) -> None:
-    limits = read_thresholds(())
+def made(runs: int, only: tuple[str, ...]) -> None:
+    """The table of runs made from seeds."""
     alarms: Counter[tuple[str, str, bool]] = Counter()
-    counts: Counter[str] = Counter()
     began = time.monotonic()
     for seed in range(runs):
         kind = made_runs.KINDS[seed % 3]
-        counts[kind] += 1
-        report = judge(made_runs.as_run(made_runs.healthy(seed, kind)), limits)
-        for key in {(f.id, f.certainty is not Certainty.POSSIBLE) for f in report.findings}:
-            alarms[key[0], kind, key[1]] += 1
+        report = judge(made_runs.as_run(made_runs.healthy(seed, kind)), LIMITS)
+        for rule, is_sure in {(f.id, f.certainty is not Certainty.POSSIBLE) for f in report.findings}:
+            alarms[rule, kind, is_sure] += 1
         assert not report.gaps, report.gaps
     took = time.monotonic() - began
-    print(
-        f"{runs} healthy runs ({', '.join(f'{n} {k}' for k, n in counts.items())}), {took / max(1, runs):.2f} s a run; false alarms, sure + possible"
-    )
-    print("| rule | plain | correlated | spiky | all | faults found | step off, at most |")
+    print(f"{runs} healthy runs, {took / max(1, runs):.2f} s a run; false alarms as sure + possible")
+    print(f"| rule | {' | '.join(made_runs.KINDS)} | all | faults found | step off, at most |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
-    for rule in METRIC_RULES:
-        if only and rule.ID not in only:
-            continue
-        cells = [f"{alarms[rule.ID, k, True]} + {alarms[rule.ID, k, False]}" for k in made_runs.KINDS]
-        total = sum(alarms[rule.ID, k, s] for k in made_runs.KINDS for s in (True, False))
-        print(f"| {rule.ID} | {' | '.join(cells)} | {total / max(1, runs):.1%} | {' | '.join(_faults(rule.ID, limits))} |", flush=True)
+    for rule in (r.ID for r in METRIC_RULES if not only or r.ID in only):
+        cells = [f"{alarms[rule, k, True]} + {alarms[rule, k, False]}" for k in made_runs.KINDS]
+        total = sum(n for (r, _, _), n in alarms.items() if r == rule)
+        found = list(_made_faults(rule)) if rule in made_runs.FAULTS else []
+        print(f"| {rule} | {' | '.join(cells)} | {total / max(1, runs):.1%} | {_told(found)} |", flush=True)
 
 
-def _faults(rule: str, limits: dict[str, float]) -> tuple[str, str]:
-    if rule not in made_runs.FAULTS:
-        return "by unit test", ""
-    metric, fault = made_runs.FAULTS[rule]
-    found, off = 0, []
+def _made_faults(rule: str) -> Iterator[int | None]:
     for i in range(FAULTY_PER_KIND * 3):
-        kind = made_runs.KINDS[i % 3]
-        columns = made_runs.healthy(10_000 + i, kind, 200)
-        at = int(np.random.default_rng(i).integers(60, 140))
-        fault(columns, at)
-        named = [f for f in judge(made_runs.as_run(columns), limits).findings if f.id == rule and f.metric == metric]
-        if named:
-            found += 1
-            wanted = 1 if rule == "RRD706" else at + 1
-            off.append((named[0].first_step or 0) - wanted)
-    return f"{found} of {FAULTY_PER_KIND * 3}", f"{max(map(abs, off), default=0)} ({sum(abs(o) <= 3 for o in off)} within 3)"
+        columns = made_runs.healthy(10_000 + i, made_runs.KINDS[i % 3], 200)
+        yield _off(rule, columns, int(np.random.default_rng(i).integers(60, 140)))
+
+
+def real(paths: list[str]) -> None:
+    """The table of real runs."""
+    found: dict[str, list[int | None]] = {}
+    for path in paths:
+        run = load([Path(path)], {})
+        report = judge(run, LIMITS)
+        told = ", ".join(f.summary for f in report.findings) or "nothing found"
+        print(f"{Path(path).name}: {len(run.steps())} steps, {report.verdict.state.value}: {told}")
+        columns = made_runs.as_columns(run)
+        for rule, (metric, _) in made_runs.FAULTS.items():
+            wanted = next((q for q in Quantity if metric in find(q, [metric])), None)
+            there = find(wanted, columns)[:1] if wanted is not None else ()
+            if rule == "RRD706" or (metric != "steps" and not there):
+                continue
+            for part in (3, 2, 1.5):
+                renamed = {metric if name in there else name: values.copy() for name, values in columns.items()}
+                if set(made_runs.COLUMNS_OF.get(rule, ())) <= set(renamed):
+                    found.setdefault(rule, []).append(_off(rule, renamed, int(len(run.steps()) / part)))
+    print("| rule | faults found | step off, at most |")
+    print("| --- | --- | --- |")
+    for rule, distances in sorted(found.items()):
+        print(f"| {rule} | {_told(distances)} |")
+
+
+def _off(rule: str, columns: made_runs.Columns, at: int) -> int | None:
+    """How far from its step a fault is told; None when it is not."""
+    metric, fault = made_runs.FAULTS[rule]
+    fault(columns, at)
+    named = [f for f in judge(made_runs.as_run(columns), LIMITS).findings if (f.id, f.metric) == (rule, metric)]
+    return (named[0].first_step or 0) - (1 if rule == "RRD706" else at + 1) if named else None
+
+
+def _told(distances: list[int | None]) -> str:
+    if not distances:
+        return "by unit test | "
+    known = [abs(d) for d in distances if d is not None]
+    return f"{len(known)} of {len(distances)} | {max(known, default=0)}"
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200, tuple(sys.argv[2:]))
+    given = sys.argv[1:] or ["200"]
+    if given[0].isdigit():
+        made(int(given[0]), tuple(given[1:]))
+    else:
+        real(given)

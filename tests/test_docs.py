@@ -15,6 +15,8 @@ from command_lines import all_options, commands, in_markdown, in_shell, options_
 
 from ray_rl_debug.commands.catalogue import explain, list_ids
 from ray_rl_debug.commands.cli import VERBS
+from ray_rl_debug.metrics.rules import METRIC_RULES
+from ray_rl_debug.metrics.thresholds import THRESHOLDS
 from ray_rl_debug.model.report import Cause
 from ray_rl_debug.rules import RULES
 
@@ -113,6 +115,28 @@ def test_tables_are_what_explain_says() -> None:
         assert anchor in {made.anchor(*h.split(" ", 1)) for h in re.findall(r"^## (RRD.*)$", causes, re.MULTILINE)}
 
 
+def test_the_guides_lines_name_rules_and_thresholds_that_are_there() -> None:
+    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?:AReaL|verl|Agent-Lightning), .*\| (RRD\d+) \| (?:`(\w+)`)? ?\|$", text, re.MULTILINE)
+    assert len(rows) >= 14
+    rules = {r.ID: (inspect.getsource(r), explain(r.ID) or "") for r in METRIC_RULES}
+    for rule, threshold in rows:
+        source, story = rules[rule]
+        assert story
+        assert not threshold or (threshold in THRESHOLDS and f'"{threshold}"' in source), (rule, threshold)
+    # numbers that the guides give
+    given = {"no_eos_ratio": 0.05, "rollout_probs_diff_normal": 0.005, "rollout_probs_diff": 0.01, "behave_imp_weight_cap": 5}
+    assert {name: t.value for name, t in THRESHOLDS.items() if t.source in ("guide: AReaL", "guide: verl")} == given
+
+
+def test_every_metric_rule_has_its_four_heads() -> None:
+    for rule in METRIC_RULES:
+        text = inspect.getdoc(rule) or ""
+        assert text.startswith(f"{rule.ID} {rule.NAME}\n"), rule.__name__
+        for head in ("Story", "Evidence", "Remedy", "Not this when"):
+            assert f"\n{head}\n" in text, (rule.ID, head)
+
+
 def test_every_id_is_explained() -> None:
     for rule_id, name in list_ids():
         text = explain(rule_id)
@@ -130,5 +154,5 @@ def test_every_rule_has_its_four_heads_and_a_known_cause() -> None:
 
 
 def test_ids_are_unique() -> None:
-    ids = [rule.ID for rule in RULES]
+    ids = [*(rule.ID for rule in RULES), *(rule.ID for rule in METRIC_RULES)]
     assert sorted({one for one in ids if ids.count(one) > 1}) == [], "ids of several rules"

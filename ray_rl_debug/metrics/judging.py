@@ -102,60 +102,86 @@ def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, 
         is_large: of the values before and now: is that worth a word?
         logarithm: compare factors, not differences; used where all values are positive.
 
-    A change of course is looked for first, because it names a step; an earlier one in the other direction (a warm-up) is cut off. A metric without
-    one that has gone this way all along is told by its trend.
+    A change of course is looked for first, because it names a step; an earlier one in the other direction (a warm-up) is cut off. Where a long rise
+    and fall hide each other, it is looked for again from shortly before the best values on. A metric without a change that has gone this way all
+    along is told by its trend.
     """
     steps, values = series.finite()
     now = statistics.median(values[-max(EDGE_NOW, len(values) // 20) :])
     if not is_large(min(values) if up else max(values), now):
         return None  # nothing to explain: spares the tests
-    y = [math.log(v) for v in values] if logarithm and min(values) > 0 else list(values)
-    begin = 0
-    least = bench.count("min_trend")
-    alpha = bench.threshold("alpha")
-    while len(y) - begin >= least:
-        found = find_change(y[begin:])
-        if found is None or found.p > alpha:
-            break
-        place = begin + found.position
-        before = statistics.median(values[max(begin, place - NEAR) : place])
-        if (found.size > 0) == up and is_large(before, now):
-            shape = {None: "a bend", 1: "a step"}.get(found.width, f"a slope over {found.width} values")
-            return Drift(
-                first_step=steps[place],
-                before=before,
-                now=now,
-                p=found.p,
-                from_start=False,
-                test=f"{shape} on a straight trend, Monte Carlo test against AR(1) noise",
-            )
-        begin = place
-    return _all_along(steps[begin:], values[begin:], y[begin:], now, up, is_large, alpha, least)
+    course = _Course(steps, values, [math.log(v) for v in values] if logarithm and min(values) > 0 else list(values), now, up, is_large)
+    alpha, least = bench.threshold("alpha"), bench.count("min_trend")
+    best = _best(values, up)
+    for begin in (0, best - 2 * NEAR):
+        found = course.change(begin, alpha, least) if begin >= 0 else None
+        if found is not None:
+            return found
+    return course.all_along(alpha, least)
 
 
 EDGE_NOW = 5
 """Last values whose median is where the metric is now."""
+SMOOTH = 9
+NOISES = 2.5
+"""A change of fewer standard deviations of the noise around it is told by nobody: noise that wanders slowly makes such by itself."""
 
 
-def _all_along(
-    steps: Sequence[int],
-    values: Sequence[float],
-    y: Sequence[float],
-    now: float,
-    up: bool,
-    is_large: Callable[[float, float], bool],
-    alpha: float,
-    least: int,
-) -> Drift | None:
-    before = statistics.median(values[: max(EDGE_NOW, len(values) // 20)])
-    if len(y) < least or not is_large(before, now):
+def _best(values: Sequence[float], up: bool) -> int:
+    """Where the values were the lowest (highest), by the median of neighbours."""
+    medians = [statistics.median(values[i : i + SMOOTH]) for i in range(max(1, len(values) - SMOOTH + 1))]
+    return medians.index(min(medians) if up else max(medians))
+
+
+class _Course:
+    """A metric, on its way from somewhere to now."""
+
+    def __init__(
+        self,
+        steps: Sequence[int],
+        values: Sequence[float],
+        y: Sequence[float],
+        now: float,
+        up: bool,
+        is_large: Callable[[float, float], bool],
+    ) -> None:
+        self._steps, self._values, self._y, self._now, self._up, self._is_large = steps, values, y, now, up, is_large
+        self._begin = 0
+        """What comes before is a change in the other direction."""
+
+    def change(self, begin: int, alpha: float, least: int) -> Drift | None:
+        """The first change from `begin` on that leads to now."""
+        while len(self._y) - begin >= least:
+            found = find_change(self._y[begin:])
+            if found is None or found.p > alpha:
+                return None
+            place = begin + found.position
+            before = statistics.median(self._values[max(begin, place - NEAR) : place])
+            is_clear = abs(found.size) > NOISES * found.noise
+            if (found.size > 0) == self._up and is_clear and self._is_large(before, self._now):
+                shape = {None: "a bend", 1: "a step"}.get(found.width, f"a slope over {found.width} values")
+                return Drift(
+                    first_step=self._steps[place],
+                    before=before,
+                    now=self._now,
+                    p=found.p,
+                    from_start=False,
+                    test=f"{shape} on a straight trend, Monte Carlo test against AR(1) noise",
+                )
+            begin = self._begin = place
         return None
-    found = trend(steps, without_spikes(y))
-    if found.p > alpha or (found.gain > 0) != up:
-        return None
-    return Drift(
-        first_step=steps[0], before=before, now=now, p=found.p, from_start=True, test="Mann-Kendall trend test, corrected for autocorrelation"
-    )
+
+    def all_along(self, alpha: float, least: int) -> Drift | None:
+        """A trend without a change of course."""
+        steps, y = self._steps[self._begin :], self._y[self._begin :]
+        before = statistics.median(self._values[self._begin :][: max(EDGE_NOW, len(y) // 20)])
+        if len(y) < least or not self._is_large(before, self._now):
+            return None
+        found = trend(steps, without_spikes(y))
+        if found.p > alpha or (found.gain > 0) != self._up:
+            return None
+        test = "Mann-Kendall trend test, corrected for autocorrelation"
+        return Drift(first_step=steps[0], before=before, now=self._now, p=found.p, from_start=True, test=test)
 
 
 def short(value: float) -> str:

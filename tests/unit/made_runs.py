@@ -153,6 +153,20 @@ FAULTS: dict[str, tuple[str, Fault]] = {
 """By rule: the metric that it must name, and what happens to the columns from an index on. RRD718 needs an empty run."""
 
 
+COLUMNS_OF = {"RRD709": ("critic/score/mean", "val-core/gsm8k/acc/mean@1"), "RRD720": ("timing_s/gen", "timing_s/step")}
+"""Faults that touch more than the metric that is named."""
+
+
+def as_columns(run: Run) -> Columns:
+    """A run as columns, with NaN where nothing was written; row by row, whatever its steps are called."""
+    rows = {step: i for i, step in enumerate(run.steps())}
+    columns = {name: np.full(len(rows), np.nan) for name in run.series}
+    for name, series in run.series.items():
+        for step, value in zip(*series.finite(), strict=True):
+            columns[name][rows[step]] = value
+    return columns
+
+
 def as_run(columns: Columns, label: str = "made") -> Run:
     """Columns as a reader gives them: values that were not written are left out; steps begin at 1."""
     series = {}

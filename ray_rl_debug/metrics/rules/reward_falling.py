@@ -11,7 +11,8 @@ Remedy
     cause. Go back to a checkpoint before it, with a lower learning rate.
 
 Not this when
-    The training data become harder at that step by design (a curriculum).
+    The training data become harder at that step by design (a curriculum). A small fall is told as *possible*: rewards that wander slowly make such by
+    themselves.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ REMEDY = (
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """Falls of the training reward, and of test rewards."""
-    limit = bench.threshold("reward_fall") * bench.reward_range()
+    span = bench.reward_range()
+    limit, sure = bench.threshold("reward_fall") * span, bench.threshold("reward_fall_sure") * span
     rewards = [s for s in (bench.one(Quantity.REWARD), *bench.all(Quantity.TEST_REWARD)) if s is not None]
     for series in rewards:
         if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
@@ -50,4 +52,5 @@ def judge(bench: Bench) -> Iterator[Judgement]:
             yield good(RULE, series.name, "does not fall")
             continue
         text = f"{series.name} falls: {found.text()}"
-        yield bad(RULE, series.name, Certainty.LIKELY, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))
+        certainty = Certainty.LIKELY if found.before - found.now > sure else Certainty.POSSIBLE
+        yield bad(RULE, series.name, certainty, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))

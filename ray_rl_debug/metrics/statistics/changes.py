@@ -30,7 +30,7 @@ FINE_PLACES = 16
 """How far from the place of the test the best one is looked for, in blocks."""
 FINE_SPAN = 100
 """Values on each side that are looked at then."""
-SIMPLER = 1.03
+SIMPLER = 1.01
 """A step, or else a bend, is taken where it leaves at most so much more than the best slope."""
 SEED = 7
 
@@ -44,6 +44,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Values until it is complete, 1 for a step; None for one that goes on."""
     size: float
     """What it has added by the last value."""
+    noise: float
+    """Standard deviation around the fit."""
     p: float
 
 
@@ -84,6 +86,7 @@ def find_change(values: Sequence[float], *, seed: int = SEED) -> Change | None:
         position=position,
         width=None if width >= ENDLESS else width,
         size=_coefficient(blocks, shapes[best]) * float(shapes[best][-1]),
+        noise=float(left.std()),
         p=float(np.asarray(found.pvalue).reshape(-1)[0]),
     )
 
