@@ -170,14 +170,15 @@ def _show_comparison(found: Comparison, format_: str, verbose: bool, no_color: b
 
 
 def _save(folder: Path, report: MetricsReport, run: Run) -> None:
-    from ray_rl_debug.model.codec import encode, write_atomically
+    from ray_rl_debug.model.codec import encode
+    from ray_rl_debug.model.whole_files import write_whole
     from ray_rl_debug.render.html import learning
     from ray_rl_debug.render.learning import render
 
-    write_atomically(folder / "metrics.json", encode(report))
-    write_atomically(folder / "metrics.html", learning.render(report, run).encode("utf-8", "replace"))
+    write_whole(folder / "metrics.json", encode(report))
+    write_whole(folder / "metrics.html", learning.render(report, run).encode("utf-8", "replace"))
     text = "\n".join(render(report, run, colour=False, verbose=True)) + "\n"
-    write_atomically(folder / "metrics.txt", text.encode("utf-8", "replace"))
+    write_whole(folder / "metrics.txt", text.encode("utf-8", "replace"))
 
 
 def _exit_code(report: MetricsReport) -> int:

@@ -58,10 +58,10 @@ class Following:
 
     def keep_numbers(self, folder: Path) -> None:
         """The engine's numbers as JSON lines, for people's own tables."""
-        from ray_rl_debug.model.codec import write_atomically
+        from ray_rl_debug.model.whole_files import write_whole
 
         if self.numbers:
-            write_atomically(folder / "engine.jsonl", b"".join(msgspec.json.encode(n) + b"\n" for n in self.numbers))
+            write_whole(folder / "engine.jsonl", b"".join(msgspec.json.encode(n) + b"\n" for n in self.numbers))
 
 
 def follow(following: Following, follower: Follower, stop: StopEvent, interval_s: float, *, quiet: bool) -> None:
