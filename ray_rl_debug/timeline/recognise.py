@@ -13,6 +13,7 @@ from ray_rl_debug.timeline.layout import Layout
 from ray_rl_debug.timeline.model import Source
 from ray_rl_debug.timeline.sources.areal_perf import ArealPerfSource
 from ray_rl_debug.timeline.sources.areal_sessions import ArealSessionSource
+from ray_rl_debug.timeline.sources.engine_numbers import EngineNumbersSource, is_engine_numbers
 from ray_rl_debug.timeline.sources.flight import flight_source
 from ray_rl_debug.timeline.sources.json_stream import open_text
 from ray_rl_debug.timeline.sources.kineto import KinetoSource
@@ -47,6 +48,8 @@ def _json(path: Path, head: str, start: str) -> Callable[[Layout], Source] | Non
         return _flight(path)
     if '"time_s"' in line and '"kind"' in line and start.startswith("{"):
         return lambda layout: WatchHistorySource(path)
+    if start.startswith("{") and is_engine_numbers(line):
+        return lambda layout: EngineNumbersSource(path)
     if '"submit_ts"' in line and '"session_id"' in line:
         return lambda layout: ArealSessionSource(path, layout)
     if '"ph"' in line and start.startswith("{"):

@@ -20,6 +20,7 @@ from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.metrics.judge import judge
 from ray_rl_debug.metrics.thresholds import read_thresholds
 from ray_rl_debug.model.errors import UsageError
+from ray_rl_debug.timeline.layout import Layout
 
 ENGINES = Path(__file__).parent.parent / "data" / "engines"
 
@@ -162,3 +163,27 @@ def test_the_command_ends_with_the_run_or_when_it_is_asked_to(ends: str, tmp_pat
         assert "HEALTHY" in rest
     assert json.loads((tmp_path / "o" / "metrics.json").read_text())["verdict"]["state"] == "healthy"
     assert json.loads((tmp_path / "o" / "engine.jsonl").read_text().splitlines()[-1])["step"] == 31
+
+
+def test_the_numbers_become_counters_of_the_timeline(tmp_path: Path) -> None:
+    import msgspec
+
+    from ray_rl_debug.timeline.load import load as load_timeline
+
+    numbers = (
+        EngineNumbers(time_s=1_790_000_000.0, reason="connection refused"),
+        EngineNumbers(time_s=1_790_000_010.0, step=7, running=2, waiting=3, kv_usage=0.5, tokens_per_s=250.0),
+    )
+    (tmp_path / "engine.jsonl").write_bytes(b"".join(msgspec.json.encode(n) + b"\n" for n in numbers) + b'{"foreign": 1}\n')
+    (source,) = load_timeline([tmp_path / "engine.jsonl"]).others
+    made = source(Layout({}, {}, {})) if callable(source) else source
+    seen = {b.track.path[-1]: (b.track.unit, b.items[0].at_ns, b.items[0].value) for b in made.batches()}  # type: ignore[union-attr]
+    at = 1_790_000_010 * 10**9
+    assert seen == {
+        "engine: requests running": ("requests", at, 2.0),
+        "engine: requests waiting": ("requests", at, 3.0),
+        "engine: cache used": ("%", at, 50.0),
+        "engine: tokens generated": ("tokens/s", at, 250.0),
+        "engine: step of the trainer": ("step", at, 7.0),
+    }
+    assert [g.reason for g in made.gaps] == ["1 lines hold no time and were left out"]
