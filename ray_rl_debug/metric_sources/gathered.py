@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +16,10 @@ MAX_VALUES = 20_000_000
 """Ten thousand steps of two thousand metrics; more is a mistake."""
 MAX_NAME = 300
 MAX_STEP = 1 << 53
+MAX_SETTING = 100
+TEXTS = ("rollout.name", "rollout.mode", "adv_estimator", "loss_mode", "strategy", "dtype", "trainer_mode", "kl_loss_type")
+"""Settings whose values are words of the frameworks."""
+_SECRET = re.compile(r"key|token|secret|passw|credential|user|mail", re.IGNORECASE)
 STEP_NAMES = ("step", "global_step", "training/global_step", "train/global_step", "trainer/global_step", "_step", "iteration", "train_step")
 """Under which a table holds the number of the step, the best first."""
 
@@ -42,6 +47,16 @@ class Gathered:
         """All numbers of one step; mappings inside mappings give names with slashes."""
         for name, value in flat(row):
             self.add(step, name, value)
+
+    def keep_setting(self, name: str, value: object) -> None:
+        """Keep a setting that can be no secret: a number, a switch, or one of the few texts that rules ask for.
+
+        Configurations hold keys of loggers, paths and names of people; what is kept stands in reports.
+        """
+        text = str(value).strip()
+        is_plain = as_number(value) is not None or text.lower() in ("true", "false", "none")
+        if len(text) <= MAX_SETTING and (is_plain or name.endswith(TEXTS)) and not _SECRET.search(name):
+            self.settings[name] = text
 
     def trouble(self, where: str, reason: str) -> None:
         """Something that could not be read, and why."""
@@ -102,11 +117,11 @@ def as_number(value: object) -> float | None:
         return None
 
 
-def flat_settings(row: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+def flat_settings(row: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
     """Settings with dots in their names; lists are left out."""
     for key, value in row.items():
         name = f"{before}{key}"
         if isinstance(value, Mapping) and depth < 8:
             yield from flat_settings(value, f"{name}.", depth + 1)
-        elif isinstance(value, (str, int, float, bool)) and len(str(value)) <= 200:
-            yield name, str(value)
+        elif isinstance(value, (str, int, float, bool)):
+            yield name, value

@@ -49,8 +49,8 @@ def read(folder: Path, into: Gathered) -> None:
             text = next(read_lines(path, []), "").strip()
         except OSError:
             continue
-        if text and len(text) <= 200:
-            into.settings[path.relative_to(folder / "params").as_posix()] = text
+        if text:
+            into.keep_setting(path.relative_to(folder / "params").as_posix(), text)
     into.sources.append(f"{folder.name}: MLflow folder, {values:,} values")
     if bad:
         into.trouble(str(folder), f"{bad:,} lines are damaged; the others were used")

@@ -73,7 +73,8 @@ def _take(record: Any, into: Gathered) -> int:
             config = record.run.config if holder == "run" else record.config
             for item in config.update:
                 value = _value(item)
-                into.settings.update(flat_settings({_name(item).replace("/", "."): value}))
+                for name, setting in flat_settings({_name(item).replace("/", "."): value}):
+                    into.keep_setting(name, setting)
     if record.HasField("exit"):
         into.is_ended = True
     if "environment" in record.DESCRIPTOR.fields_by_name and record.HasField("environment"):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ray_rl_debug.metric_sources.gathered import Gathered, flat_settings
 from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.metrics.model import Run
 from ray_rl_debug.model.errors import RayRlDebugError, UnreadableFileError, UsageError
@@ -45,6 +46,18 @@ def test_settings_come_with_some_forms() -> None:
     assert read("mlflow").settings == {"actor.ppo_n_minibatches": "4"}
     assert read("wandb").settings == {"actor_rollout_ref.rollout.name": "vllm", "actor.ppo_n_minibatches": "4"}
     assert load([DATA / "wandb"], {}, {"gpu": "A100"}).settings["gpu"] == "A100"
+
+
+def test_secrets_of_a_configuration_are_not_kept() -> None:
+    gathered = Gathered("x")
+    config = {
+        "stats_logger": {"wandb": {"wandb_api_key": "0123456789abcdef", "wandb_base_url": "https://u:p@host"}, "user_id": 7},
+        "actor": {"ppo_n_minibatches": 4, "path": "/home/somebody/model", "use_decoupled_loss": True},
+        "actor_rollout_ref": {"rollout": {"name": "vllm"}},
+    }
+    for name, value in flat_settings(config):
+        gathered.keep_setting(name, value)
+    assert gathered.settings == {"actor.ppo_n_minibatches": "4", "actor.use_decoupled_loss": "True", "actor_rollout_ref.rollout.name": "vllm"}
 
 
 def test_the_console_of_areal_through_ray() -> None:
