@@ -147,3 +147,13 @@ def test_a_curve_shows_band_change_and_broken_values() -> None:
 def test_a_run_knows_its_steps() -> None:
     run = Run(label="x", series={n: Series(name=n, steps=s, values=(1.0,) * len(s)) for n, s in (("a", (1, 3)), ("b", (2, 3)))})
     assert run.steps() == (1, 2, 3)
+
+
+def test_a_real_run_of_a_tiny_model_on_a_cpu(capsys: pytest.CaptureFixture[str]) -> None:
+    """verl 0.9.1 with vLLM 0.32: eight samples of at most 16 tokens for each step. Whether its reward rises cannot be told, and is not."""
+    pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debug[metrics]'")
+    assert main(["metrics", str(DATA / "verl_vllm_63_steps.log.gz"), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(f["id"], f["certainty"], f["first_step"]) for f in found["findings"]] == [("RRD708", "likely", 1), ("RRD715", "likely", 1)]
+    assert [j["status"] for j in found["judged"] if j["id"] == "RRD706"] == ["unknown"]
+    assert {j["status"] for j in found["judged"] if j["id"] in ("RRD711", "RRD714", "RRD719", "RRD720", "RRD721")} == {"good"}
