@@ -16,6 +16,7 @@ from ray_rl_debug.commands.doctor import doctor
 from ray_rl_debug.commands.explain import explain
 from ray_rl_debug.commands.metrics import metrics
 from ray_rl_debug.commands.report import report
+from ray_rl_debug.commands.rollout import rollout_group
 from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
 from ray_rl_debug.commands.timeline import timeline
@@ -47,7 +48,7 @@ def cli() -> None:
     """Find the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
 
-VERBS: tuple[click.Command, ...] = (snapshot, watch, report, timeline, metrics, doctor, slurm_group, explain, demo)
+VERBS: tuple[click.Command, ...] = (snapshot, watch, report, timeline, metrics, rollout_group, doctor, slurm_group, explain, demo)
 for _verb in VERBS:
     cli.add_command(_verb)
 

@@ -1,0 +1,23 @@
+"""``rayrl-debug rollout``: what the inference engine and the agents produce, looked at outside of the training run."""
+
+from __future__ import annotations
+
+import click
+
+from ray_rl_debug.commands.rollout_compare import compare
+
+GROUP_EPILOG = """\b
+Examples:
+  rayrl-debug rollout compare before.jsonl after.jsonl
+"""
+
+
+@click.group(name="rollout", epilog=GROUP_EPILOG)
+def rollout_group() -> None:
+    """Compare, try, check, record and serve rollouts."""
+
+
+VERBS: tuple[click.Command, ...] = (compare,)
+"""One file each: ``rollout_compare.py`` holds ``compare``."""
+for _verb in VERBS:
+    rollout_group.add_command(_verb)
