@@ -51,6 +51,8 @@ def stacks(text: str) -> list[list[str]]:
         ("```Process 7: x\nThread 7 (idle)\n    f (a.py:1)\n```", [["f:1"]]),
         ('Thread 7 (idle): "MainThread"\n    f (a.py:1)\n    g (b.py:2)\n\n    h (c.py:3)', [["f:1", "g:2", "h:3"]]),
         ('(W pid=7) Traceback (most recent call last):\n(W pid=7)   File "a.py", line 1, in f [repeated 3x across cluster]', [["f:1"]]),
+        ('  File "a.py", line 1, in f', []),
+        ('  File "b.py", line 2, in g\n    f()\n  File "a.py", line 1, in f\nValueError: x', [["f:1", "g:2"]]),
         ("see train.py:33 for the reason", []),
         ("the call f (in a.py:33) is slow", []),
         ("W1122 foo.py:12] something happened", []),
@@ -162,3 +164,9 @@ def test_a_second_dump_of_a_process_is_another_sample() -> None:
     one = 'Process 7: x\nThread 7 (idle): "MainThread"\n    f (a.py:1)\n'
     first, second = found(f"{one}\n30 s later:\n\n{one}")
     assert (first.pid, second.pid, first.after_s, second.after_s) == (7, 7, None, 30.0)
+
+
+def test_a_stack_in_the_middle_of_a_large_log_is_found_with_its_line() -> None:
+    noise = "[2026-01-01 00:00:00] INFO core.py:12 request 200 OK\n" * 20_000
+    (dump,) = read(f'{noise}py-spy of rank 4:\nThread 7 (idle): "MainThread"\n    f (a.py:1)\n{noise}')
+    assert (dump.pid, dump.rank, dump.line, len(dump.threads[0].frames)) == (7, 4, 20_002, 1)

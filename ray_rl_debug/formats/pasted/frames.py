@@ -94,7 +94,8 @@ def _quoted(text: str) -> Frames | None:
         if function.endswith("()"):
             function = function[:-2]
         places.append((function, found["file"], int(found["line"]) if found["line"].isdecimal() else 0))
-    return Frames(places=tuple(places), order=order, is_certain=True) if places else None
+    source = "traceback" if order == "outer" else "faulthandler"
+    return Frames(places=tuple(places), source=source, order=order, is_certain=len(places) > 1) if places else None
 
 
 def _paren_frame(text: str) -> list[CodePlace]:

@@ -62,7 +62,7 @@ class OpenStack:
             self.indent, self._is_resumed = indent, False
         self.frames.extend(frames.places)
         self._soft = self._soft or frames.order
-        if self._is_order_usual and frames.is_certain and frames.order:
+        if self._is_order_usual and frames.order and not frames.is_whole:
             self._order = frames.order
         self.is_interrupted = False
         self._last_number = frames.number if frames.number is not None else -1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.formats.pasted.lines import MAX_CHARS
+
 SMALL_CHARS = 256 << 10
 """A text of this size is read line by line, whatever it holds."""
 BEFORE, AFTER = 12, 60
@@ -19,24 +21,79 @@ _SIGNS = re.compile(
 )
 
 
+_LITERALS = (
+    "Thread",
+    "raceback",
+    "ecent call",
+    'File "',
+    "File '",
+    "Process",
+    ".py:",
+    ".py)",
+    ".so)",
+    ".so.",
+    ".cpp",
+    ".cc:",
+    ".c:",
+    ".S:",
+    "#0",
+    "frame #",
+    "(T) ",
+    "coroutine stack",
+    "UNW_E",
+    "EPERM",
+    "os error",
+    "y-spy",
+    "y-Spy",
+    "yspy",
+    "ySpy",
+    "Fatal Python",
+    "/proc/",
+    "Stack dump for",
+    "[<",
+    "PID",
+    "Call to ",
+)
+"""One of them is in every sign: looked for first, because that costs a tenth."""
+
+
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
     """Lines with their numbers, from 1; of a large text those near a sign of a stack. Between regions comes an empty line."""
     if len(text) <= SMALL_CHARS:
         yield from enumerate(text.split("\n"), 1)
         return
-    lines = text.split("\n")
-    number, end_of_line, last = 0, -1, 0
-    for count, found in enumerate(_SIGNS.finditer(text)):
-        if count >= MAX_SIGNS:
-            return
-        at = found.start()
-        if at > end_of_line:
-            number += text.count("\n", max(end_of_line, 0), at)
-            end_of_line = text.find("\n", at)
-            end_of_line = len(text) if end_of_line < 0 else end_of_line
-            first = max(last, number - BEFORE)
-            if first > last and last:
-                yield last + 1, ""
-            for n in range(first, min(number + AFTER, len(lines))):
-                yield n + 1, lines[n]
-            last = max(last, min(number + AFTER, len(lines)))
+    signs = _lines_with_signs(text)
+    number, at = 1, 0
+    for start in sorted(signs):
+        if start < at:
+            continue
+        begin = start
+        for _ in range(BEFORE):
+            if begin <= at:
+                break
+            begin = max(at, text.rfind("\n", at, begin - 1) + 1)
+        if begin > at:
+            number += text.count("\n", at, begin)
+            yield number - 1, ""
+        at, left = begin, AFTER
+        while left and at < len(text):
+            left = AFTER if at in signs else left - 1
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            yield number, text[at:end]
+            number, at = number + 1, end + 1
+
+
+def _lines_with_signs(text: str) -> set[int]:
+    """Where the lines begin that hold a sign."""
+    found: set[int] = set()
+    for literal in _LITERALS:
+        at = text.find(literal)
+        while at >= 0 and len(found) < MAX_SIGNS:
+            start = text.rfind("\n", 0, at) + 1
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            if start not in found and _SIGNS.search(text, start, min(end + 1, start + MAX_CHARS)):
+                found.add(start)
+            at = text.find(literal, end)
+    return found

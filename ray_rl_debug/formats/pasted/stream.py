@@ -111,7 +111,8 @@ class Stream:
         # In the middle of a stack, a remark of the writer's stands in the same block of code.
         if self._stack.is_headless and not (line.in_fence and self._stack.indent > 0):
             self._end_stack()
-        self._weak = []
+        if self._weak and _indent(text) <= _indent(self._weak[-1][0].text):
+            self._weak = []
 
     def _words(self, line: Line, text: str) -> None:
         """A sentence: whose stack comes next, or how many others are at the place of the last one."""
@@ -218,7 +219,7 @@ class Stream:
         dump.threads.append(thread)
         self._stack.begin(thread, order=head.order, is_headless=False, is_order_usual=head.source == "py-spy")
         if head.order != "inner" and head.source == "traceback":
-            self._stack.traceback_indent = len(line.text) - len(line.text.lstrip())
+            self._stack.traceback_indent = _indent(line.text)
 
     def _shares(self, head: Head) -> bool:
         """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""
@@ -239,7 +240,7 @@ class Stream:
         )
 
     def _take_frames(self, line: Line, frames: Frames) -> None:
-        indent = len(line.text) - len(line.text.lstrip())
+        indent = _indent(line.text)
         if frames.head is not None:
             self._thread(line, frames.head)
             if not self._stack.frames:
@@ -255,7 +256,7 @@ class Stream:
             self._flush_weak()
             self._headless(line, frames)
             return
-        if self._weak and (line.number - self._weak[-1][0].number > 2 or self._weak[-1][0].in_fence != line.in_fence):
+        if self._weak and (line.number - self._weak[-1][0].number > 3 or self._weak[-1][0].in_fence != line.in_fence):
             self._weak = []
         self._weak.append((line, frames))
         self._flush_weak()
@@ -296,10 +297,13 @@ class Stream:
         dump.threads.append(thread)
         has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")
         self._stack.begin(thread, order=frames.order if has_order else None, is_headless=True)
+        if frames.source == "traceback":
+            # The head was cut off; the error may still stand below.
+            self._stack.traceback_indent = max(0, _indent(line.text) - 2)
         self._append(line, frames)
 
     def _append(self, line: Line, frames: Frames) -> None:
-        self._stack.append(frames, len(line.text) - len(line.text.lstrip()))
+        self._stack.append(frames, _indent(line.text))
         if self._dump is not None:
             self._dump.native = self._dump.native or frames.native
 
@@ -340,3 +344,7 @@ class Stream:
         self.dumps.append(dump)
         self._dump = dump
         return dump
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
