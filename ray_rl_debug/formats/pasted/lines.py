@@ -133,6 +133,11 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
     )
 
 
+def indent_of(text: str) -> int:
+    """How many blanks stand before the text."""
+    return len(text) - len(text.lstrip())
+
+
 def relabelled(line: Line) -> tuple[str, int] | None:
     """The line without the number of a task (``srun --label``), and that number; None when there is none."""
     found = _LABEL_OF_LINE.match(line.text)

@@ -6,6 +6,7 @@ import re
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread
 from ray_rl_debug.formats.pasted.events import Frames
+from ray_rl_debug.formats.pasted.lines import indent_of
 from ray_rl_debug.formats.pasted.orientation import is_outermost_first
 
 _LOCALS = re.compile(r"^\s*(?:Arguments|Locals):\s*$")
@@ -88,11 +89,11 @@ class OpenStack:
         """May a name alone be a frame here? In a stack of a tool, with the indentation of its frames."""
         if not self.threads or self.is_headless or self.is_interrupted or self.blanks or self.traceback_indent is not None:
             return False
-        return not self.frames or len(text) - len(text.lstrip()) == self.indent
+        return not self.frames or indent_of(text) == self.indent
 
     def is_local(self, text: str) -> bool:
         """Lines below ``Arguments:`` and ``Locals:`` (py-spy --locals) are values of the user's, and are never read."""
-        indent = len(text) - len(text.lstrip())
+        indent = indent_of(text)
         if _LOCALS.match(text) and self.threads:
             self._locals_indent = indent
             return True
@@ -105,12 +106,12 @@ class OpenStack:
         """Is this the source code between the frames of a traceback?"""
         if self.traceback_indent is None or not self.frames:
             return False
-        indent = len(text) - len(text.lstrip())
+        indent = indent_of(text)
         return indent > self.indent and 'File "' not in text and "File '" not in text
 
     def is_behind_traceback(self, text: str) -> bool:
         """Is this the first line behind the frames of a traceback?"""
-        return bool(self.frames) and self.traceback_indent is not None and len(text) - len(text.lstrip()) <= self.traceback_indent
+        return bool(self.frames) and self.traceback_indent is not None and indent_of(text) <= self.traceback_indent
 
     def close(self) -> None:
         """The stack is whole."""

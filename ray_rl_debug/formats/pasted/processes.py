@@ -1,0 +1,217 @@
+"""The processes in one stream of lines: which dump and thread a head or a frame belongs to."""
+
+from __future__ import annotations
+
+from ray_rl_debug.formats.dump import DumpThread, Said
+from ray_rl_debug.formats.pasted.events import Frames, Head
+from ray_rl_debug.formats.pasted.label import Label
+from ray_rl_debug.formats.pasted.lines import Line, indent_of
+from ray_rl_debug.formats.pasted.open_stack import OpenStack
+from ray_rl_debug.formats.pasted.partial import Partial, is_named_so, set_names, set_same, set_writer, with_label
+
+MAX_THREADS = 50_000
+
+
+class Processes:
+    """What the lines so far have said. `dumps` are shared by all streams of a text, so that they stay in its order."""
+
+    def __init__(self, dumps: list[Partial]) -> None:
+        self.dumps = dumps
+        self.current: Partial | None = None
+        """The dump that is open."""
+        self.stack = OpenStack()
+        self.label = Label()
+        self.apart_s: float | None = None
+        """How far apart the writer says that two looks are."""
+        self.is_chained = False
+        """The next traceback belongs to the last one."""
+        self.told_pid: tuple[int, int] | None = None
+        """The last line of a log that named a process id, and that id."""
+        self._weak: list[tuple[Line, Frames]] = []
+        """Lines that look like frames, and may be no stack."""
+        self._count = 0
+
+    def process(self, line: Line, head: Head) -> None:
+        """The head of a process."""
+        self.end_stack()
+        held = self.label.held(line.number)
+        self.label.use()
+        self.new(head if held is None else with_label(head, held), line.number, line)
+
+    def doubt(self, line: Line) -> None:
+        """A line that is no frame came: one line before it that looked like a frame was none. Source code stands deeper than its frame."""
+        if self._weak and indent_of(line.text) <= indent_of(self._weak[-1][0].text):
+            self._weak = []
+
+    def thread(self, line: Line, head: Head) -> None:
+        """The head of a thread: of the process that is open, or of another."""
+        if not self._shares(head):
+            self.end_stack()
+        dump = self.current
+        label = self.label.held(line.number)
+        known = dump.keys.get(head.key) if dump is not None and head.key is not None else None
+        if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
+            self.stack.reopen(dump.threads[known], order=head.order)
+            return
+        if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads:
+            # py-bt shows the Python frames of the thread whose C frames were shown before.
+            self.stack.resume(dump.threads[dump.keys.get("1", -1)])
+            return
+        again = dump is not None and (known is not None or (head.name == "MainThread" and any(t.name == "MainThread" for t in dump.threads)))
+        if dump is None or again or self._is_other(dump, head, label):
+            same = dump if again and label is None and dump is not None and head.pid in (None, dump.pid) and not head.label else None
+            dump = self.new(with_label(head, label) if label is not None else head, line.number, line, like=same)
+        elif label is not None:
+            set_names(dump, label)
+        if label is not None:
+            self.label.use()
+        if not dump.threads and head.source is not None:
+            dump.source = head.source
+        self.is_chained = False
+        self._count += 1
+        if self._count > MAX_THREADS:
+            return
+        thread = DumpThread(
+            frames=(),
+            tid=head.tid,
+            name=head.name,
+            active=head.active,
+            owns_gil=head.owns_gil,
+            waits_for_gil=head.waits_for_gil,
+        )
+        if head.key is not None:
+            dump.keys[head.key] = len(dump.threads)
+        dump.threads.append(thread)
+        self.stack.begin(thread, order=head.order, is_headless=False, is_order_usual=head.source == "py-spy")
+        if head.order != "inner" and head.source == "traceback":
+            self.stack.traceback_indent = indent_of(line.text)
+
+    def _shares(self, head: Head) -> bool:
+        """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""
+        if not self.stack.threads or self.stack.frames or head.source != "py-spy" or self.current is None or self.current.source != "py-spy":
+            return False
+        last = self.stack.threads[-1]
+        return last.active == head.active or None in (last.active, head.active)
+
+    def _is_other(self, dump: Partial, head: Head, label: Head | None) -> bool:
+        """Is the thread of another process than the dump that is open?"""
+        has_threads = bool(dump.threads)
+        current_again = head.owns_gil is True and head.source == "faulthandler" and any(t.owns_gil for t in dump.threads)
+        another_traceback = head.source == "traceback" and head.order == "outer" and not self.is_chained
+        return (
+            (head.pid is not None and dump.pid not in (None, head.pid))
+            or (head.label is not None and head.label != (dump.label or ""))
+            or (has_threads and (label is not None or dump.source != head.source or dump.is_headless or current_again or another_traceback))
+        )
+
+    def frames(self, line: Line, frames: Frames) -> None:
+        """Frames: of the stack that is open, or of one without a head."""
+        indent = indent_of(line.text)
+        if frames.head is not None:
+            self.thread(line, frames.head)
+            if not self.stack.frames:
+                self._append(line, frames)
+            self.stack.close()
+            return
+        if self.stack.takes(frames, indent):
+            self._append(line, frames)
+            return
+        self.stack.close()
+        is_awaited = self.current is not None and not self.current.threads and self.current.source != "ps"
+        if frames.is_certain or is_awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
+            self.flush_weak()
+            self._headless(line, frames)
+            return
+        if self._weak and (line.number - self._weak[-1][0].number > 3 or self._weak[-1][0].in_fence != line.in_fence):
+            self._weak = []
+        self._weak.append((line, frames))
+        self.flush_weak()
+
+    def flush_weak(self) -> None:
+        """Two lines that look like frames, one below the other, are a stack."""
+        if len(self._weak) < 2:
+            return
+        held, self._weak = self._weak, []
+        self._headless(*held[0])
+        for line, frames in held[1:]:
+            self._append(line, frames)
+
+    def _headless(self, line: Line, frames: Frames) -> None:
+        """A stack without a head of its own."""
+        label = self.label.held(line.number)
+        dump = self.current
+        if dump is not None and not dump.threads and not dump.tasks and label is None and dump.source != "ps":
+            if frames.source != "text" or dump.source == "text":
+                dump.source = frames.source
+        elif label is not None:
+            dump = self.new(label, line.number, line)
+            dump.source = frames.source
+            self.label.use()
+            if frames.is_whole:
+                # Whole stacks one below the other, under one name, are samples of one process.
+                self.label.keep(label)
+        elif dump is not None and frames.source == "call-trace" and dump.source == frames.source:
+            dump.threads, dump.line = [], line.number
+        elif dump is not None and frames.weight and dump.source == frames.source:
+            dump = self.new(None, line.number, line, like=dump)
+        else:
+            dump = self.new(None, line.number, line)
+            dump.source = frames.source
+        dump.is_headless = True
+        dump.weight = frames.weight
+        thread = DumpThread(frames=())
+        dump.threads.append(thread)
+        has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")
+        self.stack.begin(thread, order=frames.order if has_order else None, is_headless=True)
+        if frames.source == "traceback":
+            # The head was cut off; the error may still stand below.
+            self.stack.traceback_indent = max(0, indent_of(line.text) - 2)
+        self._append(line, frames)
+
+    def _append(self, line: Line, frames: Frames) -> None:
+        self.stack.append(frames, indent_of(line.text))
+        if self.current is not None:
+            self.current.native = self.current.native or frames.native
+
+    def unread(self, line: Line, unread: Said) -> None:
+        """A tool could not read a process: the one it names, or the one that was named last."""
+        dump = self.current
+        label = self.label.held(line.number) if self.label.is_near(line.number) else None
+        if unread.pid is not None and (dump is None or dump.pid != unread.pid or dump.threads):
+            dump = self.new(Head(level="label", pid=unread.pid), line.number)
+        elif dump is None or (dump.threads and (label is not None or not dump.said)):
+            dump = self.new(label, line.number, line)
+        self.stack.close()
+        dump.said.append((line.number, unread))
+
+    def fatal(self, line: Line, fatal: Said) -> None:
+        """The program ends with a fatal error, and says where its threads were."""
+        self.end_stack()
+        pid = self.told_pid[1] if self.told_pid is not None and line.number - self.told_pid[0] <= 4 else None
+        dump = self.new(Head(level="process", source="faulthandler", pid=pid), line.number, line)
+        dump.said.append((line.number, fatal))
+
+    def end_stack(self) -> None:
+        """No more frames come of what is open."""
+        self.flush_weak()
+        self.stack.close()
+
+    def new(self, head: Head | None, number: int, line: Line | None = None, *, like: Partial | None = None) -> Partial:
+        """Another dump, with the names of a head; `like` a dump of the same process before it."""
+        dump = Partial(threads=[], source=(head.source if head else None) or "text", line=number)
+        if line is not None:
+            set_writer(dump, line)
+        if like is not None:
+            set_same(dump, like)
+            dump.after_s = self.apart_s
+        if head is not None:
+            if self.apart_s is not None and any(d.threads and is_named_so(d, head) for d in self.dumps[-64:]):
+                dump.after_s = self.apart_s
+            set_names(dump, head)
+            if head.said is not None:
+                dump.said.append((number, head.said))
+            elif head.count is not None:
+                dump.said.append((number, Said(kind="same", text=f"{head.count} processes", count=head.count)))
+        self.dumps.append(dump)
+        self.current = dump
+        return dump
