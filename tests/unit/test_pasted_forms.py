@@ -166,6 +166,77 @@ def test_a_second_dump_of_a_process_is_another_sample() -> None:
     assert (first.pid, second.pid, first.after_s, second.after_s) == (7, 7, None, 30.0)
 
 
+def test_one_stack_under_the_heads_of_several_processes() -> None:
+    dumps = found("""
+        3 in:
+        ```
+        Thread 11 (active): "MainThread"
+        Thread 12 (active): "MainThread"
+            broadcast (c10d.py:1)
+            evaluate (training.py:9)
+        ```
+    """)
+    assert [(d.pid, len(d.threads[0].frames), [s.count for _, s in d.said]) for d in dumps] == [(11, 2, [2]), (12, 2, [])]
+
+
+def test_a_table_with_rows_that_are_as_the_one_above() -> None:
+    dumps = found("""
+        | rank | pid | where |
+        |---|---|---|
+        | 0 | 90 | `state.py:584` `_broadcast` |
+        | 1 | 91 | `state.py:614` `_receive` |
+        | 2 | 92 | same |
+
+        rank 0 in full:
+        ```
+        broadcast (c10d.py:2437)
+        _broadcast (state.py:584)
+        ```
+    """)
+    assert [(d.rank, d.pid, [f[0] for f in d.threads[0].frames]) for d in dumps] == [
+        (1, 91, ["_receive"]),
+        (2, 92, ["_receive"]),
+        (0, 90, ["broadcast", "_broadcast"]),
+    ]
+
+
+def test_the_first_frame_on_the_line_of_its_name() -> None:
+    dumps = found("""
+        DP0,2:     broadcast  (c10d.py:2841)
+        DP1:       metadata   (backend.py:746)   <- .max().item(), a wait for the GPU
+                     prepare (worker.py:163)
+        PP0  isend (c10d.py:2552)
+             send_dict (state.py:2384)
+    """)
+    assert [(d.label, len(d.threads[0].frames)) for d in dumps] == [("DP0", 1), ("DP2", 1), ("DP1", 2), ("PP0", 2)]
+
+
+def test_of_two_prefixes_the_inner_one_wrote_the_line() -> None:
+    (dump,) = found("""
+        (Server pid=40, ip=10.0.0.1) (EngineCore_DP0 pid=47) ERROR 05-22 14:41:15 [core.py:1102] Current thread 0x7f (most recent call first):
+        (Server pid=40, ip=10.0.0.1) (EngineCore_DP0 pid=47) ERROR 05-22 14:41:15 [core.py:1102]   File "a.py", line 1 in f
+    """)
+    assert (dump.pid, dump.title, dump.node) == (47, "VLLM::EngineCore_DP0", "10.0.0.1")
+
+
+def test_what_other_tools_print_with_files_and_lines() -> None:
+    text = """
+        ./venv/lib/torch/distributed/distributed_c10d.py:1404:    pg_store = _world.pg_map.get(pg, None)
+        ./venv/lib/torch/distributed/distributed_c10d.py:2244:    if _world.pg_map.get(pg, None) is None:
+        /x/torch/distributed/distributed_c10d.py:270: UserWarning: Device capability
+        [2023-06-13 09:16:21,299] {distributed_c10d.py:228} INFO - Added key to store for rank: 1
+        [2024-11-13 07:00:26,588] [INFO] [real_accelerator.py:203:get_accelerator] Setting ds_accelerator to cpu
+        tests/test_a.py::test_x PASSED
+          File "a.py", line 3
+            x = (
+        SyntaxError: invalid syntax
+        src/foo.c:12:3: error: unknown type name
+        a.py:3: error: Name "x" is not defined
+        a.py:4: note: see there
+    """
+    assert found(text) == []
+
+
 def test_a_stack_in_the_middle_of_a_large_log_is_found_with_its_line() -> None:
     noise = "[2026-01-01 00:00:00] INFO core.py:12 request 200 OK\n" * 20_000
     (dump,) = read(f'{noise}py-spy of rank 4:\nThread 7 (idle): "MainThread"\n    f (a.py:1)\n{noise}')

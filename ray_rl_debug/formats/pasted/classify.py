@@ -19,6 +19,7 @@ _BEFORE = re.compile(
     r"(?P<rest>\S.{0,8000})$"
 )
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
+_SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
 _MAY_TELL = re.compile(r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack dump")
 
@@ -77,14 +78,12 @@ def _labelled(text: str) -> tuple[Event, ...]:
             is_rank = role.lower() in ("rank", "ranks")
             head = Head(level="label", ranks=ranks, label=None if is_rank else role, is_new=True)
             return (head, _whole(frames))
-    before = _BEFORE.match(text)
-    if before is None:
-        return ()
-    frames = read_frame(before["rest"])
-    head_ = labels.read(before["label"] + ":")
-    if frames is None or head_ is None:
-        return ()
-    return (head_, _whole(frames))
+    pairs = [(m["label"], m["rest"]) for m in (_BEFORE.match(text),) if m] + [p for p in (labels.before_frame(text),) if p]
+    for told, rest in pairs:
+        found, label = read_frame(rest), labels.read(f"{told}:")
+        if found is not None and label is not None:
+            return (label, _whole(found))
+    return ()
 
 
 def _table_row(text: str) -> tuple[Event, ...]:
@@ -103,6 +102,18 @@ def _table_row(text: str) -> tuple[Event, ...]:
         frames = Frames(places=places, order=order, is_whole=True, is_certain=True, native=any(f.native for f in read))
         return (head or Head(level="label", label=told or None, is_new=True), frames)
     return ()
+
+
+def is_same_row(text: str) -> Head | None:
+    """A row of a table whose last word is that it is as the one above: the process it names."""
+    if not text.lstrip().startswith("|"):
+        return None
+    cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
+    at = next((i for i, c in enumerate(cells) if c.lower() in _SAME_CELLS), None)
+    if not at:
+        return None
+    told = " ".join(c for c in cells[:at] if c)
+    return labels.read(f"{told}:") if told else None
 
 
 def _whole(frames: Frames) -> Frames:

@@ -18,6 +18,7 @@ class Label:
     def __init__(self) -> None:
         self._head: Head | None = None
         self._line = -FOLLOWS_WITHIN
+        self._is_used = False
 
     def held(self, number: int) -> Head | None:
         """The name for a stack that begins in this line."""
@@ -30,7 +31,7 @@ class Label:
     def set(self, head: Head, number: int) -> None:
         """Somebody is named in this line. A machine is named for all that follow, until another is."""
         held = self.held(number)
-        if held is not None and number - self._line <= BELONG_WITHIN:
+        if held is not None and not self._is_used and number - self._line <= BELONG_WITHIN and not (head.ranks and held.ranks):
             head = msgspec.structs.replace(
                 head,
                 pid=head.pid or held.pid,
@@ -44,7 +45,7 @@ class Label:
             )
         elif head.node is None and self._head is not None and self._head.node and not head.pid:
             head = msgspec.structs.replace(head, node=self._head.node)
-        self._head, self._line = head, number
+        self._head, self._line, self._is_used = head, number, False
 
     def use(self) -> None:
         """A stack has taken it; only the machine is kept."""
@@ -53,4 +54,4 @@ class Label:
 
     def keep(self, head: Head) -> None:
         """It counts for the next stack too."""
-        self._head = head
+        self._head, self._is_used = head, True

@@ -21,6 +21,7 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
+_NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]orker|[Nn]ode)[ _-]?\d{1,6}[ _]?){1,5}) {1,20}(?P<rest>\S.{0,8000})$")
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(r"\b(?:pid|PID|process|Process|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$")
 _NODE = re.compile(
@@ -77,6 +78,12 @@ def parts(text: str) -> tuple[str, tuple[int, ...], str] | None:
     """``DP0,3,5-7: f (a.py:1)`` → role, ranks and the rest."""
     found = _PARTS.match(text)
     return (found["role"], said.numbers(found["ranks"]), found["rest"]) if found else None
+
+
+def before_frame(text: str) -> tuple[str, str] | None:
+    """``PP0  isend (a.py:1)`` → label and the rest, if the rest is a frame."""
+    found = _NAMED.match(text)
+    return (found["label"].strip(), found["rest"]) if found else None
 
 
 def ray_stack(text: str) -> str | None:

@@ -113,8 +113,9 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
         stamped = stamped or taken.re in (_TIME, _LEVEL)
         text = text[taken.end() :]
         for key, value in taken.groupdict().items():
-            if value is not None:
-                found.setdefault(key, value)
+            if value is not None and (taken.re is _RAY or key not in found):
+                # Of two prefixes of processes the inner one wrote the line.
+                found[key] = value
     fence = _FENCE.match(text)
     owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank"))
     return Line(

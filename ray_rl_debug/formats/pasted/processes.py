@@ -45,7 +45,8 @@ class Processes:
 
     def thread(self, line: Line, head: Head) -> None:
         """The head of a thread: of the process that is open, or of another."""
-        if not self._shares(head):
+        shares = self._shares(head)
+        if not shares:
             self.end_stack()
         dump = self.current
         label = self.label.held(line.number)
@@ -58,7 +59,10 @@ class Processes:
             self.stack.resume(dump.threads[dump.keys.get("1", -1)])
             return
         again = dump is not None and (known is not None or (head.name == "MainThread" and any(t.name == "MainThread" for t in dump.threads)))
-        if dump is None or again or self._is_other(dump, head, label):
+        if shares and again and head.name == "MainThread":
+            # Heads of the main threads of several processes, over one stack.
+            dump = self.new(head, line.number, line)
+        elif dump is None or again or self._is_other(dump, head, label):
             same = dump if again and label is None and dump is not None and head.pid in (None, dump.pid) and not head.label else None
             dump = self.new(with_label(head, label) if label is not None else head, line.number, line, like=same)
         elif label is not None:
@@ -184,6 +188,17 @@ class Processes:
         self.stack.close()
         dump.said.append((line.number, unread))
 
+    def same_as_before(self, line: Line, head: Head) -> None:
+        """Another process, of which the writer says that it is where the last one is."""
+        before = self.current
+        if before is None or not before.threads:
+            return
+        self.end_stack()
+        dump = self.new(head, line.number, line)
+        dump.source = before.source
+        dump.threads = [DumpThread(frames=t.frames, name=t.name) for t in before.threads]
+        dump.is_headless = True
+
     def fatal(self, line: Line, fatal: Said) -> None:
         """The program ends with a fatal error, and says where its threads were."""
         self.end_stack()
@@ -210,7 +225,7 @@ class Processes:
             set_names(dump, head)
             if head.said is not None:
                 dump.said.append((number, head.said))
-            elif head.count is not None:
+            elif head.count is not None and head.count > 1:
                 dump.said.append((number, Said(kind="same", text=f"{head.count} processes", count=head.count)))
         self.dumps.append(dump)
         self.current = dump

@@ -40,7 +40,8 @@ def read(text: str) -> list[Dump]:
     told = [d for d in dumps if _tells(d)]
     for dump in told:
         _name_main(dump)
-    return [d for dump in _lightest_left_out(told) for d in _of_each_rank(dump)]
+    _count_once(told)
+    return [d for dump in _without_sketches(_lightest_left_out(told)) for d in _of_each_rank(dump)]
 
 
 def _tells(dump: Partial) -> bool:
@@ -91,6 +92,43 @@ def _lightest_left_out(dumps: list[Partial]) -> list[Partial]:
     """A profile has thousands of stacks; the heaviest of them tell where the time went."""
     whole = sum(d.weight for d in dumps)
     return [d for d in dumps if not d.weight or d.weight >= RAW_SHARE * whole]
+
+
+def _count_once(dumps: list[Partial]) -> None:
+    """ "3 in:" above three heads over one stack speaks of these three, not of more."""
+    shared: dict[int, list[Partial]] = {}
+    for dump in dumps:
+        if len(dump.threads) == 1 and dump.threads[0].frames:
+            shared.setdefault(id(dump.threads[0].frames), []).append(dump)
+    for group in shared.values():
+        others = len(group) - 1
+        if others:
+            first = group[0]
+            counted = ((n, msgspec.structs.replace(s, count=s.count - others) if s.kind == "same" and s.count else s) for n, s in first.said)
+            first.said = [(n, s) for n, s in counted if s.kind != "same" or s.count is None or s.count > 1]
+
+
+def _without_sketches(dumps: list[Partial]) -> list[Partial]:
+    """A table names one frame of each rank, and further down the whole stack of one of them stands: that is one look, not two."""
+    whole = {
+        name: d for d in dumps if (name := _name_of(d)) is not None and len(d.threads) == 1 and len(d.threads[0].frames) > 1 and d.after_s is None
+    }
+    kept = []
+    for dump in dumps:
+        name = _name_of(dump)
+        fuller = whole.get(name) if name is not None else None
+        if fuller is None or fuller is dump or len(dump.threads) != 1 or len(dump.threads[0].frames) != 1 or dump.pid == fuller.pid:
+            kept.append(dump)
+            continue
+        fuller.pid = fuller.pid if fuller.pid is not None else dump.pid
+        fuller.title = fuller.title or dump.title
+        fuller.said = [*dump.said, *fuller.said]
+    return kept
+
+
+def _name_of(dump: Partial) -> tuple[str | None, tuple[int, ...], str | None] | None:
+    ranks = dump.ranks or ((dump.rank,) if dump.rank is not None else ())
+    return (dump.label, ranks, dump.node) if ranks or dump.label else None
 
 
 def _of_each_rank(dump: Partial) -> Iterable[Dump]:

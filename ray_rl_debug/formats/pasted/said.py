@@ -13,6 +13,9 @@ _COUNT = re.compile(
     r"(?:ranks?|process(?:es)?|workers?|gpus?|actors?|schedulers?|stacks?|procs?|pids?|peers|trainers?|threads)\b",
     re.IGNORECASE,
 )
+_COUNT_ALONE = re.compile(
+    r"^\W{0,8}(?P<count>\d{1,6}) (?:of (?:them |\d{1,6} )?)?(?:are |is )?(?:in|at|here|stuck|like this|with this)\b.{0,40}:\W{0,6}$"
+)
 _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch",
     re.IGNORECASE,
@@ -98,7 +101,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def _count(text: str) -> int | None:
-    found = _COUNT.search(text)
+    found = _COUNT.search(text) or _COUNT_ALONE.match(text)
     if found is None:
         return None
     word = found["count"].lower()

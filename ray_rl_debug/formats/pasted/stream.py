@@ -8,7 +8,7 @@ import msgspec
 
 from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import labels, said, tracebacks
-from ray_rl_debug.formats.pasted.classify import classify, may_tell, symbol
+from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.lines import Line, relabelled
@@ -55,6 +55,9 @@ class Stream:
             for event in events:
                 self._take(line, event)
             self._found.stack.blanks = 0
+            return
+        if (same := is_same_row(text)) is not None:
+            self._found.same_as_before(line, same)
             return
         self._other(line)
 
