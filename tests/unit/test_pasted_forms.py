@@ -51,6 +51,11 @@ def stacks(text: str) -> list[list[str]]:
         ("```Process 7: x\nThread 7 (idle)\n    f (a.py:1)\n```", [["f:1"]]),
         ('Thread 7 (idle): "MainThread"\n    f (a.py:1)\n    g (b.py:2)\n\n    h (c.py:3)', [["f:1", "g:2", "h:3"]]),
         ('(W pid=7) Traceback (most recent call last):\n(W pid=7)   File "a.py", line 1, in f [repeated 3x across cluster]', [["f:1"]]),
+        ("  /x/a.py(9)<module>()\n-> main()\n> /x/b.py(3)f()\n-> work()", [["f:3", "<module>:9"]]),
+        ("P12;T13;/x/a.py:<module>:9;/x/b.py:f:3 120", [["f:3", "<module>:9"]]),
+        ('process 7:"python a.py";thread (0x7f): MainThread;<module> (a.py:9);f (b.py:3) 12', [["f:3", "<module>:9"]]),
+        ('worker-0 >> [rank0]:   File "b.py", line 2, in g\nworker-0 >> [rank0]:   File "a.py", line 1, in f', [["f:1", "g:2"]]),
+        ("node12: Thread 7 (idle)\nnode12:     f (a.py:1)", [["f:1"]]),
         ('  File "a.py", line 1, in f', []),
         ('  File "b.py", line 2, in g\n    f()\n  File "a.py", line 1, in f\nValueError: x', [["f:1", "g:2"]]),
         ("see train.py:33 for the reason", []),
@@ -136,6 +141,27 @@ def test_lines_of_several_ranks_are_kept_apart() -> None:
     lines = ("Current thread 0x7f (most recent call first):", '  File "a.py", line 1 in f', '  File "b.py", line 2 in g')
     text = "\n".join(f"[rank{rank}]: {line}" for line in lines for rank in (0, 1))
     assert [(d.rank, len(d.threads[0].frames)) for d in read(text)] == [(0, 2), (1, 2)]
+
+
+def test_children_of_multiprocessing_and_a_tree_of_processes() -> None:
+    dumps = found("""
+        Process SpawnProcess-15:
+        Traceback (most recent call last):
+          File "/x/process.py", line 317, in _bootstrap
+        KeyboardInterrupt
+        Process Process-3:2:
+        Traceback (most recent call last):
+          File "/x/process.py", line 318, in _bootstrap
+        KeyboardInterrupt
+        1130071          \\_ python3.11
+        1130350          |   \\_ MPD worker 0 <defunct>
+    """)
+    assert [(d.pid, d.label, d.state, len(d.threads)) for d in dumps] == [
+        (None, "SpawnProcess-15", None, 1),
+        (None, "Process-3:2", None, 1),
+        (1130071, None, None, 0),
+        (1130350, None, "Z", 0),
+    ]
 
 
 def test_system_calls_of_strace() -> None:

@@ -64,7 +64,8 @@ def _plain(text: str) -> tuple[Event, ...]:
     found = read_frame(text)
     if found is not None:
         return (found,)
-    if len(text) < 80 and _GONE.match(text.strip()):
+    if text.startswith("-> ") or (len(text) < 80 and _GONE.match(text.strip())):
+        # pdb shows the source line of a frame behind an arrow.
         return (Gone(),)
     return ()
 

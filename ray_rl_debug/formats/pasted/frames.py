@@ -26,6 +26,9 @@ _PLACE_FIRST = re.compile(
     r"(?P<file>" + _FILE + r")(?:" + _NUMBER + r"|\((?P<paren>\d{1,7})\))"
     r"(?P<link>,? in |: ?in |: | {1,40}\(| {1,4}[-–—] | {1,60}| → | -> |,)(?P<function>" + _NAME + r")(?:\(\)?|\))?(?P<rest>.{0,200})$"
 )
+_PDB = re.compile(r"(?P<file>" + _FILE + r")\((?P<line>\d{1,7})\)(?P<function>" + _NAME + r")\(\)(?:->.{0,200})?$")
+_AUSTIN = re.compile(r"(?P<file>" + _FILE + r"):(?P<function>" + _NAME + r"):(?P<line>\d{1,7})$")
+_OF_PROFILE = re.compile(r"^(?:P\d{1,9}|T[\d:]{1,20}|[Pp]rocess .{1,400}|[Tt]hread .{1,120})$")
 _QUOTED = re.compile(
     r"File:? [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
@@ -75,6 +78,8 @@ def read_frame(text: str) -> Frames | None:
 
 def one_frame(text: str) -> list[CodePlace]:
     """The places of one frame, innermost first; empty when this is no frame."""
+    if tight := _PDB.match(text) or _AUSTIN.match(text):
+        return [(tight["function"], tight["file"], int(tight["line"]))]
     return _paren_frame(text) or _at_frame(text) or _place_first(text)
 
 
@@ -189,6 +194,8 @@ def _joined(text: str) -> Frames | None:
             continue
         weight = 0
         if sign == ";":
+            while len(parts) > 2 and _OF_PROFILE.match(parts[0]):
+                del parts[0]
             counted = re.search(r" (\d{1,9})$", parts[-1])
             if counted:
                 parts[-1], weight = parts[-1][: counted.start()], int(counted[1])

@@ -30,6 +30,8 @@ _NODE = re.compile(
 _PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
+_CHILD = re.compile(r"^Process (?P<name>[A-Za-z_][\w-]{0,80}(?:-\d{1,6}|_[A-Z]{2}\d{1,4})(?::\d{1,6}){0,4}):$")
+"""How multiprocessing announces the traceback of a child."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
@@ -40,6 +42,8 @@ def read(text: str) -> Head | None:
         return None
     if file := _FILE.match(stripped):
         return Head(level="label", label=file["name"], is_new=True, ranks=_ranks(file["name"].replace("_", " "))[0], pid=_file_pid(file["name"]))
+    if child := _CHILD.match(stripped):
+        return Head(level="label", label=child["name"], is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "strace" in text:
         command = _COMMAND.search(stripped)

@@ -24,12 +24,17 @@ _MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
 _JOURNAL = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
 _CONTAINER = re.compile(_STAMP + r" std(?:out|err) [FP] |\[pod/(?P<node>[\w./-]{1,120})\] ")
 _COMPOSE = re.compile(r"(?P<node>[A-Za-z][\w.-]{0,60}[-_]\d{1,4}) {1,12}\| ?")
+_PDSH = re.compile(
+    r"(?P<node>[A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}) ?(?:>> |: (?=(?: {2,4}File \"| {4}\S|Traceback|Thread |Current thread|Process \d"
+    r"|\[rank\d)))"
+)
+"""``worker-0 >> ``, and pdsh's ``node12: `` before lines that are a stack's."""
 _TIME = re.compile(r"(?:\[)?" + _STAMP + r"(?: (?P<part>(?:(?:DP|TP|PP|EP|CP)\d{1,4} ?){1,5}))?(?:\])?(?: - | |: |$)")
 _LEVEL = re.compile(
     r"(?:\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?:?)(?: {1,9}| - )(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
     r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
 )
-_PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _TIME, _LEVEL)
+_PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~)[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""

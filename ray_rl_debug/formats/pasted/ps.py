@@ -18,6 +18,7 @@ _AUX = re.compile(
     r"(?:\.\d)\s{1,12}\d{1,18}\s{1,12}\d{1,18}\s{1,12}\S{1,12}\s{1,12}"
     r"(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}\s{1,12}\S{1,12}\s{1,12}[\d:-]{1,12}\s{1,4}(?P<title>\S.{0,4000})$"
 )
+_TREE = re.compile(r"^\s{0,20}(?P<pid>\d{1,9})\s{1,40}(?:(?:\||`)\s{0,8}){0,40}\\_ (?P<title>\S.{0,400}?)(?P<dead> <defunct>)?\s*$")
 _STATE = re.compile(r"^[RSDTtZXIW][<NLsl+]{0,5}$")
 
 
@@ -57,7 +58,9 @@ def row(text: str, columns: Sequence[str]) -> Row | None:
 
 
 def aux(text: str) -> Row | None:
-    """One line of ``ps aux`` whose heading was cut off (``| grep python``), also behind words."""
+    """One line of ``ps aux`` whose heading was cut off (``| grep python``), also behind words; one of a tree of processes."""
+    if "\\_ " in text and (tree := _TREE.match(text)):
+        return Row(pid=int(tree["pid"]), title=tree["title"], state="Z" if tree["dead"] else None)
     found = _AUX.match(text)
     if found is None:
         return None
