@@ -21,7 +21,9 @@ _BEFORE = re.compile(
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
-_MAY_TELL = re.compile(r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack dump")
+_MAY_TELL = re.compile(
+    r"hread|Process|File |\.(?:py|so|cc?|cpp|S|rs)\b|#\d|0x|ecent call|/proc/|\[<|\(T\)|[Ff]atal|Timeout|Stack dump|<(?:string|module|frozen)"
+)
 
 
 def may_tell(text: str) -> bool:
@@ -31,6 +33,8 @@ def may_tell(text: str) -> bool:
 
 def classify(text: str) -> tuple[Event, ...]:
     """The events of one line, without looking at others; empty for a line that no reader of stacks knows."""
+    if text.lstrip().startswith("| ") and (of_table := _table_row(text)):
+        return of_table
     found = _plain(text)
     if found or len(text) > 2_000:
         return found
@@ -39,7 +43,7 @@ def classify(text: str) -> tuple[Event, ...]:
         found = _plain(" " * mark.end() + text[mark.end() :])
         if found:
             return found
-    return _table_row(text) if text.lstrip().startswith("|") else _labelled(text)
+    return _labelled(text)
 
 
 def _plain(text: str) -> tuple[Event, ...]:

@@ -173,7 +173,7 @@ def _is_function(text: str) -> bool:
         return text[0] not in "\"'([{=#/\\" or text.startswith(("(anonymous", "(unknown"))
     if text.startswith("async ") and " " not in text[6:]:
         return True
-    if ": " in text or "`" in text or not (text[0].isalnum() or text[0] in "_(<~"):
+    if ": " in text or " | " in text or "`" in text or not (text[0].isalnum() or text[0] in "_(<~"):
         return False
     return "::" in text or ("<" in text and ">" in text) or "(anonymous" in text or text.startswith(("operator", "void ", "static "))
 

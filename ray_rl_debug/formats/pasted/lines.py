@@ -39,7 +39,8 @@ _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~)[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
 _REPEATED = re.compile(r" \[repeated \d{1,6}x across cluster\].{0,200}$")
-_TAG = re.compile(r"</?(?:details|summary|pre|code|p|br|b|strong|em|li|ul|ol)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
+_BREAK_TAG = re.compile(r"<br ?/?>")
+_TAG = re.compile(r"</?(?:details|summary|pre|code|p|b|strong|em|li|ul|ol)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
 _JOINED = re.compile(
     r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)[^)]{0,8}\)"
     r"(?:: \"[^\"]{0,80}\")? {1,8}[\w.<>]{1,80} \([^()\s]{1,200}:\d{1,6}\) {1,8}[\w.<>]{1,80} \("
@@ -90,6 +91,8 @@ def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
 def _parts(raw: str) -> list[str]:
     """What a terminal would show as several lines, or what was several before somebody's form joined them."""
     parts = raw.split("\r") if "\r" in raw else [raw]
+    if "<br" in raw and not raw.lstrip(" >").startswith("|"):
+        parts = [line for part in parts for line in _BREAK_TAG.split(part)]
     if len(raw) > 100 and "Thread " in raw and _JOINED.search(raw[:MAX_CHARS]):
         return [line for part in parts for line in _BREAKS.sub("\n", part[:MAX_CHARS]).split("\n")]
     return parts
