@@ -189,6 +189,18 @@ def _shown(held: list[tuple[float, tuple[FileDumps, Dump]]]) -> list[tuple[float
     return looks or with_frames[:1]
 
 
+def without_errors(files: list[FileDumps]) -> list[FileDumps]:
+    """The traceback of an error is a matter of logs. Beside looks it tells who has failed: in one file with them, or when it names its process."""
+    if not any(not is_error(d) for f in files for d in f.dumps):
+        return []
+    kept = []
+    for file in files:
+        is_log = all(is_error(d) for d in file.dumps)
+        dumps = [d for d in file.dumps if not is_log or d.pid is not None or _rank(d) is not None]
+        kept += [msgspec.structs.replace(file, dumps=dumps)] if dumps else []
+    return kept
+
+
 def is_error(dump: Dump) -> bool:
     """Is it the traceback of an error, not a look at a process that runs?"""
     return dump.source == "traceback" and any(s.kind == "failed" for _, s in dump.said)

@@ -10,7 +10,7 @@ import msgspec
 
 from ray_rl_debug.formats.nccl_ras import is_ras
 from ray_rl_debug.formats.speedscope import is_speedscope
-from ray_rl_debug.imports.build import FileDumps, build, is_error
+from ray_rl_debug.imports.build import FileDumps, build, without_errors
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
 from ray_rl_debug.imports.stacks import read_stacks
@@ -67,8 +67,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
         elif found is not None:
             dumps += [found] if found.dumps else []
             counters += _counters_inside(found, path, troubles)
-    # The traceback of an error is a matter of logs; beside stacks it tells who of them has failed.
-    dumps = dumps if any(not is_error(d) for f in dumps for d in f.dumps) else []
+    dumps = without_errors(dumps)
     if dumps:
         snapshots.append(build(_one_format(dumps)))
     if snapshots or counters or logs:

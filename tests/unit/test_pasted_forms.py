@@ -257,10 +257,32 @@ def test_what_other_tools_print_with_files_and_lines() -> None:
             x = (
         SyntaxError: invalid syntax
         src/foo.c:12:3: error: unknown type name
+        2026-11-21 00:20:43,860 SUCC scripts.py:1084 -- ----------
+        2026-11-21 00:20:43,860 SUCC scripts.py:1085 -- Ray runtime started.
+        2026-11-21 00:20:43,860 INFO scripts.py:1086 -- (to connect)
+        | SKIP_CHECK | leaves out the check | `reduce (utils.py:430)` |
         a.py:3: error: Name "x" is not defined
         a.py:4: note: see there
     """
     assert found(text) == []
+
+
+def test_an_error_inside_an_error() -> None:
+    (dump,) = found("""
+        Traceback (most recent call last):
+          File "a.py", line 1, in f
+        RuntimeError: cannot start: Traceback (most recent call last):
+          File "b.py", line 2, in g
+        OSError: no socket
+    """)
+    assert [s.text for _, s in dump.said if s.kind == "failed"] == [
+        "RuntimeError: cannot start: Traceback (most recent call last):",
+        "OSError: no socket",
+    ]
+
+
+def test_words_of_a_failed_dump_that_name_nobody_accuse_nobody() -> None:
+    assert found("py-spy dump fails with EPERM in our container, so I used gdb.") == []
 
 
 def test_a_stack_in_the_middle_of_a_large_log_is_found_with_its_line() -> None:

@@ -105,7 +105,8 @@ def _table_row(text: str) -> tuple[Event, ...]:
         places = tuple(place for f in read for place in f.places)
         order = read[0].order
         frames = Frames(places=places, order=order, is_whole=True, is_certain=True, native=any(f.native for f in read))
-        return (head or Head(level="label", label=told or None, is_new=True), frames)
+        # Tables name files for many reasons; it is a stack where the row names a process.
+        return (head, frames) if head is not None else ()
     return ()
 
 

@@ -121,7 +121,7 @@ class Processes:
             self._append(line, frames)
             return
         self.stack.close()
-        is_awaited = self.current is not None and not self.current.threads and self.current.source != "ps"
+        is_awaited = self.current is not None and self._is_awaited(self.current)
         if frames.is_certain or is_awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
             self.flush_weak()
             self._headless(line, frames)
@@ -130,6 +130,11 @@ class Processes:
             self._weak = []
         self._weak.append((line, frames))
         self.flush_weak()
+
+    def _is_awaited(self, dump: Partial) -> bool:
+        """Was the process named, and nothing of it shown yet? One that a tool could not read is not awaited."""
+        is_unread = any(s.kind == "unread" for _, s in dump.said)
+        return not dump.threads and not dump.tasks and not is_unread and dump.source != "ps"
 
     def flush_weak(self) -> None:
         """Two lines that look like frames, one below the other, are a stack."""
@@ -144,7 +149,7 @@ class Processes:
         """A stack without a head of its own."""
         label = self.label.held(line.number)
         dump = self.current
-        if dump is not None and not dump.threads and not dump.tasks and label is None and dump.source != "ps":
+        if dump is not None and label is None and self._is_awaited(dump):
             if frames.source != "text" or dump.source == "text":
                 dump.source = frames.source
         elif label is not None:
@@ -181,10 +186,15 @@ class Processes:
         """A tool could not read a process: the one it names, or the one that was named last."""
         dump = self.current
         label = self.label.held(line.number) if self.label.is_near(line.number) else None
-        if unread.pid is not None and (dump is None or dump.pid != unread.pid or dump.threads):
-            dump = self.new(Head(level="label", pid=unread.pid), line.number)
-        elif dump is None or (dump.threads and (label is not None or not dump.said)):
-            dump = self.new(label, line.number, line)
+        if unread.pid is not None:
+            if dump is None or dump.pid != unread.pid or dump.threads:
+                dump = self.new(Head(level="label", pid=unread.pid), line.number)
+        elif label is not None and (label.pid is not None or label.ranks or label.label):
+            if dump is None or dump.threads:
+                dump = self.new(label, line.number, line)
+        elif dump is None or (dump.threads and not dump.said):
+            # Of whom it speaks nobody says.
+            return
         self.stack.close()
         dump.said.append((line.number, unread))
 

@@ -147,6 +147,10 @@ class Stream:
         elif isinstance(event, Gone):
             return
         elif event.level == "thread":
+            if event.source == "traceback" and self._found.stack.is_behind_traceback(line.text):
+                # "RuntimeError: it failed: Traceback (most recent call last):"
+                self._end_traceback(line)
+                self._found.is_chained = True
             self._found.thread(line, event)
         elif event.level == "version":
             if self._found.current is not None:
