@@ -289,3 +289,14 @@ def test_a_stack_in_the_middle_of_a_large_log_is_found_with_its_line() -> None:
     noise = "[2026-01-01 00:00:00] INFO core.py:12 request 200 OK\n" * 20_000
     (dump,) = read(f'{noise}py-spy of rank 4:\nThread 7 (idle): "MainThread"\n    f (a.py:1)\n{noise}')
     assert (dump.pid, dump.rank, dump.line, len(dump.threads[0].frames)) == (7, 4, 20_002, 1)
+
+
+def test_a_profile_is_two_looks_at_each_thread() -> None:
+    dumps = found("""
+        <module> (a.py:9);step (a.py:3);forward (m.py:1) 70
+        <module> (a.py:9);step (a.py:4);wait (q.py:2) 40
+        <module> (a.py:9);log (a.py:5) 1
+        _bootstrap (threading.py:1);_bootstrap_inner (threading.py:2);run (threading.py:3);watch (w.py:1) 110
+    """)
+    assert [[t.frames[0][0] for t in d.threads] for d in dumps] == [["forward", "watch"], ["wait", "watch"]]
+    assert [t.name for t in dumps[0].threads] == ["MainThread", None]

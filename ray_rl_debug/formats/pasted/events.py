@@ -55,6 +55,9 @@ class Frames(msgspec.Struct, frozen=True, kw_only=True):
     """Of a profile: how often this stack was met."""
     head: Head | None = None
     """The thread, where the same line names it."""
+    tid: int | None = None
+    name: str | None = None
+    """Of the thread, in a profile."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,10 @@ _PLACE_FIRST = re.compile(
 )
 _PDB = re.compile(r"(?P<file>" + _FILE + r")\((?P<line>\d{1,7})\)(?P<function>" + _NAME + r")\(\)(?:->.{0,200})?$")
 _AUSTIN = re.compile(r"(?P<file>" + _FILE + r"):(?P<function>" + _NAME + r"):(?P<line>\d{1,7})$")
-_OF_PROFILE = re.compile(r"^(?:P\d{1,9}|T[\d:]{1,20}|[Pp]rocess .{1,400}|[Tt]hread .{1,120})$")
+_OF_PROFILE = re.compile(
+    r"^(?:P\d{1,9}|T(?:[\d]{1,9}:)?(?P<austin>\d{1,9})|[Pp]rocess .{1,400}|[Tt]hread \(?(?P<tid>0x[0-9a-f]{1,16}|\d{1,9})\)?(?:: ?"
+    r"(?P<name>.{1,120}))?)$"
+)
 _QUOTED = re.compile(
     r"File:? [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
@@ -195,9 +198,11 @@ def _joined(text: str) -> Frames | None:
             if sign == "|" and len(parts) == 1 and text.endswith("|") and (only := one_frame(parts[0])):
                 return Frames(places=tuple(only), is_whole=True)
             continue
-        weight = 0
+        weight, tid, name = 0, None, None
         if sign == ";":
-            while len(parts) > 2 and _OF_PROFILE.match(parts[0]):
+            while len(parts) > 2 and (told := _OF_PROFILE.match(parts[0])):
+                number = told["austin"] or told["tid"] or ""
+                tid, name = (int(number) if number.isdecimal() else tid), (told["name"] or name)
                 del parts[0]
             counted = re.search(r" (\d{1,9})$", parts[-1])
             if counted:
@@ -208,5 +213,6 @@ def _joined(text: str) -> Frames | None:
         if not all(read[:-1]) or known < (2 if sign in "|;" else 1) or (known == 1 and (sign == " -> " or not (read[-1] and read[-1][0][1]))):
             continue
         places = tuple(place for one in read for place in (one if order != "outer" else list(reversed(one))))
-        return Frames(places=places, source="py-spy raw" if weight else "text", order=order, is_whole=True, is_certain=True, weight=weight)
+        source = "py-spy raw" if weight else "text"
+        return Frames(places=places, source=source, order=order, is_whole=True, is_certain=True, weight=weight, tid=tid, name=name)
     return None

@@ -168,7 +168,7 @@ class Processes:
             dump.source = frames.source
         dump.is_headless = True
         dump.weight = frames.weight
-        thread = DumpThread(frames=())
+        thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
         dump.threads.append(thread)
         has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")
         self.stack.begin(thread, order=frames.order if has_order else None, is_headless=True)

@@ -10,14 +10,13 @@ import msgspec
 from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.formats.pasted.lines import Line, read_lines
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.profiles import combined
 from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.pasted.stream import Stream
 
 MAX_STREAMS = 20_000
 """Writers in one text; more are read as one."""
 _NUMBERED = re.compile(r"\s{0,8}#\d{1,4} \S")
-RAW_SHARE = 0.1
-"""Of a profile: stacks that were met more seldom are no place where the process was for long."""
 
 
 def read(text: str) -> list[Dump]:
@@ -37,11 +36,11 @@ def read(text: str) -> list[Dump]:
         streams.setdefault(owner, Stream(dumps)).feed(line)
     for stream in streams.values():
         stream.finish()
-    told = [d for d in dumps if _tells(d)]
+    told = combined([d for d in dumps if _tells(d)])
     for dump in told:
         _name_main(dump)
     _count_once(told)
-    return [d for dump in _without_sketches(_lightest_left_out(told)) for d in _of_each_rank(dump)]
+    return [d for dump in _without_sketches(told) for d in _of_each_rank(dump)]
 
 
 def _tells(dump: Partial) -> bool:
@@ -85,13 +84,11 @@ def _main(dump: Partial) -> DumpThread | None:
 
 def _is_started(thread: DumpThread) -> bool:
     """Does its stack begin where Python starts a thread?"""
-    return bool(thread.frames) and thread.frames[-1][0] in ("_bootstrap", "_bootstrap_inner", "thread_run") and "threading" in thread.frames[-1][1]
-
-
-def _lightest_left_out(dumps: list[Partial]) -> list[Partial]:
-    """A profile has thousands of stacks; the heaviest of them tell where the time went."""
-    whole = sum(d.weight for d in dumps)
-    return [d for d in dumps if not d.weight or d.weight >= RAW_SHARE * whole]
+    return (
+        bool(thread.frames)
+        and thread.frames[-1][0].rsplit(".", 1)[-1] in ("_bootstrap", "_bootstrap_inner", "thread_run")
+        and "threading" in thread.frames[-1][1]
+    )
 
 
 def _count_once(dumps: list[Partial]) -> None:
