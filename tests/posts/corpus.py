@@ -43,9 +43,11 @@ class Outcome(msgspec.Struct, kw_only=True):
 
     @property
     def is_named(self) -> bool:
-        """Is the first hypothesis an established cause, and does it name the right one?"""
+        """Is the first hypothesis an established cause, and does it name the right one? Where the truth allows it, none is right too."""
         first = next(iter(self.roots), None)
-        return first is not None and first.cause.value in self._causes and self._names(first)
+        if first is None:
+            return "none" in self.truth["acceptable_causes"]
+        return first.cause.value in self._causes and self._names(first)
 
     @property
     def accuses_wrongly(self) -> bool:
