@@ -52,8 +52,8 @@ def without_folder(value: T, files: Sequence[Path]) -> T:
     pasted = next((f for f in files if f.name == NAME and f.parent.name.startswith("rayrl-debug-")), None)
     if pasted is None:
         return value
-    folder = f"{pasted.parent}/"
-    return map_text(value, lambda text: text.replace(folder, ""))
+    folder = pasted.parent
+    return map_text(value, lambda text: text.replace(f"{folder}/", "").replace(folder.name, "pasted"))
 
 
 def _copy(target: Path) -> int:

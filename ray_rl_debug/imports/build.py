@@ -202,8 +202,11 @@ def without_errors(files: list[FileDumps]) -> list[FileDumps]:
 
 
 def is_error(dump: Dump) -> bool:
-    """Is it the traceback of an error, not a look at a process that runs?"""
-    return dump.source == "traceback" and any(s.kind == "failed" for _, s in dump.said)
+    """Is it the traceback of an error, or the line of a fatal one alone, and no look at a process that runs?"""
+    if not any(s.kind == "failed" for _, s in dump.said):
+        return False
+    is_bare = not dump.threads and dump.state is None and all(s.kind == "failed" for _, s in dump.said)
+    return dump.source == "traceback" or is_bare
 
 
 def _thread(thread: DumpThread, table: StackTable) -> ThreadSample:
