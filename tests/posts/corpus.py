@@ -14,7 +14,6 @@ from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.report import Certainty, Finding, Report
 from ray_rl_debug.model.snapshot import Snapshot
-from ray_rl_debug.render import terminal
 
 HERE = Path(__file__).resolve().parent
 
@@ -27,7 +26,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     truth: dict[str, Any]
     counts: dict[str, int]
     report: Report | None = None
-    text: str = ""
 
     @property
     def is_read(self) -> bool:
@@ -56,9 +54,15 @@ class Outcome(msgspec.Struct, kw_only=True):
         return any(f.cause.value not in self._causes or not self._names(f) for f in sure)
 
     @property
+    def advice(self) -> str:
+        """What the report would have dumped next."""
+        dumps = self.report.next_dumps if self.report is not None else ()
+        return " ".join(str(value) for dump in dumps for value in msgspec.structs.astuple(dump))
+
+    @property
     def tells_next(self) -> bool:
-        """Does the report say what to dump next, in the words of the truth?"""
-        return all(word.lower() in self.text.lower() for word in self.truth.get("next", ()))
+        """Does it say what to dump next, in the words of the truth?"""
+        return bool(self.advice) and all(word.lower() in self.advice.lower() for word in self.truth.get("next", ()))
 
     @property
     def is_established(self) -> bool:
@@ -98,7 +102,6 @@ def outcomes(folder: Path = HERE) -> Iterator[Outcome]:
         if snapshot is not None:
             found.counts = counts_of(snapshot)
             found.report = diagnose(snapshot)
-            found.text = "\n".join(terminal.render(found.report, width=100, colour=False, verbose=True))
         yield found
 
 

@@ -30,3 +30,16 @@ def test_the_corpus_is_as_broad_as_it_says() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_nobody_is_accused_who_should_not_be(name: str) -> None:
     assert not found()[name].accuses_wrongly
+
+
+def test_most_causes_are_named_first() -> None:
+    established = [o for o in found().values() if o.is_established]
+    assert len(established) >= 30
+    assert [o.name for o in established if not o.is_named][: len(established) // 5 + 1] == [o.name for o in established if not o.is_named]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_stacks_cannot_tell_has_a_next_look(name: str) -> None:
+    one = found()[name]
+    if not one.is_established:
+        assert one.tells_next, one.advice
