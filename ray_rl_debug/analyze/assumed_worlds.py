@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.seen import Seen
 
 Entry = tuple[str, str]
 """Function and file of the outermost frame of own code."""
-COMMON_WAIT = "a wait that all share"
+COMMON_WAIT = "a common wait"
 """Operation of a line of own code at which most ranks stand."""
 ENOUGH = 3
 """Processes that are met at one line of own code by no chance: each would have to spend nearly all its time there."""

@@ -18,8 +18,8 @@ HUNG_FOR = "hung_for_s"
 
 
 def is_by_hand(snapshot: Snapshot) -> bool:
-    """Was it made from files that other tools wrote?"""
-    return snapshot.options.get("imported") is True
+    """Was it made from files that other tools wrote, and nothing in it was measured by us?"""
+    return snapshot.options.get("imported") is True and all(p.window_s is None for n in snapshot.nodes for p in n.processes)
 
 
 def hung_for_s(snapshot: Snapshot) -> float | None:

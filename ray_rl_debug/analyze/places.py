@@ -277,7 +277,7 @@ def _engine_place(
 def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:
     """Does a child of multiprocessing wait for its next task, in the very function that it was started with?"""
     outside = frames[own + 1 :]
-    started = any(short_name(f.function) == "_bootstrap" and f.file.startswith("multiprocessing/") for f in outside)
+    started = any(short_name(f.function) == "_bootstrap" and f.file.startswith(("multiprocessing/", "multiprocess/")) for f in outside)
     takes = any(n in ("get", "recv", "recv_bytes") and f.file.endswith(_TAKEN_FROM) for n, f in zip(names[:own], frames[:own], strict=True))
     at_task = any(short_name(f.function) in _RUN_TASKS and f.file.endswith(_POOLS) for f in outside)
     asks = "_callmethod" in names[:own]  # of a manager's proxy: an answer, no task
@@ -365,7 +365,8 @@ def _frameless_wait(frames: Sequence[Frame], names: Sequence[str], own: int, in_
 def _stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
     if not names:
         return None, ""
-    files = [f.file for f in frames]
+    # the package multiprocess is multiprocessing with another pickle
+    files = [f"multiprocessing/{f.file[13:]}" if f.file.startswith("multiprocess/") else f.file for f in frames]
     if len(inner) and _is_helper(files, names):
         return Kind.IDLE, names[0]
     found: tuple[Kind | None, str] = (None, "")

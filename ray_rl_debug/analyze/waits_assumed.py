@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -20,6 +21,7 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Frame
 
 DISTANCE = {
     Kind.RAY_GET: 3, Kind.RAY_WAIT: 3, Kind.CHILD: 2, Kind.DATALOADER: 2, Kind.MP_QUEUE: 2, Kind.CHANNEL: 1, Kind.SOCKET: 1,
@@ -40,7 +42,10 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
         if one.key in sources or ended(one) is not None or not is_stacks_alone(one.process) or not distance(one) or one.is_stopped:
             continue
         nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
-        if one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
+        loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(_loads)]
+        if loaders:
+            nearer = loaders
+        elif one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
             nearer = [s for s in nearer if s.process.kind == "ray-worker"] or nearer
         else:
             nearer = [s for s in nearer if s.node is one.node] or nearer
@@ -49,7 +54,13 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
                 continue  # it waits for this one itself
             evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
             op = one.place.op if one.place is not None else ""
-            yield Edge(source=one.key, target=other.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+            why = Why.DATALOADER if loaders else Why.ASSUMED
+            yield Edge(source=one.key, target=other.key, why=why, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _loads(frames: Sequence[Frame]) -> bool:
+    """Is it a worker of a DataLoader?"""
+    return any(f.file.endswith("torch/utils/data/_utils/worker.py") and short_name(f.function) == "_worker_loop" for f in frames)
 
 
 _MOST = 64

@@ -49,7 +49,7 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
         reason = f"{_names(silent)} did not answer, and may explain it" if silent else "the window is too short to tell"
         summary = f"slow or hung, {reason}: {findings[0].summary}"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
-    return _without_findings(scene, all_gaps)
+    return _without_findings(scene, all_gaps, next_dump)
 
 
 def _names(machines: Sequence[str]) -> str:
@@ -71,7 +71,7 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
 
 
-def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
+def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | None) -> Verdict:
     if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
         summary = "collectives went on between the Flight Recorder dumps of the ranks: nothing hangs, or the dumps were taken at different times"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
@@ -115,6 +115,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap]) -> Verdict:
         looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
         summary = f"nothing works now: {pauses[0].where()} {_pause(pauses[0])} and will wake by itself{looks}; all others are idle"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+    if scene.view.by_hand:
+        return verdict_by_hand(scene, (), next_dump or _LONGER)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     reason += _most_suspicious(scene)
     cure = next((g.remedy for g in blind if g.remedy), None)

@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     A rank of the world is in no collective at all: then it is the one to look at, however different the others'
-    places are. Only *possible* if each rank was sampled once.
+    places are. Only *possible* if each rank was sampled once, or if the stacks come from files that do not tell the groups.
 """
 
 from __future__ import annotations

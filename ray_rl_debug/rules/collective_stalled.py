@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
@@ -82,6 +83,10 @@ def _said(world: World, first: Seen) -> str:
     if count == 1:
         return f"{first.where()} {first.does()}; whether all ranks have joined it cannot be told from one stack"
     seen = f"all {count} ranks of {world.name} " + ("that were dumped " if world.is_assumed else "")
+    if op == COMMON_WAIT and first.place is not None and first.place.path:
+        function, file, line = first.place.path[0]
+        at = f"{function} ({file.rsplit('/', 1)[-1]}:{line})"
+        return f"{seen}stand at one line, {at}: they wait there for each other, as for a value from the GPU; network or device stalls"
     return f"{seen}wait in the same {op}: network or device stalls"
 
 

@@ -11,7 +11,7 @@ Remedy
     Pair sends and receives; check micro-batch counts and shapes.
 
 Not this when
-    The named rank is busy or blocked in its own code: then that is the root.
+    The named rank is busy or blocked in its own code: then that is the root. Only *possible* if the peer was not dumped.
 """
 
 from __future__ import annotations

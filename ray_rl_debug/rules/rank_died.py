@@ -5,7 +5,8 @@ Story
     collective for the process that is gone.
 
 Evidence
-    Ray's actor table says DEAD or counts restarts; the world is one rank short.
+    Ray's actor table says DEAD or counts restarts; the world is one rank short; a file holds the error with which a rank
+    ended, or a tool found no such process.
 
 Remedy
     Find the first death; restart the whole group.
