@@ -32,7 +32,7 @@ def is_poller(one: Seen) -> bool | None:
         return True
     # on a slow machine all samples may meet the short calls between the pauses
     rests = place.kind is Kind.SLEEP or (place.kind in WAITS_FOR_RAY and one.motion is not Motion.FROZEN)
-    if rests and len(_functions(one)) == 1 and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
+    if rests and place.path and len(_functions(one)) == 1 and any(w in place.path[0][0].lower() for w in _POLL_WORDS):
         return None
     return False
 

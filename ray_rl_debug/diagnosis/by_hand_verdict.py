@@ -53,6 +53,13 @@ def _all_idle(seen: Sequence[Seen]) -> str:
 def _first(scene: Scene, seen: Sequence[Seen]) -> str:
     """What can be said of stacks in which nobody is seen to keep another one waiting."""
     asks = next((s for s in seen if s.kind in WAITS_FOR_RAY), None)
+    others = [s for s in seen if s is not asks]
+    if asks is not None and others and all(s.is_idle for s in others):
+        idle = f"all {len(others)} other processes" if len(others) > 1 else "the other process"
+        return (
+            f"{asks.where()} {asks.does()} while {idle} that {'were' if len(others) > 1 else 'was'} dumped "
+            f"{'are' if len(others) > 1 else 'is'} idle: its call runs in a process that was not dumped, or was never started"
+        )
     if asks is not None:
         return f"{asks.where()} {asks.does()}, and the stacks do not tell which call it waits for"
     standing = [s for s in seen if s.threads and not s.is_idle]

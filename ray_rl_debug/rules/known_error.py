@@ -103,7 +103,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         if seen.key in by_writer and root.waiters:
             yield Found(finding=_of_process(seen, by_writer[seen.key]), explains=frozenset([seen.key]))
     loose = [one for one in written if one.writer is None and pid_of_log(one.line.file) is None]
-    if loose and scene.graph.roots and not any(s.is_at_work for s in scene.view):
+    if loose and (scene.graph.roots or scene.view.by_hand) and not any(s.is_at_work for s in scene.view):
         yield next(_of_logs(loose, Certainty.POSSIBLE))
 
 

@@ -239,3 +239,49 @@ def test_live_report_assumes_nothing() -> None:
     assert report.next_dumps == ()
     assert all(f.against == () for f in report.findings)
     assert all(e.source is None for f in report.findings for e in f.evidence)
+
+
+def test_driver_of_idle_workers_waits_for_a_call_elsewhere(tmp_path: Path) -> None:
+    idle = [dump(pid, IDLE, title="ray::IDLE") for pid in (1, 2, 3)]
+    report = judge(tmp_path, [*idle, dump(9, RAY_GET, title="python driver.py")])
+    assert report.verdict.state is State.UNKNOWN
+    assert "all 3 other processes that were dumped are idle" in report.verdict.summary
+    assert report.next_dumps[0].command.startswith("ray list tasks")
+
+
+def test_known_error_in_a_log_beside_idle_stacks_is_told(tmp_path: Path) -> None:
+    (tmp_path / "driver.log").write_text(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB\n"
+    )
+    report = judge(tmp_path, [dump(1, IDLE, title="ray::IDLE"), dump(2, IDLE, title="ray::IDLE")])
+    assert report.findings[0].certainty is Certainty.POSSIBLE
+    assert report.findings[0].evidence[0].kind == "log"
+
+
+def test_thread_of_native_frames_only_is_judged(tmp_path: Path) -> None:
+    report = judge(tmp_path, [dump(1, "clock_nanosleep (libc.so.6)\nmain (libapp.so)"), dump(2, f"{GATHER}\n{STEP}")])
+    assert report.verdict.state is State.HANG
+
+
+def test_loader_and_its_child_are_named_together(tmp_path: Path) -> None:
+    loader = (
+        "wait (threading.py:324)\nget (queue.py:180)\n_try_get_data (torch/utils/data/dataloader.py:1133)\n"
+        f"_next_data (torch/utils/data/dataloader.py:1329)\n{STEP}"
+    )
+    child = "resize (images.py:40)\nfetch (torch/utils/data/_utils/fetch.py:51)\n_worker_loop (torch/utils/data/_utils/worker.py:309)"
+    report = judge(tmp_path, [dump(1, loader), dump(2, child, title="python train.py child")])
+    assert told(report)[1:] == ("dataloader-stuck", "possible", {1, 2})
+
+
+def test_ranks_that_a_file_says_are_missing_are_named(tmp_path: Path) -> None:
+    text = "```\n" + dump(1, f"{GATHER}\n{STEP}") + "```\n... on every rank except rank 3\n"
+    report = judge(tmp_path, text)
+    assert report.findings[0].certainty is Certainty.POSSIBLE
+    assert {w.rank for w in report.findings[0].who} == {3}
+
+
+def test_loud_numbers_of_ranks_cost_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rank_0.txt").write_text(dump(1, f"{GATHER}\n{STEP}"))
+    (tmp_path / "rank_999999.txt").write_text(dump(2, f"{GATHER}\n{STEP}"))
+    report = judge(tmp_path)
+    assert report.worlds[0].missing == ()
