@@ -76,7 +76,7 @@ def _assumptions(scene: Scene) -> Iterator[str]:
         who = "each process" if len(once) == len(seen) else f"{len(once)} of {len(seen)} processes"
         yield f"{who} was looked at once, or several times within moments: a later look is taken to show the same"
     for world in scene.worlds:
-        if world.is_assumed and len(world.members) > 1 and world.source in ("files of one program", "actors of one class"):
+        if world.is_assumed and len(world.members) > 1:
             ranks = "" if any(m.identity.rank is not None for m in world.members) else ", without known ranks"
             yield f"the {len(world.members)} processes of {world.name} are one world{ranks}"
     told = [s for s in seen if stands_for(s.process) > 1]

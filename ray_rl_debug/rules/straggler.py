@@ -18,8 +18,9 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
@@ -38,6 +39,11 @@ def _has_equals(scene: Scene, one: Seen) -> bool:
     waiters = {e.source for e in scene.graph.into([one.key])}
     equals = [e for e in scene.graph.edges if e.source in waiters and e.target != one.key]
     return any(e.target in scene.view.seen and not scene.view.seen[e.target].threads for e in equals)
+
+
+def _count(scene: Scene, waiters: Sequence[str]) -> int:
+    """How many wait: a file may say of one stack that others have the same."""
+    return sum(stands_for(scene.view.seen[key].process) if key in scene.view.seen else 1 for key in waiters)
 
 
 def _told(scene: Scene) -> Iterator[Found]:
@@ -88,7 +94,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             certainty,
-            f"{one.where()} {doing}; {waits(len(root.waiters))} for it",
+            f"{one.where()} {doing}; {waits(_count(scene, root.waiters))} for it",
             who=[one.who()],
             evidence=[*seen, *counts, *waiter_evidence(ranks)],
             remedy=[
