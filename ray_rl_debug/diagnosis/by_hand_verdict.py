@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_rl_debug import signatures
 from ray_rl_debug.analyze.by_hand import hung_for_s
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.model.report import Certainty, Finding, State, Verdict
+from ray_rl_debug.rules.first_failure import ID as FIRST_FAILURE
 from ray_rl_debug.rules.scene import Scene
 
 
 def verdict_by_hand(scene: Scene, findings: Sequence[Finding], next_command: str) -> Verdict:
     """State and sentence where no finding is surer than *possible*; `next_command` is the first further look."""
     possible = Certainty.POSSIBLE
+    if findings and (signatures.find(findings[0].id) is not None or findings[0].id == FIRST_FAILURE):
+        summary = f"the stacks tell no cause; the logs hold an error: {findings[0].summary}"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=possible, next=next_command)
     if findings:
         summary = f"{_if(scene)}: {findings[0].summary}"
         return Verdict(state=State.HANG, summary=summary, certainty=possible, next=next_command)

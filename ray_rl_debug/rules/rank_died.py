@@ -119,13 +119,18 @@ def _lost(scene: Scene) -> Iterator[Found]:
         yield Found(finding=finding, explains=frozenset(roots))
 
 
+_FATAL = "Fatal Python error"
+"""After this line Python ends; after another error a program may go on."""
+
+
 def _failed(scene: Scene) -> Iterator[Found]:
     """Of files: a rank that reported an error and ended, while others wait in a collective."""
-    for root, one in scene.process_roots():
+    knows_error = any(n.log_lines for n in scene.view.snapshot.nodes)
+    for one in scene.view if scene.view.by_hand else ():
         said = ended(one)
         waiting = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([one.key])) if w is not None]
-        if said is None:
-            continue
+        if said is None or not (waiting or (said.text.startswith(_FATAL) and not knows_error)):
+            continue  # an error that nobody waits for, or that is known, is a line of a log: another rule's
         finding = make_finding(
             ID,
             NAME,
@@ -143,7 +148,7 @@ def _failed(scene: Scene) -> Iterator[Found]:
                 "restart the whole group: a group that lost a rank cannot go on",
             ],
         )
-        yield Found(finding=finding, explains=frozenset(root.nodes))
+        yield Found(finding=finding, explains=frozenset([one.key]))
 
 
 def _restarted(scene: Scene) -> Iterator[Found]:

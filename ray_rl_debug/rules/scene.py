@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.analyze.call_ages import call_age
 from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -50,7 +51,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         """Processes of a kind that do something and neither wait for another process nor are waited for; of files all count as named by the user."""
         kinds = self.view.once(_by_kind)
         for one in [s for some in kinds.values() for s in some] if self.view.by_hand and kind == "named" else kinds.get(kind, ()):
-            if not self.graph.by_source.get(one.key) and not self.graph.by_target.get(one.key) and not one.is_idle:
+            if not self.graph.by_source.get(one.key) and not self.graph.by_target.get(one.key) and not one.is_idle and ended(one) is None:
                 yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
 
     def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
