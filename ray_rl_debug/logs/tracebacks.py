@@ -16,6 +16,8 @@ MAX_LINES = 600
 """Of one block with all that stands between; recursion prints a thousand frames, but Python folds them."""
 MAX_STRANGERS = 200
 """Lines of others in between after which it is no longer looked for."""
+MAX_WITHOUT_FRAME = 8
+"""Lines behind the first one; a traceback without a frame so far is none."""
 _FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")
@@ -73,8 +75,9 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         if in_frames:
             if found := _FRAME.match(text):
                 frames.append((found["file"], found["line"], found["function"] or "?"))
-            elif START in text and frames:
-                pass
+            elif START in text:
+                if not frames and not finals:
+                    break  # another one begins: nothing of this one followed
             elif not text or _MARKS.match(text) or (head.indent > same.indent and not EXCEPTION.match(text)):
                 pass  # a line of source below its frame
             elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
@@ -83,10 +86,12 @@ def read_block(heads: Iterable[Head]) -> Block | None:
                 # Ray puts the frames and the error of the remote process behind the line of the caller's error.
                 in_frames, message = "RayTaskError" in text, []
                 frames = [] if in_frames else frames
-            elif head.level is not None or head.time_s is not None:
+            elif head.level is not None or head.time_s is not None or (not frames and number > MAX_WITHOUT_FRAME):
                 break  # another record begins: the traceback was cut
-        elif _CHAIN.match(text) or START in text:
+        elif _CHAIN.match(text):
             in_frames, frames, message = True, [], []
+        elif START in text:
+            break  # of its own
         elif not text:
             continue
         elif len(message) >= MAX_MESSAGE or head.level is not None or head.time_s is not None:

@@ -82,7 +82,7 @@ def stopped_first(told: Sequence[StoryProgress]) -> str | None:
     same = held[0].step
     if len(timed) == len(held) >= 2 and (timed[1].time_s or 0.0) - (timed[0].time_s or 0.0) >= CLEAR_S:
         return f"all {len(held)} came to {unit} {same:g}; {timed[0].who.label} wrote it first, at {timed[0].time}"
-    return f"all {len(held)} came to {unit} {same:g}"
+    return f"all {len(held)} came to {unit} {same:g}" if len(held) > 1 else None
 
 
 def _rank(unit: str) -> int:

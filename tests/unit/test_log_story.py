@@ -44,7 +44,10 @@ def steps(first: int, last: int, minute: int = 0, hour: int = 10) -> str:
 
 
 def test_the_first_failure_in_time_stands_in_front(tmp_path: Path) -> None:
-    watchdog = "[rank{0}]:[E1121 10:40:0{0}.000000000 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800001 milliseconds before timing out.\n"
+    watchdog = (
+        "[rank{0}]:[E1121 10:40:0{0}.000000000 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=9, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800001 milliseconds before timing out.\n"
+    )
     files = {f"rank{i}.log": steps(1, 3) + watchdog.format(i) for i in range(3)}
     files["rank3.log"] = steps(1, 3) + line("10:09:59", "reward failed", level="ERROR") + RAISED
     report = report_on(tmp_path, files)
@@ -194,7 +197,8 @@ def test_all_forms_tell_the_story(tmp_path: Path) -> None:
 
 
 def test_secrets_in_logs_do_not_reach_the_report(tmp_path: Path) -> None:
-    text = f'{line("10:00:00", "x", level="ERROR")}Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: HF_TOKEN=hf_abcdefghij0123456789abcd\n'
+    raised = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: HF_TOKEN=hf_abcdefghij0123456789abcd\n'
+    text = line("10:00:00", "x", level="ERROR") + raised
     report = report_on(tmp_path, {"a.log": text})
     from ray_rl_debug.model.codec import encode
 

@@ -1,0 +1,151 @@
+"""Any bytes may come as a log: nothing raises, the time grows with the size only, and the memory is bounded."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ray_rl_debug.logs.book import BookReader
+from ray_rl_debug.logs.heads import read_head
+from ray_rl_debug.logs.json_lines import plain_line
+from ray_rl_debug.logs.search import Searcher
+from ray_rl_debug.logs.stamps import find_stamp
+from ray_rl_debug.logs.steps import read_step
+from ray_rl_debug.logs.words import goes_on, judge
+from ray_rl_debug.model.codec import encode
+from ray_rl_debug.model.snapshot import LogBook
+from ray_rl_debug.signatures.literals import Literals
+from ray_rl_debug.story.tell import tell
+
+PIECES = (
+    "Traceback (most recent call last):",
+    '  File "/w/a.py", line 3, in f',
+    "    x()",
+    "ValueError: x",
+    "During handling of the above exception, another exception occurred:",
+    "ray.exceptions.RayTaskError(KeyError): ray::W.f() (pid=3, ip=10.0.0.3)",
+    "(WorkerDict pid=3, ip=10.0.0.3) ",
+    "[rank3]: ",
+    "3: ",
+    "[2026-11-21 10:00:00,123 E 9 9] ",
+    "99-99 99:99:99 ",
+    "E9999 99:99:99.9 ",
+    "2026-13-45T25:61:61Z ",
+    "\x1b[31m",
+    "[36m",
+    "\r",
+    "\n",
+    "\\n",
+    '{"msg": "Traceback (most recent call last):\\n',
+    '"}',
+    "step: 3",
+    "12/50 [00:10<",
+    "CUDA error: an illegal memory access was encountered",
+    "n1:7:9 [0] NCCL WARN Cuda failure 1",
+    "exit code 1",
+    "retrying",
+    "\x00",
+    "é",
+    "(" * 50,
+    "[" * 50,
+)
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=12)), max_size=60).map("".join)
+
+
+def book(data: bytes, cuts: list[int] | None = None) -> LogBook:
+    reader = BookReader("any/rank1.log", modified_time_s=1.79e9)
+    begin = 0
+    for cut in [*sorted(c % (len(data) + 1) for c in cuts or []), len(data)]:
+        if cut > begin:
+            reader.feed(data[begin:cut])
+            begin = cut
+    return reader.end()
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(TEXTS, st.lists(st.integers(0, 4000), max_size=3))
+def test_pieces_of_logs_in_any_order(text: str, cuts: list[int]) -> None:
+    """Pieces of tracebacks, marks and stamps in any order: a story or none, never an error."""
+    data = text.encode("utf-8", "surrogatepass")
+    found = book(data, cuts)
+    assert found.bytes == len(data)
+    story = tell([found])
+    assert story is not None and encode(story)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=3000))
+def test_any_bytes(data: bytes) -> None:
+    """Bytes that are no text: a story or none, never an error."""
+    encode(book(data))
+
+
+@settings(max_examples=200, deadline=None)
+@given(TEXTS)
+def test_each_part_takes_any_line(line: str) -> None:
+    """One line of anything: each reader of a part of it gives an answer."""
+    head = read_head(line, near_s=1.79e9)
+    judge(head.text, head.level)
+    goes_on(line, behind=True)
+    read_step(line)
+    find_stamp(line, near_s=1e300)
+    plain_line(line)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.binary(min_size=4, max_size=9), min_size=1, max_size=20), st.binary(max_size=400), st.data())
+def test_the_search_by_words_misses_nothing(texts: list[bytes], block: bytes, data: st.DataObject) -> None:
+    """Random texts in random bytes: the quick search finds each line that a plain search finds."""
+    block += data.draw(st.sampled_from(texts)) + b"\n" + block
+    assert all(text in Literals(texts).possible(block) for text in texts if text in block)
+    lines = {block[a:b] for a, b in Searcher([t for t in texts if b"\n" not in t], library=False).lines(block)}
+    assert lines == {line for line in block.split(b"\n") if any(t in line for t in texts if b"\n" not in t)}
+
+
+def _seconds(data: bytes) -> float:
+    best = float("inf")
+    for _ in range(2):
+        started = time.process_time()
+        book(data)
+        best = min(best, time.process_time() - started)
+    return best
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "Traceback (most recent call last):\n",
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n',
+        "ValueError: x\n",
+        "(a pid=1) " * 20 + "ERROR x\n",
+        "[rank3]: " * 40 + "\n",
+        "error " * 3000 + "\n",
+        "a" * 100_000,
+        "\r10%|# error",
+        "During handling of the above exception, another exception occurred:\n",
+        '{"msg":"Traceback (most recent call last):\\\\n  File \\"a\\", line 1, in f\\\\nE: x"}\n',
+    ],
+)
+def test_time_grows_with_the_size_only(piece: str) -> None:
+    """A hostile line repeated: four times the bytes take at most about four times as long."""
+    unit = (piece * (60_000 // len(piece) + 1)).encode()
+    small, large = _seconds(unit), _seconds(unit * 4)
+    assert large < 4 * 2.5 * small + 0.5
+
+
+def test_memory_is_bounded() -> None:
+    """A log with a new error in each line: memory for some blocks only, and what is left out is counted."""
+    reader = BookReader("rank1.log", modified_time_s=1.79e9)
+    tracemalloc.start()
+    for i in range(3):
+        words = "".join(f"ERROR {chr(97 + j % 26)}{chr(97 + j // 26 % 26)}{chr(97 + i)} failed to {'x' * 80} {j}\n" for j in range(1_500))
+        reader.feed(words.encode())
+    found = reader.end()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30 << 20
+    assert len(found.events) <= 240 and found.left_out > 0
