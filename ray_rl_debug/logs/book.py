@@ -112,7 +112,7 @@ class BookReader:
             if start in consumed:
                 continue
             raw = whole[start : min(end, start + MAX_LINE_CHARS)]
-            shape = _shape(raw)
+            shape = raw.translate(None, _DIGITS)
             is_short = end - start <= MAX_LINE_CHARS
             kind = self._shapes.get(shape, "") if is_short else ""
             if kind is None:
@@ -125,7 +125,7 @@ class BookReader:
             if one is not None:
                 consumed.update(one.taken)
                 self._ledger.add(one, window, line + 1)
-            if is_short and (one is None or one.block is None) and not self._matcher.depends_on_digits(raw) and _START not in raw:
+            if is_short and (one is None or one.block is None) and self._is_of_its_shape(raw, one is None):
                 if len(self._shapes) >= MAX_SHAPES:
                     self._shapes.clear()
                 self._shapes[shape] = one.kind if one is not None else None
@@ -135,13 +135,17 @@ class BookReader:
         while len(self._kept) > 1 and sum(map(len, self._kept[1:])) >= KEPT_BYTES:
             self._kept.pop(0)
 
+    def _is_of_its_shape(self, raw: bytes, is_nothing: bool) -> bool:
+        """Do all lines that differ from this one in their digits alone say the same? No errors are not three errors."""
+        if _START in raw or self._matcher.depends_on_digits(raw):
+            return False
+        if not is_nothing or b"0" not in raw or not _ZERO.search(raw):
+            return True
+        other = _ZERO.sub(b"1", raw)
+        return spot(Window(other, near_s=self._near_s), 0, len(other), self._matcher, self._writer) is None
+
     def _repeated(self, kind: str, raw: bytes, number: int, window: Window, start: int, end: int) -> bool:
         """Count a line whose shape is known; False when its writer has not written one yet."""
         head = window.head(raw.decode("utf-8", "replace"))
         key = (kind, filled(head.writer, self._writer), shape_of(head.text))
         return self._ledger.knows(key, number, window, start, end)
-
-
-def _shape(raw: bytes) -> bytes:
-    """A line without its digits; a lone zero stays, since no errors are not three errors."""
-    return (_ZERO.sub(b"Z", raw) if b"0" in raw else raw).translate(None, _DIGITS)
