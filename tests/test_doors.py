@@ -54,6 +54,7 @@ PURE = (
     "model/merge.py",
     "capture/jobs.py",
     "commands/catalogue.py",
+    "trial/judge/",
 )
 OUTSIDE = {"ray", "torch", "pynvml", "click", "opentelemetry", "psutil", "grpc", "socket", "subprocess", "time", "random", "threading", "ctypes"}
 MODELS = ("model/",)
@@ -87,6 +88,13 @@ def test_an_outside_thing_is_used_behind_its_doors_only(thing: str) -> None:
 def test_analysis_rules_and_renderers_know_neither_ray_nor_clocks() -> None:
     found = {name(m): sorted(OUTSIDE & set(imports(m))) for m in MODULES if name(m).startswith(PURE)}
     assert {m: i for m, i in found.items() if i} == {}
+
+
+def test_what_runs_in_an_agents_interpreter_needs_the_standard_library_alone() -> None:
+    lent = [m for m in MODULES if name(m).startswith("trial/child/") or name(m) in ("trial/stand_in.py", "trial/__init__.py")]
+    allowed = {"__future__", "ray_rl_debug", *sys.stdlib_module_names}
+    assert len(lent) > 4
+    assert {name(m): sorted(set(imports(m)) - allowed) for m in lent if set(imports(m)) - allowed} == {}
 
 
 def test_they_read_no_environment() -> None:

@@ -39,6 +39,8 @@ ORDER = (
     "capture",
     "imports",
     "metric_sources",
+    # agents tried outside of a run
+    "trial",
     # what people get
     "render",
     "saving",

@@ -11,6 +11,7 @@ from ray_rl_debug.model import errors, gaps
 from ray_rl_debug.rules import RULES
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.slurm import lint, lint_rules
+from ray_rl_debug.trial import judge
 
 _GAP = "The tool tried to read something and could not. The report says where, why, and what would help."
 
@@ -22,6 +23,7 @@ def list_ids() -> tuple[tuple[str, str], ...]:
     found.update({rule.ID: rule.NAME for rule in METRIC_RULES})
     found.update(gaps.NAMES)
     found.update({check.id: check.name for check in CHECKS})
+    found.update({check.id: check.name for check in judge.CHECKS})
     found.update({rule.id: rule.name for rule in lint_rules.RULES})
     found.update({kind.id: _first_sentence(kind) for kind in _errors()})
     return tuple(sorted(found.items()))
@@ -44,6 +46,9 @@ def explain(rule_id: str) -> str | None:
     check = next((c for c in CHECKS if wanted == c.id), None)
     if check is not None:
         return f"{check.explanation()}\nCheck of the doctor\n    {check.key}\n"
+    trial = next((c for c in judge.CHECKS if wanted == c.id), None)
+    if trial is not None:
+        return f"{trial.explanation()}\nCheck of rollout try\n    {trial.key}\n"
     fault = lint.explain(wanted)
     if fault is not None:
         return fault

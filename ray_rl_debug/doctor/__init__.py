@@ -6,8 +6,6 @@ A check is one row here and one or two functions: one that looks at each node, o
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,6 +13,7 @@ import msgspec
 
 from ray_rl_debug import __version__
 from ray_rl_debug.doctor import clusters, cpus, folders, gpus, limits, logs, network, nodes, settings, slurm
+from ray_rl_debug.doctor.answers import explain_check
 from ray_rl_debug.model.health import Examination, Health, NodeHealth, Result, Status
 
 
@@ -30,9 +29,7 @@ class Check(NamedTuple):
 
     def explanation(self) -> str:
         """Its story, evidence, remedy, and when it is something else; under the same heads as a rule's."""
-        story, *parts = re.split(r"^(Evidence|Remedy|Not this when): ", inspect.getdoc(self.of_node or self.of_all) or "", flags=re.MULTILINE)
-        pairs = zip(["Story", *parts[::2]], [story, *parts[1::2]], strict=True)
-        return f"{self.id} {self.name}\n" + "".join(f"\n{head}\n    {' '.join(text.split())}\n" for head, text in pairs)
+        return explain_check(self.id, self.name, self.of_node or self.of_all)
 
 
 LOG_SCAN = Check("RRD833", "log.scan", "known errors in the logs", logs.scan)

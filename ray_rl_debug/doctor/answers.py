@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import re
+from collections.abc import Callable, Mapping
 
 from ray_rl_debug.model.health import Result, Status
 
@@ -35,3 +37,10 @@ def gib(count: int) -> str:
 def listed(values: Mapping[str, object]) -> str:
     """What differs between nodes: ``n1: 8, n2: 4``, six at most."""
     return ", ".join(f"{name}: {value}" for name, value in sorted(values.items())[:6])
+
+
+def explain_check(id_: str, name: str, check: Callable[..., object] | None) -> str:
+    """What ``rayrl-debug explain`` prints of a check: its docstring under the same heads as a rule's."""
+    story, *parts = re.split(r"^(Evidence|Remedy|Not this when): ", inspect.getdoc(check) or "", flags=re.MULTILINE)
+    pairs = zip(["Story", *parts[::2]], [story, *parts[1::2]], strict=True)
+    return f"{id_} {name}\n" + "".join(f"\n{head}\n    {' '.join(text.split())}\n" for head, text in pairs)

@@ -12,20 +12,20 @@ _COLOURS = {Status.FAIL: "31;1", Status.WARN: "33;1", Status.UNKNOWN: "36", Stat
 _CHECK_COLUMN, _NODE_COLUMN = 12, 14
 
 
-def render(found: Examination, *, width: int = 100, colour: bool, verbose: bool = False) -> Iterator[str]:
-    """The lines of an examination; `verbose` also gives a line to each good result."""
+def render(found: Examination, *, width: int = 100, colour: bool, verbose: bool = False, what: str | None = None) -> Iterator[str]:
+    """The lines of an examination; `verbose` also gives a line to each good result. `what` was examined, where it is no node."""
     merged = _merge(found.results, len(found.nodes))
-    yield _verdict(found, colour)
+    yield _verdict(found, colour, what)
     shown = [row for row in merged if verbose or row[0].status is not Status.OK]
     for result, nodes in shown:
-        yield from _row(result, nodes, width, colour)
+        yield from _row(result, nodes if what is None else None, width, colour)
     if not verbose:
         yield from _good(merged, width, colour)
     for gap in found.gaps[: None if verbose else 5]:
         yield neutralise(f"not seen: {gap.what} on {gap.where}: {gap.reason}")
 
 
-def _verdict(found: Examination, colour: bool) -> str:
+def _verdict(found: Examination, colour: bool, what: str | None) -> str:
     counts = {status: sum(r.status is status for r in found.results) for status in Status}
     said = {
         Status.FAIL: f"{counts[Status.FAIL]} of {len(found.results)} checks fail",
@@ -33,7 +33,7 @@ def _verdict(found: Examination, colour: bool) -> str:
         Status.OK: f"all {len(found.results)} checks are good",
         Status.UNKNOWN: "nothing could be measured",
     }[found.state]
-    where = f" on {', '.join(found.nodes)}" if 0 < len(found.nodes) <= 4 else f" on {len(found.nodes)} nodes"
+    where = what if what is not None else f" on {', '.join(found.nodes)}" if 0 < len(found.nodes) <= 4 else f" on {len(found.nodes)} nodes"
     return _style(found.state, found.state.value.upper(), colour) + neutralise(f": {said}{where}")
 
 
@@ -54,11 +54,14 @@ def _merge(results: Sequence[Result], nodes: int) -> list[tuple[Result, str]]:
     return merged
 
 
-def _row(result: Result, nodes: str, width: int, colour: bool) -> Iterator[str]:
+def _row(result: Result, nodes: str | None, width: int, colour: bool) -> Iterator[str]:
+    """Without `nodes` there is no column for them."""
+    place = "" if nodes is None else neutralise(nodes).ljust(_NODE_COLUMN) + " "
+    column = 0 if nodes is None else _NODE_COLUMN + 1
     label = _style(result.status, result.status.value.ljust(7), colour)
-    lines = textwrap.wrap(neutralise(result.measured), max(20, width - 9 - _CHECK_COLUMN - _NODE_COLUMN), break_long_words=False) or [""]
-    yield f"{label} {result.check.ljust(_CHECK_COLUMN)} {neutralise(nodes).ljust(_NODE_COLUMN)} {lines[0]}".rstrip()
-    pad = " " * (10 + _CHECK_COLUMN + _NODE_COLUMN)
+    lines = textwrap.wrap(neutralise(result.measured), max(20, width - 9 - _CHECK_COLUMN - column), break_long_words=False) or [""]
+    yield f"{label} {result.check.ljust(_CHECK_COLUMN)} {place}{lines[0]}".rstrip()
+    pad = " " * (9 + _CHECK_COLUMN + column)
     yield from (pad + line for line in lines[1:])
     if result.status in (Status.FAIL, Status.WARN):
         for head, text in (("wanted", result.threshold), ("then", result.consequence), ("cure", result.remedy)):

@@ -1,0 +1,1 @@
+"""What runs in the interpreter of the user's code: standard library only, since nothing of ours is installed there."""

@@ -1,0 +1,138 @@
+"""What keeps episodes from running beside each other: a blocked event loop, a limit in the agent's own process, one core."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ray_rl_debug.doctor import answers
+from ray_rl_debug.model.health import Result
+from ray_rl_debug.model.trial import Blocked, Facts, Figures, Place, Stage
+from ray_rl_debug.trial.judge.episodes import own_line
+from ray_rl_debug.trial.judge.figures import figures, knee
+
+STARVED = 0.5
+"""A block during which the thread was ready but had no core for this part of the time is the machine's."""
+MOSTLY = 0.5
+LONG_S = 1.0
+MAX_PLACES = 3
+_IMPORTING = "<frozen importlib"
+"""A module that is imported by the first episode is imported once."""
+BUSY = 0.85
+"""Part of one core."""
+
+
+def blocked(facts: Facts) -> Iterator[Result]:
+    """A synchronous call ran in the event loop. All episodes, and in AReaL all traffic to the engines, stand still meanwhile.
+
+    Evidence: the loop's own beat was late; a thread of ours took the stack of the loop's thread again and again until it was back. CPU time tells
+    a wait from a computation.
+
+    Remedy: use the asynchronous client, or ``await asyncio.to_thread(...)``.
+
+    Not this when: the thread was ready but got no core (another program keeps them busy), or the stack is the loop's own.
+    """
+    by_place: dict[str, list[Blocked]] = defaultdict(list)
+    for one in facts.blocked:
+        if one.stack and one.queued_s < STARVED * one.for_s and not any(_IMPORTING in f for f in one.stack):
+            by_place[own_line(one.stack)].append(one)
+    grave = False
+    for place, found in sorted(by_place.items(), key=lambda p: -sum(b.for_s for b in p[1]))[:MAX_PLACES]:
+        longest = max(found, key=lambda b: b.for_s)
+        all_s = sum(b.for_s for b in found)
+        if longest.for_s < LONG_S and all_s < 3 * LONG_S:
+            continue
+        grave = True
+        still = "" if longest.is_over else ", and had not come back"
+        times = (
+            f"{len(found)} times, {all_s:.1f} s in all, the longest {longest.for_s:.1f} s" if len(found) > 1 else f"once, for {longest.for_s:.1f} s"
+        )
+        does = "computed" if longest.cpu_s > MOSTLY * longest.for_s else "waited"
+        inner = f", in {longest.stack[0]}" if longest.stack[0] != place else ""
+        measured = f"the event loop was blocked {times}{still} at {place}{inner}; it {does}: {longest.cpu_s:.1f} s of CPU time"
+        then = "no other episode moves meanwhile: throughput is that of one episode, and time-outs elsewhere fire"
+        yield answers.fail(measured, "no callback longer than 0.3 s", then, "await asyncio.to_thread(CALL), or an asynchronous client")
+    starved = [b for b in facts.blocked if b.queued_s >= STARVED * b.for_s]
+    if not grave and facts.stages:
+        rest = max((b.for_s for b in facts.blocked if b.stack and b not in starved), default=None)
+        worst = f"the longest callback took {rest:.1f} s" if rest is not None else "no callback took more than 0.3 s"
+        late = f"; {len(starved)} times the loop was ready but had no core" if starved else ""
+        yield answers.ok(worst + late)
+
+
+def limits(facts: Facts) -> Iterator[Result]:
+    """Most episodes wait inside their own process: for a semaphore, a lock, a thread of an executor, or a connection of a pool. The engine idles.
+
+    Evidence: looks at all coroutines during the stage, from outside; where the stand-in answers, also how many requests it ever had at once.
+
+    Remedy: raise the limit to the concurrency of the rollout, or remove it: the engine queues requests better than the agent.
+
+    Not this when: the limit protects something that cannot take more (a licence, a sandbox pool); then it is the true size of the rollout.
+    """
+    told: set[str] = set()
+    for stage in sorted(facts.stages, key=lambda s: -s.concurrency):
+        total = sum(p.count for p in stage.places)
+        for place in stage.places:
+            if _is_limit(place) and place.count > MOSTLY * total and stage.looks > 1 and place.where not in told:
+                told.add(place.where)
+                yield _limited(stage, place, total)
+    if not told and any(s.places for s in facts.stages):
+        yield answers.ok("most episodes waited for no semaphore, pool or executor of their own process")
+
+
+def _is_limit(place: Place) -> bool:
+    return place.kind in ("semaphore", "lock", "connection-pool") or (place.kind == "executor" and "finished" not in place.what)
+
+
+def _limited(stage: Stage, place: Place, total: int) -> Result:
+    name = {"semaphore": "a semaphore", "lock": "a lock", "executor": "a thread of an executor"}.get(place.kind, place.what)
+    inside = f" that lets {place.lets_in} in" if place.lets_in else ""
+    engine = f"; the engine had at most {stage.engine_peak} requests at once" if stage.engine_peak is not None else ""
+    measured = (
+        f"at concurrency {stage.concurrency}, {place.count / total:.0%} of the unfinished episodes wait for {name}{inside} at {place.where}{engine}"
+    )
+    wanted = f"a limit of at least {stage.concurrency}"
+    then = "more concurrency brings no more throughput, the engine idles, and requests behind it may time out"
+    cure = {
+        "executor": f"loop.set_default_executor(ThreadPoolExecutor({stage.concurrency})), or an asynchronous client",
+        "connection-pool": f"httpx.Limits(max_connections={stage.concurrency}) or more",
+    }.get(place.kind, f"asyncio.Semaphore({stage.concurrency})" if place.kind == "semaphore" else "hold the lock for less, or not at all")
+    return answers.fail(measured, wanted, then, cure)
+
+
+def scale(facts: Facts) -> Iterator[Result]:
+    """How throughput grows with concurrency, and from where on it does not.
+
+    Evidence: episodes per second at each level; the knee is the least concurrency with nine tenths of the best throughput. CPU time of the process
+    tells whether its own Python code is the limit.
+
+    Remedy: below the knee raise max_concurrent_rollouts; above it find what limits: the engine, the agent's own limits, or one core.
+
+    Not this when: the engine given with --endpoint is small: then the knee is the engine's.
+    """
+    rows = figures(facts)
+    at = knee(rows)
+    said = ", ".join(f"{r.per_s:.3g}/s at {r.concurrency}" for r in _per_level(facts))
+    if not said:
+        return
+    stage = max((s for s in facts.stages if s.took_s), key=lambda s: s.concurrency, default=None)
+    took_s = (stage.took_s if stage is not None else None) or 0.0
+    if stage is not None and stage.cpu_s is not None and took_s > LONG_S and stage.cpu_s > BUSY * took_s:
+        each_ms = 1000 * stage.cpu_s / max(1, stage.episodes)
+        measured = f"{said}; the agent's own process is the limit: {each_ms:.0f} ms of CPU time per episode fill one core"
+        then = f"one rollout process does no more than {1000 / max(each_ms, 1e-3):.3g} episodes per second, whatever the engine can"
+        yield answers.warn(
+            measured, "a core that is not full", then, "make one client for all episodes (extra_kwargs['http_client']), not one for each"
+        )
+    elif at is not None:
+        yield answers.ok(f"{said}; the knee is at {at}: more concurrency brings no more")
+    else:
+        yield answers.ok(f"{said}; no knee up to there" if len({r.concurrency for r in rows}) > 2 else said)
+
+
+def _per_level(facts: Facts) -> list[Figures]:
+    best: dict[int, Figures] = {}
+    for row in figures(facts):
+        if row.per_s is not None and (row.concurrency not in best or row.per_s > best[row.concurrency].per_s):
+            best[row.concurrency] = row
+    return [best[c] for c in sorted(best)]
