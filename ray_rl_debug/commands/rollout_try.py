@@ -33,7 +33,6 @@ came to its end for another reason, 130 interrupted (what was measured is printe
 """
 DEFAULT_ROW: dict[str, object] = {
     "messages": [{"role": "user", "content": "What is 6 times 7?"}],
-    "prompt": "What is 6 times 7?",
     "question": "What is 6 times 7?",
     "answer": "42",
 }

@@ -125,7 +125,7 @@ class _Trial:
 
     def _finish(self, stage: Stage) -> None:
         """Put what was seen into the stage."""
-        self._gaps.update(dict.fromkeys(one.reason for one in self._looks if one.reason))
+        self._gaps.update(dict.fromkeys(f"coroutines, at some of the looks: {one.reason}" for one in self._looks if one.reason))
         mine = [e for e in self._episodes.values() if e.stage == stage.number]
         is_over = stage.number in self._done
         ends = [e.began_s + e.took_s for e in mine if e.took_s is not None]

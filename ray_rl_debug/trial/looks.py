@@ -17,7 +17,8 @@ from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.model.snapshot import AsyncTask, AwaitFrame
 from ray_rl_debug.model.trial import Held, Place
 
-LOOK_S = 2.0
+LOOK_S = 5.0
+"""For one look; some tens of milliseconds do where a core is free."""
 MAX_HOPS = 16
 MAX_TO = 5
 _EPISODE = re.compile(r"episode-(\d+)$")

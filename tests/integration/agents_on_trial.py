@@ -1,4 +1,4 @@
-"""Agents for ``rollout try``: one that is good, and one for each thing that goes wrong. Standard library only; ``real_agents.py`` has real clients."""
+"""Agents for ``rollout try``: a good one, and one for each thing that goes wrong. Standard library only."""
 
 from __future__ import annotations
 

@@ -68,6 +68,8 @@ class Contract:
 
 def detect(thing: Any, given: Mapping[str, Any]) -> Contract:
     """Which framework would call this, and how. `given` are the options of the trial."""
+    if inspect.isfunction(thing) and not inspect.iscoroutinefunction(thing):
+        thing = _instance(thing, given)  # it makes the agent
     kind = thing if inspect.isclass(thing) else type(thing)
     bases = {b.__name__ for b in kind.__mro__}
     if hasattr(thing, "arun_episode"):
@@ -97,7 +99,7 @@ def _takes(run: Any) -> str:
 
 
 def _instance(thing: Any, given: Mapping[str, Any], **more: Any) -> Any:
-    if not inspect.isclass(thing):
+    if not inspect.isclass(thing) and not inspect.isfunction(thing):
         return thing
     try:
         return thing(**{**more, **given["init"]})

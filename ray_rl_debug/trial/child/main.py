@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import linecache
 import os
 import sys
 import threading
@@ -119,11 +118,11 @@ def _error(e: BaseException) -> dict[str, Any]:
     """Type, text, and the frames, innermost first; a cause is told by name."""
     frames = [f"{f.name} ({f.filename}:{f.lineno})" for f in reversed(traceback.extract_tb(e.__traceback__))]
     cause = e.__cause__ or e.__context__
-    linecache.clearcache()
+    is_copy = type(cause).__name__ == "_RemoteTraceback"  # the same exception again, as text from a pool's process
     return {
         "type": f"{type(e).__module__}.{type(e).__qualname__}".removeprefix("builtins."),
         "text": (str(e).splitlines() or [""])[0][:MAX_TEXT],
-        "cause": f"{type(cause).__name__}: {str(cause)[:MAX_TEXT]}" if cause is not None else None,
+        "cause": f"{type(cause).__name__}: {str(cause)[:MAX_TEXT]}" if cause is not None and not is_copy else None,
         "frames": frames[:40],
     }
 

@@ -30,8 +30,8 @@ class Check(NamedTuple):
 
 CHECKS: tuple[Check, ...] = (
     Check("RRD850", "try.load", "an agent that cannot be called", episodes.load),
-    Check("RRD851", "try.stuck", "an episode that never ends", episodes.stuck),
     Check("RRD852", "try.loop", "an agent that blocks its event loop", loop.blocked),
+    Check("RRD851", "try.stuck", "an episode that never ends", episodes.stuck),
     Check("RRD853", "try.limit", "a limit inside the agent's process", loop.limits),
     Check("RRD854", "try.errors", "exceptions of an agent", episodes.errors),
     Check("RRD855", "try.return", "a return value that the framework refuses", episodes.returns),

@@ -26,7 +26,6 @@ _WAITS = {
     "sleep": "a sleep",
     "future": "a future that nobody completes",
     "connection-pool": "a connection of its client's pool",
-    "running": "nothing: it computes, or blocks its event loop",
 }
 
 
@@ -132,7 +131,14 @@ def stuck(facts: Facts) -> Iterator[Result]:
     open_ = sum(p.count for p in facts.stuck) or sum(e.took_s is None or e.was_cancelled for e in mine)
     head = f"{open_} of {len(mine)} episodes that began at concurrency {stage.concurrency} did not end in {facts.timeout_s:g} s"
     then = "the batch never comes together: the trainer waits in prepare_batch, and no log line says why"
-    for place in facts.stuck[:MAX_KINDS]:
+    runnable = [p for p in facts.stuck if p.kind in ("ready", "running")]
+    if runnable:
+        count = sum(p.count for p in runnable)
+        text = f"{head}: {count} could go on, and wait{'s' if count == 1 else ''} for a turn on the event loop"
+        yield answers.fail(text, "every episode ends", then, "move what blocks the event loop out of it: await asyncio.to_thread(...)")
+    # beside a blocked loop the others wait for those that cannot run
+    others = [p for p in facts.stuck if p not in runnable and 2 * sum(r.count for r in runnable) < open_]
+    for place in others[:MAX_KINDS]:
         yield answers.fail(f"{head}: {place.count} {_stands(place)}", "every episode ends", then, cure_of(place))
     if not facts.stuck:
         yield answers.fail(
@@ -155,8 +161,6 @@ def cure_of(place: Place) -> str:
         return "release it in every path (async with), and never take it twice in one episode"
     if place.kind == "connection-pool":
         return "give the client a larger pool, and read or close every response"
-    if place.kind == "running":
-        return "move the call out of the event loop: await asyncio.to_thread(...)"
     return "bound the wait: await asyncio.wait_for(..., timeout=60)"
 
 

@@ -26,7 +26,7 @@ def figures(facts: Facts) -> tuple[Figures, ...]:
                 episodes=stage.episodes,
                 done=len(good),
                 failed=sum(e.error is not None for e in mine),
-                per_s=len(good) / stage.took_s if stage.took_s else None,
+                per_s=len(good) / stage.took_s if stage.took_s and good else None,
                 p50_s=quantile(good, 0.5),
                 p90_s=quantile(good, 0.9),
                 p99_s=quantile(good, 0.99),

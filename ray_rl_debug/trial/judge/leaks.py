@@ -49,7 +49,7 @@ def leaks(facts: Facts) -> Iterator[Result]:
         yield answers.fail(measured, "no growth", _then(name, growth / episodes), cure)
     if not found:
         last = rounds[-1].held
-        held = f"{last.connections} connections, {last.tasks} tasks, {last.threads} threads, {last.descriptors} descriptors" if last else ""
+        held = ", ".join(f"{'no' if n == 0 else n} {name}" for name, of, _ in _THINGS if last is not None and (n := of(last)) is not None)
         yield answers.ok(f"nothing grew over {len(rounds)} equal rounds: {held}")
 
 

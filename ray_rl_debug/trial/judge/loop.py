@@ -133,6 +133,7 @@ def scale(facts: Facts) -> Iterator[Result]:
 def _per_level(facts: Facts) -> list[Figures]:
     best: dict[int, Figures] = {}
     for row in figures(facts):
-        if row.per_s is not None and (row.concurrency not in best or row.per_s > best[row.concurrency].per_s):
+        other = best.get(row.concurrency)
+        if row.per_s is not None and (other is None or row.per_s > (other.per_s or 0.0)):
             best[row.concurrency] = row
     return [best[c] for c in sorted(best)]

@@ -1,0 +1,185 @@
+"""What the judge of ``rollout try`` says of facts written by hand."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ray_rl_debug.model.health import Status
+from ray_rl_debug.model.trial import Blocked, Episode, Error, Facts, Figures, Gate, Held, Place, Stage
+from ray_rl_debug.render.trial import render
+from ray_rl_debug.trial.judge import CHECKS, judge
+from ray_rl_debug.trial.judge.figures import knee, quantile
+from ray_rl_debug.trial.judge.gate import capacity, least_offpolicyness, limits_of
+
+STAGE = Stage(number=0, name="batch", concurrency=4, episodes=4, took_s=1.0)
+
+
+def facts(**more: object) -> Facts:
+    episodes = tuple(Episode(number=i, stage=0, group=0, began_s=0.0, took_s=0.5, reward=1.0) for i in range(4))
+    return msgspec.structs.replace(Facts(target="agent:Agent", contract="areal-agent", stages=(STAGE,), episodes=episodes, is_stand_in=True), **more)
+
+
+def failing(given: Facts) -> dict[str, str]:
+    return {r.check: r.measured for r in judge(given).results if r.status is Status.FAIL}
+
+
+def test_nothing_is_wrong() -> None:
+    assert failing(facts()) == {}
+    assert judge(facts()).state is Status.OK
+
+
+def test_nothing_measured_is_not_health() -> None:
+    assert judge(Facts(target="agent:Agent")).state is Status.UNKNOWN
+    assert judge(facts(episodes=())).state is Status.UNKNOWN
+
+
+def test_a_wait_for_a_core_accuses_nobody() -> None:
+    one = Blocked(stage=0, since_s=0.0, for_s=3.0, stack=("tokenize (/home/me/agent.py:4)",), cpu_s=0.3, queued_s=2.5)
+    assert failing(facts(blocked=(one,))) == {}
+    assert "had no core" in next(r.measured for r in judge(facts(blocked=(one,))).results if r.check == "try.loop")
+
+
+def test_the_first_import_accuses_nobody() -> None:
+    stack = ("exec_module (<frozen importlib._bootstrap_external>:940)", "Agent.run (/home/me/agent.py:4)")
+    assert failing(facts(blocked=(Blocked(stage=0, since_s=0.0, for_s=3.0, stack=stack),))) == {}
+
+
+def test_a_block_by_a_library_is_told_by_the_own_line() -> None:
+    stack = ("read (/usr/lib/python3.11/socket.py:9)", "post (/x/site-packages/requests/api.py:3)", "Agent.tool (/home/me/agent.py:4)")
+    said = failing(facts(blocked=(Blocked(stage=0, since_s=0.0, for_s=3.0, stack=stack, cpu_s=2.9),)))
+    assert said["try.loop"].startswith("the event loop was blocked once, for 3.0 s at Agent.tool (/home/me/agent.py:4), in read (")
+    assert "it computed" in said["try.loop"]
+
+
+def test_a_limit_needs_most_episodes_and_more_than_one_look() -> None:
+    waits = Place(where="Agent.run (/a.py:3)", kind="semaphore", what="Semaphore value=0", count=30, lets_in=2)
+    works = Place(where="Agent.run (/a.py:4)", kind="socket", count=10)
+    stage = msgspec.structs.replace(STAGE, concurrency=40, looks=2, places=(waits, works))
+    said = failing(facts(stages=(stage,)))
+    assert said["try.limit"] == "at concurrency 40, 75% of the unfinished episodes wait for a semaphore that lets 2 in at Agent.run (/a.py:3)"
+    assert failing(facts(stages=(msgspec.structs.replace(stage, looks=1),))) == {}
+    few = msgspec.structs.replace(waits, count=10)
+    assert failing(facts(stages=(msgspec.structs.replace(stage, places=(few, works)),))) == {}
+
+
+def test_a_thread_that_is_done_is_no_limit() -> None:
+    place = Place(where="Agent.run (/a.py:3)", kind="executor", what="thread future finished", count=30)
+    assert failing(facts(stages=(msgspec.structs.replace(STAGE, looks=3, places=(place,)),))) == {}
+    waiting = msgspec.structs.replace(place, what="thread future pending")
+    assert "a thread of an executor" in failing(facts(stages=(msgspec.structs.replace(STAGE, looks=3, places=(waiting,)),)))["try.limit"]
+
+
+def rounds(**counts: tuple[int, ...]) -> Facts:
+    many = len(next(iter(counts.values())))
+    held = [Held(**{k: v[i] for k, v in counts.items()}) for i in range(many)]
+    stages = tuple(msgspec.structs.replace(STAGE, number=i, episodes=16, held=h) for i, h in enumerate(held))
+    return facts(stages=stages)
+
+
+@pytest.mark.parametrize("counts", [(4, 20, 36), (100, 116, 132)])
+def test_what_grows_in_each_round_is_a_leak(counts: tuple[int, ...]) -> None:
+    assert "1 per episode" not in failing(rounds(threads=counts))  # the check's name is the key
+    assert failing(rounds(threads=counts))["try.leak"].startswith(f"threads after 3 equal rounds: {counts[0]} → {counts[1]} → {counts[2]}, 1 per")
+
+
+@pytest.mark.parametrize("counts", [(4, 20, 20), (4, 20, 19), (4, 5, 6), (9, 9, 9)])
+def test_what_stops_growing_is_a_pool(counts: tuple[int, ...]) -> None:
+    assert failing(rounds(connections=counts)) == {}
+
+
+def test_two_rounds_tell_no_leak() -> None:
+    assert failing(rounds(threads=(4, 20))) == {}
+
+
+def test_connections_explain_their_descriptors() -> None:
+    assert failing(rounds(connections=(4, 20, 36), descriptors=(11, 27, 43))).keys() == {"try.leak"}
+    leaks = [r for r in judge(rounds(connections=(4, 20, 36), descriptors=(11, 27, 43))).results if r.check == "try.leak"]
+    assert len(leaks) == 1
+
+
+def test_memory_that_grows_is_only_a_warning() -> None:
+    found = judge(rounds(rss_bytes=(100 << 20, 120 << 20, 140 << 20)))
+    assert [r.status for r in found.results if r.check == "try.memory"] == [Status.WARN]
+    settled = judge(rounds(rss_bytes=(100 << 20, 160 << 20, 161 << 20)))
+    assert [r.status for r in settled.results if r.check == "try.memory"] == [Status.OK]
+
+
+def test_exceptions_that_need_company() -> None:
+    error = Error(type="RuntimeError", text="slot 3 is taken", frames=("pick (/a.py:9)",))
+    other = msgspec.structs.replace(error, text="slot 17 is taken")
+    stage = msgspec.structs.replace(STAGE, concurrency=16)
+    episodes = tuple(Episode(number=i, stage=0, group=0, began_s=0.0, took_s=0.1, error=e) for i, e in enumerate([error, other, None]))
+    said = failing(facts(stages=(stage,), episodes=episodes))["try.errors"]
+    assert said == "2 of 3 episodes raised RuntimeError: slot 3 is taken at pick (/a.py:9) (first at concurrency 16)"
+
+
+GUIDE = Gate(batch_size=256, max_concurrent=128, max_offpolicyness=0, consumer_batch_size=64)
+
+
+def test_the_gate_with_the_guides_numbers() -> None:
+    """(0 + 0 + 1) * 64 rollouts are admitted; 192 of 256 never start."""
+    assert capacity(GUIDE, accepted=0, running=0) == 64
+    assert capacity(GUIDE, accepted=64, running=0) == 0
+    result = next(r for r in judge(facts(gate=GUIDE)).results if r.check == "try.gate")
+    assert result.status is Status.FAIL
+    assert "(0 + 0 + 1) * 64 = 64 admitted" in result.measured
+    assert "192 never start" in (result.consequence or "")
+    assert result.remedy == "rollout.max_head_offpolicyness=3"
+
+
+@pytest.mark.parametrize("batch", [1, 63, 64, 65, 200, 256, 1000])
+def test_the_remedy_lets_the_batch_through(batch: int) -> None:
+    gate = msgspec.structs.replace(GUIDE, batch_size=batch)
+    needed = least_offpolicyness(gate)
+    enough = msgspec.structs.replace(gate, max_offpolicyness=needed)
+    assert limits_of(enough).admitted >= batch
+    if needed:
+        assert limits_of(msgspec.structs.replace(gate, max_offpolicyness=needed - 1)).admitted < batch
+
+
+def test_no_limits_given_are_those_of_areal() -> None:
+    """Without max_concurrent_rollouts AReaL takes the consumer's batch."""
+    assert limits_of(Gate(batch_size=32)).concurrent == 32
+    assert judge(facts(gate=Gate(batch_size=32))).state is Status.OK
+
+
+def test_a_later_version_opens_the_gate() -> None:
+    later = msgspec.structs.replace(GUIDE, version=3)
+    assert [r.status for r in judge(facts(gate=later)).results if r.check == "try.gate"] == [Status.OK]
+
+
+def row(concurrency: int, per_s: float) -> Figures:
+    return Figures(name="level", concurrency=concurrency, episodes=8, done=8, failed=0, per_s=per_s)
+
+
+@pytest.mark.parametrize(
+    ("rates", "at"),
+    [
+        ({1: 10, 2: 20, 4: 40, 8: 80}, None),
+        ({1: 10, 2: 20, 4: 38, 8: 39, 16: 40}, 4),
+        ({2: 20, 4: 20, 8: 20}, 2),
+        ({2: 20, 4: 20}, None),
+        ({1: 10, 2: 30, 4: 20, 8: 10}, 2),
+    ],
+)
+def test_the_knee(rates: dict[int, float], at: int | None) -> None:
+    assert knee([row(c, r) for c, r in rates.items()]) == at
+
+
+def test_quantiles_are_values_that_were_measured() -> None:
+    assert quantile([], 0.5) is None
+    assert quantile([1.0], 0.99) == 1.0
+    assert quantile([1.0, 2.0, 3.0, 4.0], 0.5) == 3.0
+
+
+def test_a_terminal_cannot_be_steered() -> None:
+    hostile = facts(unusable="\x1b[2J gone", output=("\x1b]0;title\x07",), contract=None)
+    text = "\n".join(render(judge(hostile), width=100, colour=False, verbose=True))
+    assert "\x1b" not in text and "\x07" not in text
+
+
+def test_every_check_explains_itself() -> None:
+    for check in CHECKS:
+        text = check.explanation()
+        assert all(f"\n{head}\n" in text for head in ("Story", "Evidence", "Remedy", "Not this when")), check.id
