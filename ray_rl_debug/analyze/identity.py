@@ -216,15 +216,20 @@ def _program(process: Process) -> str:
     return first[:40] if re.search(r"\w", first) else "process"
 
 
+def worker_of(process: Process) -> str | None:
+    """``Worker-0``: what Agent-Lightning's store calls this runner; the threads of its heartbeat carry the name."""
+    threads = process.samples[-1].threads if process.samples else ()
+    return next((beat[1] for t in threads if (beat := _HEARTBEAT.match(t.name or ""))), None)
+
+
 def _in_agent_lightning(node: Node, process: Process) -> str | None:
     """``runner Worker-0`` or ``trainer``: its processes are forks that share one command line, so only their stacks tell them apart."""
     if process.kind not in ("named", "child", "driver", "other") or not process.samples:
         return None
-    found = None
+    worker, found = worker_of(process), None
+    if worker is not None:
+        return f"runner {worker}"
     for thread in process.samples[-1].threads:
-        beat = _HEARTBEAT.match(thread.name or "")
-        if beat:
-            return f"runner {beat[1]}"
         frames = node.stacks[thread.stack] if 0 <= thread.stack < len(node.stacks) else ()
         functions = {node.frames[i].function.split(".", 1)[0] for i in frames if 0 <= i < len(node.frames)}
         if "LitAgentRunner" in functions:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ray_rl_debug import __version__
+from ray_rl_debug.collect.agent_lightning import ask_store
 from ray_rl_debug.collect.health import collect_health
 from ray_rl_debug.collect.logs import read_log_paths
 from ray_rl_debug.model import codec
@@ -107,6 +108,11 @@ def check_logs(paths: Sequence[Path], *, clock: Callable[[], float] = time.time)
         shown = tuple(msgspec.structs.replace(line, file=_below(line.file, path)) for line in lines)
         nodes.append(NodeHealth(tool_version=__version__, name=path.resolve().name, taken_time_s=clock(), plan=Plan(), log_lines=shown, gaps=missing))
     return Health(nodes=tuple(nodes))
+
+
+def check_store(url: str, *, timeout_s: float) -> Health:
+    """Agent-Lightning's store alone. Raises `UsageError` for what is no URL."""
+    return Health(nodes=(), store=ask_store(url, deadline_s=timeout_s))
 
 
 def read_files(paths: Sequence[Path], expected: Sequence[str] = ()) -> Health:

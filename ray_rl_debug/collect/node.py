@@ -34,12 +34,13 @@ from ray_rl_debug.collect.permissions import find_doors, remedy
 from ray_rl_debug.collect.process_facts import SAMPLED, Before, Reader, look
 from ray_rl_debug.collect.procfs import PROC, machine_of, read_status, read_text
 from ray_rl_debug.collect.pyspy import find_pyspy
+from ray_rl_debug.collect.rollout_store import read_runners
 from ray_rl_debug.collect.semaphores import read_semaphores
 from ray_rl_debug.collect.stacks import Stacks, StackSampler, Target
 from ray_rl_debug.collect.starting import is_getting_in, read_printed
 from ray_rl_debug.collect.torch_groups import read_all_torch_groups
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, SharedSemaphore, TorchGroups
+from ray_rl_debug.model.snapshot import Doors, EndedProcess, EngineState, Gap, LogLine, Node, Process, Runner, SharedSemaphore, TorchGroups
 from ray_rl_debug.privacy.redact import made_safe
 
 DUMP_DEADLINE_S = 4.0
@@ -64,6 +65,7 @@ NO_ENGINES: dict[int, EngineState] = {}
 NO_TASKS: dict[int, AsyncRead] | None = {}
 NO_GROUPS: dict[int, TorchGroups] = {}
 NO_SEMAPHORES: tuple[SharedSemaphore, ...] = ()
+NO_RUNNERS: tuple[Runner, ...] = ()
 
 
 def collect_node(
@@ -117,6 +119,11 @@ def collect_node(
         _result(engines_, None)
         states = guard.call("engines' endpoints", lambda: engines.finish(processes), NO_ENGINES)
         processes = tuple(msgspec.structs.replace(p, engine=states[p.pid]) if p.pid in states else p for p in processes)
+    runners = (
+        guard.call("stores of rollouts", partial(read_runners, processes, stacks.frames, stacks.stacks), NO_RUNNERS)
+        if options.engine_endpoints
+        else ()
+    )
     side.shutdown(wait=False)
     gpus, gpu_gaps = _result(gpus_, (None, (Gap(id=gaps.GPU_UNREAD, where="", what="all GPUs", reason="no answer in time"),)))
     counters = _result(counters_, LiveCounters())
@@ -152,6 +159,7 @@ def collect_node(
         ended=gone,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
         semaphores=semaphores,
+        runners=runners,
         gpus=gpus,
         flight_records=counters.records,
         communicators=counters.polls,

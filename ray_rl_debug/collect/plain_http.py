@@ -53,8 +53,11 @@ class _Exchange(msgspec.Struct):
     is_chunked: bool = False
 
 
-def get_all(asked: Sequence[Get], until: float) -> list[Answer | str]:
-    """The answers in the order of `asked`, or why there is none; returns at `until` (monotonic) at the latest."""
+def get_all(asked: Sequence[Get], until: float, *, max_request: int | None = MAX_REQUEST) -> list[Answer | str]:
+    """The answers in the order of `asked`, or why there is none; returns at `until` (monotonic) at the latest.
+
+    Without `max_request` only servers may be asked that are known to speak HTTP.
+    """
     found: list[Answer | str] = ["no answer in time"] * len(asked)
     with selectors.DefaultSelector() as ready:
         try:
@@ -63,7 +66,7 @@ def get_all(asked: Sequence[Get], until: float) -> list[Answer | str]:
                 if isinstance(begun, str):
                     found[number] = begun
                     continue
-                ready.register(begun, selectors.EVENT_WRITE, _Exchange(number, _request(get.path), bytearray()))
+                ready.register(begun, selectors.EVENT_WRITE, _Exchange(number, _request(get, max_request), bytearray()))
             while ready.get_map() and (left := until - time.monotonic()) > 0:
                 for key, _ in ready.select(left):
                     end = _step(key, ready)
@@ -77,17 +80,21 @@ def get_all(asked: Sequence[Get], until: float) -> list[Answer | str]:
     return found
 
 
-def _request(path: str) -> bytes:
+def _request(get: Get, max_request: int | None) -> bytes:
     # HTTP/1.0: the answer ends with the connection; uvicorn cuts it into chunks all the same
-    request = f"GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode("ascii")
-    assert len(request) < MAX_REQUEST, path
+    request = f"GET {get.path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode("ascii")
+    assert max_request is None or len(request) < max_request, get.path
     return request
 
 
 def _connect(get: Get) -> socket.socket | str:
     connection = socket.socket(socket.AF_INET6 if ":" in get.host else socket.AF_INET)
     connection.setblocking(False)
-    code = connection.connect_ex((get.host, get.port))
+    try:
+        code = connection.connect_ex((get.host, get.port))
+    except OSError as e:  # a name that no server of names knows
+        connection.close()
+        return (e.strerror or str(e)).lower()
     if code in (0, errno.EINPROGRESS):
         return connection
     connection.close()

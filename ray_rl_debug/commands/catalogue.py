@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from ray_rl_debug import signatures
-from ray_rl_debug.doctor import CHECKS
+from ray_rl_debug.doctor import CHECKS, STORE_CHECKS
 from ray_rl_debug.metrics.rules import METRIC_RULES
 from ray_rl_debug.model import errors, gaps
 from ray_rl_debug.rules import RULES
@@ -22,7 +22,7 @@ def list_ids() -> tuple[tuple[str, str], ...]:
     found.update({s.id: s.title for s in signatures.load()})
     found.update({rule.ID: rule.NAME for rule in METRIC_RULES})
     found.update(gaps.NAMES)
-    found.update({check.id: check.name for check in CHECKS})
+    found.update({check.id: check.name for check in (*CHECKS, *STORE_CHECKS)})
     found.update({check.id: check.name for check in judge.CHECKS})
     found.update({rule.id: rule.name for rule in lint_rules.RULES})
     found.update({kind.id: _first_sentence(kind) for kind in _errors()})
@@ -43,7 +43,7 @@ def explain(rule_id: str) -> str | None:
         return _explain_line(signature)
     if wanted in gaps.NAMES:
         return f"{wanted} {gaps.NAMES[wanted]}\n\nGap\n    {_GAP}\n"
-    check = next((c for c in CHECKS if wanted == c.id), None)
+    check = next((c for c in (*CHECKS, *STORE_CHECKS) if wanted == c.id), None)
     if check is not None:
         return f"{check.explanation()}\nCheck of the doctor\n    {check.key}\n"
     trial = next((c for c in judge.CHECKS if wanted == c.id), None)

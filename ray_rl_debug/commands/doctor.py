@@ -23,6 +23,7 @@ Examples:
   rayrl-debug doctor --preflight --num-cpus 64  # before ray start
   rayrl-debug doctor --jobid 4711               # nodes of a running Slurm job
   rayrl-debug doctor --logs /tmp/ray/session_latest  # after a crash
+  rayrl-debug doctor --agent-lightning http://127.0.0.1:4747
   srun rayrl-debug doctor --here -q -o doc      # on each node of a job ...
   rayrl-debug doctor doc                        # ... and all of them together
 
@@ -40,6 +41,7 @@ _PATH = PatientPath(path_type=Path)
 @click.option("--here", is_flag=True, help="Check this node only, without Ray.")
 @click.option("--preflight", is_flag=True, help="Before start: also measure what a start costs, and whether ports are free (implies --here).")
 @click.option("--logs", type=_PATH, multiple=True, metavar="DIR", help="After a crash: look for known errors in these logs. Repeatable.")
+@click.option("--agent-lightning", "store_url", metavar="URL", help="Check Agent-Lightning's store: queue, runners, traces, rewards, proxy.")
 @click.option("--num-cpus", type=click.IntRange(min=0), help="CPUs that Ray will get.  [default: what Ray would take]")
 @click.option("--num-gpus", type=click.IntRange(min=0), help="GPUs that Ray will get.")
 @click.option("--temp-dir", metavar="DIR", help="Ray's temporary folder.  [default: /tmp/ray]")
@@ -61,6 +63,7 @@ def doctor(
     here: bool,
     preflight: bool,
     logs: tuple[Path, ...],
+    store_url: str | None,
     expect: str,
     facts: str | None,
     strict: bool,
@@ -77,10 +80,12 @@ def doctor(
     Each line says what was measured, what it should be, what happens otherwise, and what cures it. FILE is what -o wrote on several nodes, or a
     folder of such files.
     """
-    from ray_rl_debug.doctor import CHECKS, LOG_CHECKS, examine
+    from ray_rl_debug.doctor import CHECKS, LOG_CHECKS, STORE_CHECKS, examine
 
-    if sum(map(bool, (files, logs, here or preflight, address, job_id))) > 1:
-        raise UsageError("--address, --jobid, --here or --preflight, --logs and FILE exclude each other", hint="give only one of them")
+    if sum(map(bool, (files, logs, here or preflight, address, job_id, store_url))) > 1:
+        raise UsageError(
+            "--address, --jobid, --here or --preflight, --logs, --agent-lightning and FILE exclude each other", hint="give only one of them"
+        )
     if job_id is not None and not job_id.isdigit():
         raise UsageError(f"--jobid {job_id!r} is not the number of a job", hint="write it as squeue does, such as 4711")
     if facts is not None:
@@ -88,7 +93,10 @@ def doctor(
     from ray_rl_debug.capture import doctor_facts
 
     show = progress(quiet)
-    if logs:
+    checks = STORE_CHECKS if store_url else LOG_CHECKS if logs else CHECKS
+    if store_url:
+        health = doctor_facts.check_store(store_url, timeout_s=min(timeout_s, 20.0))
+    elif logs:
         health = doctor_facts.check_logs(logs)
     elif files:
         health = doctor_facts.read_files(files, [n for n in expect.split(",") if n])
@@ -96,10 +104,10 @@ def doctor(
         health = doctor_facts.check_job(job_id, _plan(plan, output), timeout_s=timeout_s, progress=show)
     else:
         health = _look(address, here, preflight, timeout_s, _plan(plan, output), show)
-    found = examine(health, LOG_CHECKS if logs else CHECKS)
+    found = examine(health, checks)
     if output is not None:
         doctor_facts.save(output, health.nodes)
-    _print(found, as_json, no_color, verbose)
+    _print(found, as_json, no_color, verbose, f" of the store {store_url}" if store_url else None)
     return _exit_code(found, strict)
 
 
@@ -144,7 +152,7 @@ def _look(address: str | None, here: bool, preflight: bool, timeout_s: float, pl
     return doctor_facts.check_cluster(found, plan, timeout_s=timeout_s, progress=show)
 
 
-def _print(found: Examination, as_json: bool, no_color: bool, verbose: bool) -> None:
+def _print(found: Examination, as_json: bool, no_color: bool, verbose: bool, what: str | None) -> None:
     from ray_rl_debug.model.codec import encode
     from ray_rl_debug.render.checkup import render
 
@@ -152,7 +160,7 @@ def _print(found: Examination, as_json: bool, no_color: bool, verbose: bool) -> 
         click.echo(encode(found).decode())
         return
     width = min(max(shutil.get_terminal_size((120, 24)).columns, 80), 160) if sys.stdout.isatty() else 120
-    for line in render(found, width=width, colour=is_colour_wanted(no_color), verbose=verbose):
+    for line in render(found, width=width, colour=is_colour_wanted(no_color), verbose=verbose, what=what):
         click.echo(line)
 
 

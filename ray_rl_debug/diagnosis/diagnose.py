@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnosis.coroutine_summaries import await_classes, coroutine_links
 from ray_rl_debug.diagnosis.doubts import assumptions, with_doubts
 from ray_rl_debug.diagnosis.next_dumps import next_dumps
+from ray_rl_debug.diagnosis.rollouts_held import find_held, with_rollouts
 from ray_rl_debug.diagnosis.summaries import node_summaries, process_summaries, stack_classes, world_summaries
 from ray_rl_debug.diagnosis.verdict import give_verdict
 from ray_rl_debug.model import gaps
@@ -37,6 +38,8 @@ def diagnose(snapshot: Snapshot) -> Report:
     findings = _choose(scene, [(order, f) for order, f in found if not _is_last_resort(order)])
     if all(f.certainty is Certainty.POSSIBLE for f in findings):
         findings = _choose(scene, found)
+    held = find_held(view)
+    findings = tuple(with_rollouts(f, held) for f in findings)
     all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
     findings = tuple(with_doubts(scene, f) for f in findings)
     dumps = next_dumps(scene, findings)
@@ -47,7 +50,7 @@ def diagnose(snapshot: Snapshot) -> Report:
         findings=findings,
         gaps=all_gaps,
         nodes=node_summaries(snapshot),
-        processes=process_summaries(view),
+        processes=process_summaries(view, held),
         worlds=world_summaries(waits.worlds),
         classes=stack_classes(view),
         awaits=await_classes(view),

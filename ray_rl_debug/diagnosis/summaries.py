@@ -11,8 +11,9 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Stack
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.diagnosis.rollouts_held import Held, describe_held
 from ray_rl_debug.model.report import NodeSummary, ProcessSummary, StackClass, WorldSummary
-from ray_rl_debug.model.snapshot import EngineState, Frame, Snapshot
+from ray_rl_debug.model.snapshot import EngineState, Frame, Runner, Snapshot
 
 MAX_FRAMES = 40
 
@@ -37,12 +38,14 @@ def node_summaries(snapshot: Snapshot) -> tuple[NodeSummary, ...]:
     return tuple(found)
 
 
-def process_summaries(view: View) -> tuple[ProcessSummary, ...]:
+def process_summaries(view: View, held: Held) -> tuple[ProcessSummary, ...]:
     """One entry a process, in order of node and pid."""
-    return tuple(_process_summary(one) for one in sorted(view, key=lambda s: (s.identity.node, s.identity.pid)))
+    return tuple(
+        _process_summary(one, held.get((one.identity.node, one.process.pid))) for one in sorted(view, key=lambda s: (s.identity.node, s.identity.pid))
+    )
 
 
-def _process_summary(one: Seen) -> ProcessSummary:
+def _process_summary(one: Seen, held: tuple[Runner, float | None] | None) -> ProcessSummary:
     window, spent = one.process.window_s, one.process.cpu_s
     return ProcessSummary(
         who=one.who(),
@@ -56,6 +59,7 @@ def _process_summary(one: Seen) -> ProcessSummary:
         thread=one.telling.name if one.telling else None,
         source=one.source,
         engine=_engine(one.process.engine) if one.process.engine is not None else None,
+        rollout=describe_held(*held) if held is not None else None,
     )
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from ray_rl_debug import __version__
-from ray_rl_debug.doctor import clusters, cpus, folders, gpus, limits, logs, network, nodes, settings, slurm
+from ray_rl_debug.doctor import clusters, cpus, folders, gpus, lightning, limits, logs, network, nodes, settings, slurm
 from ray_rl_debug.doctor.answers import explain_check
 from ray_rl_debug.model.health import Examination, Health, NodeHealth, Result, Status
 
@@ -72,6 +72,16 @@ CHECKS: tuple[Check, ...] = (
 )
 LOG_CHECKS: tuple[Check, ...] = (LOG_SCAN,)
 """Those that need nothing but logs."""
+STORE_CHECKS: tuple[Check, ...] = (
+    Check("RRD840", "agl.store", "Agent-Lightning's store does not answer", of_all=lightning.reachable),
+    Check("RRD841", "agl.runner", "a runner of Agent-Lightning holds a rollout for ever", of_all=lightning.runners),
+    Check("RRD842", "agl.beat", "a runner of Agent-Lightning is gone", of_all=lightning.beats),
+    Check("RRD843", "agl.queue", "queued rollouts that nobody takes", of_all=lightning.queue),
+    Check("RRD844", "agl.spans", "rollouts without their traces", of_all=lightning.spans),
+    Check("RRD845", "agl.reward", "rollouts without a reward", of_all=lightning.rewards),
+    Check("RRD846", "agl.proxy", "the endpoint that agents are given does not answer", of_all=lightning.proxy),
+)
+"""Those about a store of Agent-Lightning."""
 _ORDER = {Status.FAIL: 0, Status.WARN: 1, Status.UNKNOWN: 2, Status.OK: 3}
 
 
@@ -85,7 +95,7 @@ def examine(health: Health, checks: Sequence[Check] = CHECKS) -> Examination:
         state=min(measured, default=Status.UNKNOWN, key=_ORDER.__getitem__),
         nodes=tuple(n.name for n in health.nodes),
         results=tuple(sorted(results, key=lambda r: _ORDER[r.status])),
-        gaps=tuple(g for n in health.nodes for g in n.gaps),
+        gaps=(*(g for n in health.nodes for g in n.gaps), *(health.store.gaps if health.store is not None else ())),
     )
 
 

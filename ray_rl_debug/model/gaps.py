@@ -28,6 +28,7 @@ RAYLET_SILENT = "RRD923"
 RAS_UNREAD = "RRD924"
 PYSTACK_FAILED = "RRD925"
 STARVED = "RRD926"
+STORE_UNREAD = "RRD936"
 
 NAMES: dict[str, str] = {
     NODE_SILENT: "node did not answer",
@@ -56,4 +57,5 @@ NAMES: dict[str, str] = {
     RAS_UNREAD: "NCCL's own counts could not be read",
     PYSTACK_FAILED: "pystack gave no stacks",
     STARVED: "other programs kept the cores busy",
+    STORE_UNREAD: "a store of rollouts did not tell all",
 }

@@ -9,6 +9,7 @@ import enum
 
 import msgspec
 
+from ray_rl_debug.model.lightning import Store
 from ray_rl_debug.model.snapshot import Doors, Fact, Gap, Gpu, LogLine
 
 FACTS_SCHEMA = "rayrl-debug/health/1"
@@ -240,6 +241,8 @@ class Health(Fact, frozen=True, kw_only=True):
     nodes: tuple[NodeHealth, ...]
     silent: tuple[tuple[str, str], ...] = ()
     """Nodes that gave nothing, and why."""
+    store: Store | None = None
+    """Agent-Lightning's, where it was asked."""
 
 
 class Status(str, enum.Enum):

@@ -200,6 +200,8 @@ class ProcessSummary(Claim, frozen=True, kw_only=True):
     """File and line of its stacks, where somebody gave files."""
     engine: str | None = None
     """What an inference engine said at its own endpoints, in one line."""
+    rollout: str | None = None
+    """What a store of rollouts says that this runner holds."""
 
 
 class StackClass(Claim, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ from ray_rl_debug.model.snapshot.ray_tables import (
     TaskHistory,
 )
 from ray_rl_debug.model.snapshot.remark import Remark
+from ray_rl_debug.model.snapshot.rollout_store import Runner
 
 __all__ = [
     "SCHEMA",
@@ -86,6 +87,7 @@ __all__ = [
     "RayTask",
     "RayWorker",
     "Remark",
+    "Runner",
     "Sample",
     "SemaphoreUse",
     "SharedSemaphore",

@@ -7,6 +7,7 @@ from ray_rl_debug.model.snapshot.fact import Fact, Gap
 from ray_rl_debug.model.snapshot.from_memory import SharedSemaphore
 from ray_rl_debug.model.snapshot.process import EndedProcess, FileLock, Frame, LogLine, Process
 from ray_rl_debug.model.snapshot.remark import Remark
+from ray_rl_debug.model.snapshot.rollout_store import Runner
 
 
 class Doors(Fact, frozen=True, kw_only=True):
@@ -71,6 +72,8 @@ class Node(Fact, frozen=True, kw_only=True):
     """The first few that ended during the window; the gap tells how many did."""
     locks: tuple[FileLock, ...] = ()
     semaphores: tuple[SharedSemaphore, ...] = ()
+    runners: tuple[Runner, ...] = ()
+    """Rows of a store of rollouts that a process of this node serves; the runners may be elsewhere."""
     gpus: tuple[Gpu, ...] | None = None
     flight_records: tuple[FlightRecord, ...] = ()
     communicators: tuple[tuple[RasCommunicator, ...], ...] | None = None
