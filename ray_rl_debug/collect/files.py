@@ -79,7 +79,8 @@ class FileReader:
             return OpenFile(fd=fd, path=path, kind="file")
         kind = "fifo" if stat_module.S_ISFIFO(facts.st_mode) else "device" if stat_module.S_ISCHR(facts.st_mode) else "file"
         device = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}"
-        return OpenFile(fd=fd, path=path, kind=kind, inode=facts.st_ino, device=device, writable=self._writable(link, fd))
+        written = facts.st_mtime if fd in (1, 2) and stat_module.S_ISREG(facts.st_mode) else None
+        return OpenFile(fd=fd, path=path, kind=kind, inode=facts.st_ino, device=device, writable=self._writable(link, fd), written_time_s=written)
 
     def _mapped(self, pid: int) -> list[OpenFile]:
         """Segments of shared memory that are mapped, each once; the descriptors of most are closed once they are."""

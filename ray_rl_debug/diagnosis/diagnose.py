@@ -15,6 +15,7 @@ from ray_rl_debug.diagnosis.doubts import assumptions, with_doubts
 from ray_rl_debug.diagnosis.next_dumps import next_dumps
 from ray_rl_debug.diagnosis.rollouts_held import find_held, with_rollouts
 from ray_rl_debug.diagnosis.summaries import node_summaries, process_summaries, stack_classes, world_summaries
+from ray_rl_debug.diagnosis.symptoms import find_symptoms
 from ray_rl_debug.diagnosis.verdict import give_verdict
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty, Evidence, Finding, Report
@@ -43,11 +44,13 @@ def diagnose(snapshot: Snapshot) -> Report:
     all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
     findings = tuple(with_doubts(scene, f) for f in findings)
     dumps = next_dumps(scene, findings)
+    verdict = give_verdict(scene, findings, all_gaps, next_dump=dumps[0].command if dumps else None)
     return Report(
         tool_version=snapshot.tool_version,
         taken_time_s=snapshot.taken_time_s,
-        verdict=give_verdict(scene, findings, all_gaps, next_dump=dumps[0].command if dumps else None),
+        verdict=verdict,
         findings=findings,
+        symptoms=find_symptoms(view, verdict, findings),
         gaps=all_gaps,
         nodes=node_summaries(snapshot),
         processes=process_summaries(view, held),

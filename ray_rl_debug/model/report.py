@@ -168,6 +168,17 @@ class NextDump(Claim, frozen=True, kw_only=True):
     outcomes: tuple[Outcome, ...] = ()
 
 
+class Symptom(Claim, frozen=True, kw_only=True):
+    """One of the symptoms by which people recognise a hang, as AReaL's debugging guide numbers them."""
+
+    number: int
+    name: str
+    holds: bool | None
+    """None: not measured."""
+    measured: str
+    """What was measured for it."""
+
+
 class NodeSummary(Claim, frozen=True, kw_only=True):
     """One node in the report."""
 
@@ -271,6 +282,7 @@ class Report(Claim, frozen=True, kw_only=True):
     taken_time_s: float | None = None
     verdict: Verdict
     findings: tuple[Finding, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
     gaps: tuple[Gap, ...] = ()
     nodes: tuple[NodeSummary, ...] = ()
     processes: tuple[ProcessSummary, ...] = ()

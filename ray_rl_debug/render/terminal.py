@@ -14,6 +14,7 @@ from ray_rl_debug.model import gaps as gap_names
 from ray_rl_debug.model.report import AwaitClass, Evidence, Finding, Link, NextDump, ProcessSummary, Report, StackClass, State, Who, WorldSummary
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.story import lines as story_lines
+from ray_rl_debug.render.symptoms import tell_symptoms
 from ray_rl_debug.render.wrappers import without_wrappers
 
 _STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
@@ -52,6 +53,9 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     yield from _other_findings([f for f in [*roots, *others] if f not in first], out)
     yield from _next_dumps(report.next_dumps, out)
     yield from _assumed(report.assumed, out)
+    if report.symptoms:
+        yield ""
+        yield from out.wrap(tell_symptoms(report.symptoms), "symptoms  ", "          ")
     yield from _classes(report.classes, {w.label for f in roots for w in f.who}, out)
     yield from _stackless(report.processes, out)
     yield from _awaits(report.awaits, {(w.node, w.pid) for f in roots for w in f.who}, out)

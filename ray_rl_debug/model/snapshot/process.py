@@ -126,6 +126,8 @@ class OpenFile(Fact, frozen=True, kw_only=True):
     writable: bool | None = None
     mount: str | None = None
     """``type source`` of the mount for network file systems (nfs, fuse, lustre, ...)."""
+    written_time_s: float | None = None
+    """Unix time of the last write, of a file that is standard output or error: a log. None: another file, or on a network mount."""
 
 
 class FileLock(Fact, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from ray_rl_debug.render.html.book import Book, open_book
 from ray_rl_debug.render.html.findings import MAX_HEAD
 from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.render.html.text import count, esc
+from ray_rl_debug.render.symptoms import tell_symptoms
 
 _MARKS = {
     State.HANG: ("HANG", "%23c8102e"),
@@ -99,6 +100,8 @@ def _header(book: Book, word: str) -> str:
     command = verdict.next or (f"rayrl-debug explain {roots[0]}" if roots else "rayrl-debug snapshot -o hang --samples 5")
     lines.append(f"<p class=next><span>next:</span> <code id=next>{esc(command)}</code><button data-copy=next hidden>copy</button></p>")
     lines.append(f"<p class=meta>{' · '.join(_meta(report))}</p>")
+    if report.symptoms:
+        lines.append(f"<p class=meta>symptoms of a hang: {esc(tell_symptoms(report.symptoms))}</p>")
     return f"<header>{''.join(lines)}</header>"
 
 
