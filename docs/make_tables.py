@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ray_rl_debug.commands.catalogue import explain, list_ids
 from ray_rl_debug.metrics.thresholds import THRESHOLDS
+from ray_rl_debug.rules import RULES
 
 HERE = Path(__file__).resolve().parent
 KNOWN_LINE = "RRD699"
@@ -51,7 +52,7 @@ def ids(first: str, last: str) -> list[str]:
 
 def causes() -> Iterator[str]:
     """The page of causes: a table of all, then each in full."""
-    rules = {id_: parts(id_) for id_ in (*ids("RRD100", "RRD600"), KNOWN_LINE)}
+    rules = {id_: parts(id_) for id_ in sorted(rule.ID for rule in RULES)}
     yield CAUSES_HEAD
     yield from ("| id | cause | the story |", "| --- | --- | --- |")
     for id_, rule in rules.items():

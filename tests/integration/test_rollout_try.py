@@ -209,4 +209,4 @@ def test_the_terminal_names_the_place_and_what_to_type() -> None:
     assert done.returncode == 1
     assert done.stdout.startswith("FAIL: ")
     assert "SilentTool.call_tool" in done.stdout
-    assert done.stdout.rstrip().endswith("next: rayrl-debug explain RRD851")
+    assert done.stdout.rstrip().endswith("next: rayrl-debug explain RRD251")

@@ -29,18 +29,18 @@ class Check(NamedTuple):
 
 
 CHECKS: tuple[Check, ...] = (
-    Check("RRD850", "try.load", "an agent that cannot be called", episodes.load),
-    Check("RRD852", "try.loop", "an agent that blocks its event loop", loop.blocked),
-    Check("RRD851", "try.stuck", "an episode that never ends", episodes.stuck),
-    Check("RRD853", "try.limit", "a limit inside the agent's process", loop.limits),
-    Check("RRD854", "try.errors", "exceptions of an agent", episodes.errors),
-    Check("RRD855", "try.return", "a return value that the framework refuses", episodes.returns),
-    Check("RRD856", "try.leak", "an agent that leaks", leaks.leaks),
-    Check("RRD857", "try.memory", "an agent whose memory grows", leaks.memory),
-    Check("RRD858", "try.cancel", "an episode that cannot be cancelled", episodes.cancel),
-    Check("RRD859", "try.reward", "rewards that teach nothing", values.distribution),
-    Check("RRD860", "try.scale", "throughput against concurrency", loop.scale),
-    Check("RRD861", "try.gate", "a batch that the staleness control does not let through", gate.staleness),
+    Check("RRD250", "try.load", "an agent that cannot be called", episodes.load),
+    Check("RRD252", "try.loop", "an agent that blocks its event loop", loop.blocked),
+    Check("RRD251", "try.stuck", "an episode that never ends", episodes.stuck),
+    Check("RRD253", "try.limit", "a limit inside the agent's process", loop.limits),
+    Check("RRD254", "try.errors", "exceptions of an agent", episodes.errors),
+    Check("RRD255", "try.return", "a return value that the framework refuses", episodes.returns),
+    Check("RRD256", "try.leak", "an agent that leaks", leaks.leaks),
+    Check("RRD257", "try.memory", "an agent whose memory grows", leaks.memory),
+    Check("RRD258", "try.cancel", "an episode that cannot be cancelled", episodes.cancel),
+    Check("RRD259", "try.reward", "rewards that teach nothing", values.distribution),
+    Check("RRD260", "try.scale", "throughput against concurrency", loop.scale),
+    Check("RRD261", "try.gate", "a batch that the staleness control does not let through", gate.staleness),
 )
 _ORDER = {Status.FAIL: 0, Status.WARN: 1, Status.UNKNOWN: 2, Status.OK: 3}
 

@@ -68,7 +68,7 @@ def staleness(facts: Facts) -> Iterator[Result]:
         yield answers.ok(numbers)
         return
     left = limits.batch - limits.admitted
-    closed = f"capacity is then min({limits.concurrent} - 0, {limits.admitted} - {limits.admitted} - 0) = {min(limits.concurrent, 0)}"
+    closed = f"capacity is then min({limits.concurrent} - 0, {limits.admitted} - {limits.admitted} - 0) = 0"
     yield answers.fail(
         numbers,
         f"at least {limits.batch} admitted",
