@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -149,22 +151,37 @@ def test_agent_lightnings_contract(agent: str) -> None:
     assert found["rewards"]["count"] == 9
 
 
+@contextlib.contextmanager
+def engine() -> Iterator[str]:
+    """A server that is not ours: ``host:port``."""
+    argv = [sys.executable, "-c", "from ray_rl_debug.trial.stand_in import main; main()", '{"latency_s": 0.01}']
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None and running.stdin is not None
+        try:
+            yield f"127.0.0.1:{running.stdout.readline().strip()}"
+        finally:
+            running.stdin.close()
+
+
 def test_rewards_that_are_equal_in_each_group(tmp_path: Path) -> None:
     """Against a server that is not ours: only then rewards mean something."""
     data = tmp_path / "rows.jsonl"
     data.write_text("".join(json.dumps({"worth": i}) + "\n" for i in range(16)))
-    argv = [sys.executable, "-c", "import sys; from ray_rl_debug.trial.stand_in import main; main()", '{"latency_s": 0.01}']
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as engine:
-        assert engine.stdout is not None and engine.stdin is not None
-        port = engine.stdout.readline().strip()
-        endpoint = f"127.0.0.1:{port}"
-        found = trial("ReadsRows", "--data", str(data), "--endpoint", endpoint, "--batch-size", "16", "--rounds", "1", code=0)
-        engine.stdin.close()
+    with engine() as address:
+        found = trial("ReadsRows", "--data", str(data), "--endpoint", address, "--batch-size", "16", "--rounds", "1", code=0)
     warned = [r["measured"] for r in found["results"] if r["status"] == "warn"]
     assert len(warned) == 1
     assert "groups have equal rewards, deviation within a group 0" in warned[0]
     assert found["rewards"]["equal_groups"] == found["rewards"]["groups"] > 16
     assert found["facts"]["stages"][0]["engine_peak"] is None
+
+
+def test_servers_that_areal_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    with engine() as first, engine() as second:
+        monkeypatch.setenv("AREAL_LLM_SERVER_ADDRS", f"{first},{second}")
+        found = trial("Good", "--rounds", "1", code=0)
+    assert found["facts"]["endpoints"] == [f"http://{first}/v1", f"http://{second}/v1"]
+    assert found["facts"]["is_stand_in"] is False
 
 
 def test_ctrl_c_prints_what_was_measured(tmp_path: Path) -> None:
