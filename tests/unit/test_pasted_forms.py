@@ -300,3 +300,9 @@ def test_a_profile_is_two_looks_at_each_thread() -> None:
     """)
     assert [[t.frames[0][0] for t in d.threads] for d in dumps] == [["forward", "watch"], ["wait", "watch"]]
     assert [t.name for t in dumps[0].threads] == ["MainThread", None]
+
+
+def test_a_progress_bar_that_rewrote_its_line_for_days() -> None:
+    bar = "\r".join(f" {n % 100}%|#### | {n}/100000 [01:00<02:00, 1.0it/s]" for n in range(5_000))
+    (dump,) = read(f'{bar}\rThread 7 (idle): "MainThread"\n    f (a.py:1)\n')
+    assert (dump.pid, dump.line) == (7, 1)

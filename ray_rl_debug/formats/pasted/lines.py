@@ -11,6 +11,8 @@ import msgspec
 MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
 
+MAX_REWRITTEN = 200
+
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b\][^\x07]{0,200}\x07|(?<!\w)\[(?:\d{1,2}|\d{1,3}(?:;\d{1,3}){1,4})m")
 _BAR = re.compile(r"\d{1,3}%\|[^|]{0,400}\|[^\[\]]{0,60}\[[^\[\]]{0,200}\]\s?")
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
@@ -91,6 +93,9 @@ def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
 def _parts(raw: str) -> list[str]:
     """What a terminal would show as several lines, or what was several before somebody's form joined them."""
     parts = raw.split("\r") if "\r" in raw else [raw]
+    if len(parts) > MAX_REWRITTEN:
+        # A progress bar that rewrote its line for days; only what another program wrote into it can be a stack's.
+        parts = [p for p in parts[:-1] if "Thread" in p or "File " in p or "Process" in p or ".py:" in p] + parts[-1:]
     if "<br" in raw and not raw.lstrip(" >").startswith("|"):
         parts = [line for part in parts for line in _BREAK_TAG.split(part)]
     if len(raw) > 100 and "Thread " in raw and _JOINED.search(raw[:MAX_CHARS]):
