@@ -51,6 +51,10 @@ def stacks(text: str) -> list[list[str]]:
         ("```Process 7: x\nThread 7 (idle)\n    f (a.py:1)\n```", [["f:1"]]),
         ('Thread 7 (idle): "MainThread"\n    f (a.py:1)\n    g (b.py:2)\n\n    h (c.py:3)', [["f:1", "g:2", "h:3"]]),
         ('(W pid=7) Traceback (most recent call last):\n(W pid=7)   File "a.py", line 1, in f [repeated 3x across cluster]', [["f:1"]]),
+        (
+            "Thread 5 (idle)\n    ... f (a.py:1)\n    …g (b.py:2)\n    h (c.py:3) ...\n    [...]\n    i (d.py:4) x2\n    j  [e.py:5]",
+            [["f:1", "g:2", "h:3", "i:4", "j:5"]],
+        ),
         ("  /x/a.py(9)<module>()\n-> main()\n> /x/b.py(3)f()\n-> work()", [["f:3", "<module>:9"]]),
         ("P12;T13;/x/a.py:<module>:9;/x/b.py:f:3 120", [["f:3", "<module>:9"]]),
         ('process 7:"python a.py";thread (0x7f): MainThread;<module> (a.py:9);f (b.py:3) 12', [["f:3", "<module>:9"]]),
@@ -235,6 +239,21 @@ def test_the_first_frame_on_the_line_of_its_name() -> None:
              send_dict (state.py:2384)
     """)
     assert [(d.label, len(d.threads[0].frames)) for d in dumps] == [("DP0", 1), ("DP2", 1), ("DP1", 2), ("PP0", 2)]
+
+
+def test_ranks_and_places_in_sentences() -> None:
+    dumps = found("""
+        **Rank 0** – stuck in `torch.distributed.barrier()` (`trainer.py:120`)
+        **Rank 1** – stuck in `load` (`ckpt.py:88`)
+        Rank 2 @ trainer.py:120 (barrier)
+        rank3: trainer.py:120 barrier
+    """)
+    assert [(d.rank, d.threads[0].frames[0]) for d in dumps] == [
+        (0, ("torch.distributed.barrier", "trainer.py", 120)),
+        (1, ("load", "ckpt.py", 88)),
+        (2, ("barrier", "trainer.py", 120)),
+        (3, ("barrier", "trainer.py", 120)),
+    ]
 
 
 def test_of_two_prefixes_the_inner_one_wrote_the_line() -> None:

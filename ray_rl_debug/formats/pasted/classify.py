@@ -13,11 +13,13 @@ _GONE = re.compile(
     r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(
-    r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)(?::| -| –| —| =|\s=>|\s→| \||,? (?:is |are |was |were |all )?"
-    r"(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs|idle|still|now)? ?(?:at|in|inside)) {1,8}"
-    r"(?P<rest>\S.{0,8000})$"
+_LABEL = r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)"
+_STANDS = re.compile(
+    _LABEL
+    + r"\W{1,6}(?:is |are |was |were |all )?(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs|idle|still|now) ?(?:at|in|inside)"
+    r" {1,8}(?P<rest>\S.{0,8000})$"
 )
+_BEFORE = re.compile(_LABEL + r"(?::| -| –| —| =|\s=>|\s→| \|| @| at| in) {1,8}(?P<rest>\S.{0,8000})$")
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
@@ -83,7 +85,7 @@ def _labelled(text: str) -> tuple[Event, ...]:
             is_rank = role.lower() in ("rank", "ranks")
             head = Head(level="label", ranks=ranks, label=None if is_rank else role, is_new=True)
             return (head, _whole(frames))
-    pairs = [(m["label"], m["rest"]) for m in (_BEFORE.match(text),) if m] + [p for p in (labels.before_frame(text),) if p]
+    pairs = [(m["label"], m["rest"]) for m in (_STANDS.match(text), _BEFORE.match(text)) if m] + [p for p in (labels.before_frame(text),) if p]
     for told, rest in pairs:
         found, label = read_frame(rest), labels.read(f"{told}:")
         if found is not None and label is not None:

@@ -26,6 +26,8 @@ _PLACE_FIRST = re.compile(
     r"(?P<file>" + _FILE + r")(?:" + _NUMBER + r"|\((?P<paren>\d{1,7})\))"
     r"(?P<link>,? in |: ?in |: | {1,40}\(| {1,4}[-–—] | {1,60}| → | -> |,)(?P<function>" + _NAME + r")(?:\(\)?|\))?(?P<rest>.{0,200})$"
 )
+_LEFT_OUT = re.compile(r"^(?:\[?(?:\.{2,6}|…)\]?)\s{0,8}")
+_BRACKETS = re.compile(r"(?P<function>" + _NAME + r")(?:\(\))? {1,40}\[(?P<file>" + _FILE + r"):(?P<line>\d{1,7})\]$")
 _PDB = re.compile(r"(?P<file>" + _FILE + r")\((?P<line>\d{1,7})\)(?P<function>" + _NAME + r")\(\)(?:->.{0,200})?$")
 _AUSTIN = re.compile(r"(?P<file>" + _FILE + r"):(?P<function>" + _NAME + r"):(?P<line>\d{1,7})$")
 _OF_PROFILE = re.compile(
@@ -37,7 +39,7 @@ _QUOTED = re.compile(
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
 )
 _ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
-_REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
+_REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[x×]\s?\d|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
 _BULLET = re.compile(
     r"^(?:[-*+•·‣▸►▪|│├└╰╭┌─> ]{1,20}|\d{1,3}[.)] {1,4}|at |in |via |from |calls |called from |"
     r"<-{1,3} ?|-{1,3}> ?|[←→] ?|#\d{1,3}:? {1,6}|↳ ?|⮑ ?|\[\d{1,3}\] ?)"
@@ -60,7 +62,7 @@ _MAX_JOINED = 400
 
 def read_frame(text: str) -> Frames | None:
     """The frame or frames of one line; None when the line is no frame. Only the line's own text is looked at, no state."""
-    text = text.strip()
+    text = _LEFT_OUT.sub("", text.strip(), count=1)
     if not text or len(text) > 12_000:
         return None
     if _ADDRESS.match(text):
@@ -81,7 +83,7 @@ def read_frame(text: str) -> Frames | None:
 
 def one_frame(text: str) -> list[CodePlace]:
     """The places of one frame, innermost first; empty when this is no frame."""
-    if tight := _PDB.match(text) or _AUSTIN.match(text):
+    if tight := _PDB.match(text) or _AUSTIN.match(text) or _BRACKETS.match(text):
         return [(tight["function"], tight["file"], int(tight["line"]))]
     return _paren_frame(text) or _at_frame(text) or _place_first(text)
 
@@ -130,6 +132,8 @@ def _paren_frame(text: str) -> list[CodePlace]:
     if not _is_function(function) or not _REMARK.match(rest):
         return []
     file, line = found["file"], int(found["line"] or 0)
+    if function.endswith("()") and "::" not in function and function != "operator()":
+        function = function[:-2]
     is_chain = " -> " in function or " → " in function
     if found["line"] is None and not is_native(file) and not is_chain and not _names_code(function):
         return []
