@@ -1,6 +1,7 @@
 """Tables of the documents, made from what ``rayrl-debug explain`` says, so that they are never out of date: ``python docs/make_tables.py``.
 
-It writes ``causes.md`` and ``known_errors.md``, and the tables between two marks in ``doctor.md``, ``slurm.md`` and ``metrics.md``.
+It writes ``causes.md`` and ``known_errors.md``, and the tables between two marks in ``doctor.md``, ``slurm.md``, ``metrics.md`` and
+``rollouts.md``.
 """
 
 from __future__ import annotations
@@ -109,6 +110,14 @@ def thresholds() -> Iterator[str]:
         yield f"| `{name}` | {threshold.value:g} | {cell(threshold.meaning)} | {cell(threshold.source)} |"
 
 
+def findings() -> Iterator[str]:
+    """Rows of what is found in rollouts."""
+    yield from ("| id | finding | what it is | remedy |", "| --- | --- | --- | --- |")
+    for id_ in ids("RRD220", "RRD240"):
+        found = parts(id_)
+        yield f"| {id_} | {cell(found['name'])} | {cell(sentence(found['Story']))} | {cell(found['Remedy'])} |"
+
+
 def pages() -> dict[Path, str]:
     """All pages as they should be."""
     made = {HERE / "causes.md": "\n".join(causes()) + "\n", HERE / "known_errors.md": "\n".join(known_errors()) + "\n"}
@@ -117,6 +126,7 @@ def pages() -> dict[Path, str]:
         ("slurm.md", "faults", faults()),
         ("metrics.md", "rules", metric_rules()),
         ("metrics.md", "thresholds", thresholds()),
+        ("rollouts.md", "findings", findings()),
     )
     for name, mark, rows in tables:
         text = made.get(HERE / name) or (HERE / name).read_text(encoding="utf-8")

@@ -35,12 +35,14 @@ ORDER = (
     "diagnosis",
     "doctor",
     "metrics",
+    "rollouts",
     # whole captures, and the files of other tools
     "capture",
     "imports",
     "metric_sources",
-    # agents tried outside of a run
+    # agents tried outside of a run, and where rollouts come from
     "trial",
+    "endpoints",
     # what people get
     "render",
     "saving",

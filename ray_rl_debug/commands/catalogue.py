@@ -8,6 +8,8 @@ from ray_rl_debug import signatures
 from ray_rl_debug.doctor import CHECKS, STORE_CHECKS
 from ray_rl_debug.metrics.rules import METRIC_RULES
 from ray_rl_debug.model import errors, gaps
+from ray_rl_debug.rollouts.checks import CHECKS as BATCH_CHECKS
+from ray_rl_debug.rollouts.rules import RULES as ROLLOUT_RULES
 from ray_rl_debug.rules import RULES
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.slurm import lint, lint_rules
@@ -19,6 +21,7 @@ _GAP = "The tool tried to read something and could not. The report says where, w
 def list_ids() -> tuple[tuple[str, str], ...]:
     """All ids with their names, sorted: rules, known errors in logs, gaps, errors."""
     found = {rule.ID: rule.NAME for rule in RULES}
+    found.update({rule.ID: rule.NAME for rule in (*ROLLOUT_RULES, *BATCH_CHECKS)})
     found.update({s.id: s.title for s in signatures.load()})
     found.update({rule.ID: rule.NAME for rule in METRIC_RULES})
     found.update(gaps.NAMES)
@@ -38,6 +41,9 @@ def explain(rule_id: str) -> str | None:
     for metric_rule in METRIC_RULES:
         if wanted == metric_rule.ID:
             return f"{inspect.getdoc(metric_rule) or ''}\n\nJudged by\n    rayrl-debug metrics\n"
+    for found in (*ROLLOUT_RULES, *BATCH_CHECKS):
+        if wanted == found.ID:
+            return f"{inspect.getdoc(found) or ''}\n\nWhat it is about\n    {found.CAUSE.value}\n"
     signature = signatures.find(wanted)
     if signature is not None:
         return _explain_line(signature)

@@ -99,5 +99,12 @@ class MissingExtraError(RayRlDebugError):
     exit_code = EXIT_USAGE
 
 
+class EndpointError(RayRlDebugError):
+    """An inference endpoint does not answer, or not as OpenAI's interface does."""
+
+    id = "RRD962"
+    hint = "give the address up to /v1, and try: curl ADDRESS/models"
+
+
 class StalledOutputError(OSError):
     """Nobody reads what we write to standard output."""

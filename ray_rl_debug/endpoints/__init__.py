@@ -1,0 +1,1 @@
+"""Where rollouts come from: inference servers, a model in Transformers, recordings, and batches that trainers saved."""

@@ -1,0 +1,188 @@
+"""An inference server with OpenAI's interface (vLLM, SGLang, any), asked with OpenAI's own client: time-outs, retries with growing pauses.
+
+vLLM tells more than OpenAI's interface when it is asked to: token ids, the tokens of the prompt, log-probabilities of given tokens. A server that
+refuses those questions is asked without them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ray_rl_debug.endpoints.extras import need
+from ray_rl_debug.endpoints.prompts import Prompt
+from ray_rl_debug.model.errors import EndpointError
+from ray_rl_debug.rollouts.answers import Answer
+
+REFUSED = (400, 422)
+"""Answers of a server that does not know a field."""
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+    """How tokens are chosen; all of it is sent with each request."""
+
+    max_tokens: int = 64
+    temperature: float = 0.0
+    seed: int | None = None
+
+
+class Endpoint:
+    """One server and one model of it."""
+
+    def __init__(self, url: str, model: str | None = None, *, timeout_s: float = 120.0, retries: int = 4, api_key: str | None = None) -> None:
+        """
+        Args:
+            url: Up to ``/v1``.
+            model: None: the first that the server lists.
+            timeout_s: For one attempt.
+            retries: More attempts after a failure of the network, an overloaded or a broken server.
+            api_key: None: the server wants none.
+
+        Raises:
+            EndpointError: the server does not list its models.
+        """
+        openai = need("openai", "asking an endpoint")
+        self.url = url.rstrip("/")
+        self._error = openai.OpenAIError
+        self._status_error = openai.APIStatusError
+        self._client = openai.OpenAI(base_url=self.url, api_key=api_key or "none", timeout=timeout_s, max_retries=retries)
+        self._tells_more = True
+        self.model = model or self._first_model()
+
+    @property
+    def root(self) -> str:
+        """Where vLLM and SGLang have the routes that OpenAI does not know."""
+        return self.url.removesuffix("/v1")
+
+    def answer(self, prompt: Prompt, sampling: Sampling, sample: int = 0) -> Answer:
+        """One answer; a failure is an answer with `error`."""
+        began = time.monotonic()
+        try:
+            return self._answer(prompt, sampling, sample, began)
+        except (self._error, EndpointError) as e:
+            return Answer(key=prompt.key, sample=sample, error=_short(e), seconds=time.monotonic() - began)
+
+    def cut(self, text: str) -> tuple[tuple[int, ...], tuple[str, ...] | None] | None:
+        """Plain text as tokens, without special ones, and their texts; None if the server does not tell."""
+        body = {"model": self.model, "prompt": text, "add_special_tokens": False, "return_token_strs": True}
+        answer = self._ask_more(f"{self.root}/tokenize", body)
+        ids = _ids(answer.get("tokens")) if answer else None
+        pieces = answer.get("token_strs") if answer else None
+        return None if ids is None else (ids, tuple(map(str, pieces)) if isinstance(pieces, list) else None)
+
+    def spell(self, ids: Sequence[int]) -> str | None:
+        """Tokens as text, special ones included; None if the server does not tell."""
+        answer = self._ask_more(f"{self.root}/detokenize", {"model": self.model, "tokens": list(ids)})
+        text = (answer or {}).get("prompt", (answer or {}).get("text"))
+        return text if isinstance(text, str) else None
+
+    def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> tuple[float | None, ...] | None:
+        """Log-probabilities of given tokens after given ones; None if the server does not tell (only vLLM does)."""
+        body = {"model": self.model, "prompt": [*prompt_ids, *ids], "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+        answer = self._ask_more("/completions", body)
+        try:
+            rows = (answer or {})["choices"][0]["prompt_logprobs"][len(prompt_ids) :]
+        except (KeyError, IndexError, TypeError):
+            return None
+        if len(rows) != len(ids):
+            return None
+        return tuple(_number(((row or {}).get(str(token)) or {}).get("logprob")) for row, token in zip(rows, ids, strict=True))
+
+    def _first_model(self) -> str:
+        try:
+            models = self._client.get("/models", cast_to=object)
+        except self._error as e:
+            raise EndpointError(f"{self.url} does not list its models: {_short(e)}") from e
+        try:
+            name = models["data"][0]["id"]
+        except (KeyError, IndexError, TypeError) as e:
+            raise EndpointError(f"{self.url}/models does not answer as OpenAI's interface does") from e
+        return str(name)
+
+    def _answer(self, prompt: Prompt, sampling: Sampling, sample: int, began: float) -> Answer:
+        common: dict[str, Any] = {"model": self.model, "max_tokens": sampling.max_tokens, "temperature": sampling.temperature, "top_p": 1.0}
+        if sampling.seed is not None:
+            common["seed"] = sampling.seed + sample
+        more = {"return_token_ids": True}
+        if prompt.messages is not None:
+            path, body = "/chat/completions", {**common, "messages": list(prompt.messages), "logprobs": True, "top_logprobs": 0}
+        else:
+            path, body = "/completions", {**common, "prompt": prompt.text if prompt.ids is None else list(prompt.ids), "logprobs": 0}
+        answer = self._post(path, body, more)
+        seconds = time.monotonic() - began
+        try:
+            choice = answer["choices"][0]
+            read = _chat_choice(choice) if prompt.messages is not None else _plain_choice(choice)
+        except (KeyError, IndexError, TypeError, AttributeError) as e:
+            raise EndpointError(f"{self.url}{path} does not answer as OpenAI's interface does") from e
+        usage = answer.get("usage") or {}
+        prompt_ids = _ids(choice.get("prompt_token_ids")) or _ids(answer.get("prompt_token_ids")) or prompt.ids
+        return Answer(
+            key=prompt.key,
+            sample=sample,
+            prompt_ids=prompt_ids,
+            prompt_count=usage.get("prompt_tokens"),
+            ids=_ids(choice.get("token_ids")),
+            count=usage.get("completion_tokens"),
+            finish=choice.get("finish_reason"),
+            stop=choice.get("stop_reason"),
+            seconds=seconds,
+            **read,
+        )
+
+    def _post(self, path: str, body: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+        if self._tells_more:
+            try:
+                return self._client.post(path, cast_to=object, body={**body, **more})
+            except self._status_error as e:
+                if e.status_code not in REFUSED:
+                    raise
+                plain = self._client.post(path, cast_to=object, body=dict(body))
+                self._tells_more = False
+                return plain
+        return self._client.post(path, cast_to=object, body=dict(body))
+
+    def _ask_more(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            answer = self._client.post(path, cast_to=object, body=dict(body))
+        except self._error:
+            return None  # not every server has this route; the caller tells what is missing
+        return answer if isinstance(answer, dict) else None
+
+
+def _chat_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+    told = (choice.get("logprobs") or {}).get("content") or None
+    return {
+        "text": choice["message"].get("content") or "",
+        "pieces": None if told is None else tuple(str(t["token"]) for t in told),
+        "logprobs": None if told is None else tuple(_number(t["logprob"]) for t in told),
+    }
+
+
+def _plain_choice(choice: Mapping[str, Any]) -> dict[str, Any]:
+    told = choice.get("logprobs") or {}
+    return {
+        "text": choice["text"],
+        "pieces": None if told.get("tokens") is None else tuple(map(str, told["tokens"])),
+        "logprobs": None if told.get("token_logprobs") is None else tuple(map(_number, told["token_logprobs"])),
+    }
+
+
+def _ids(value: object) -> tuple[int, ...] | None:
+    return tuple(value) if isinstance(value, list) and all(type(i) is int for i in value) else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if not math.isinf(value) else (-9999.0 if value < 0 else None)
+
+
+def _short(error: Exception) -> str:
+    """The first line, without the body of a page."""
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0][:300]}" if said else type(error).__name__

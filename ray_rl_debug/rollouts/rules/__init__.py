@@ -1,0 +1,12 @@
+"""Why two sides differ: one rule per file, the commonest cause first."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from ray_rl_debug.rollouts.rules import broken, chat_template, choice, end_token, precision, temperature, tokenizer, update, weights
+
+RULES: tuple[ModuleType, ...] = (chat_template, tokenizer, end_token, broken, update, choice, weights, precision, temperature)
+"""In the order in which causes are told."""
+
+__all__ = ["RULES"]

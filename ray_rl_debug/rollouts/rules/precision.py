@@ -1,0 +1,90 @@
+"""RRD227 the precision differs
+
+Story
+    Engine and reference have the same weights and round differently: another dtype, other kernels. Small differences are normal. Large ones make the
+    policy off-policy, and actor/grad_norm rises (verl's FAQ).
+
+Evidence
+    The mean difference of probabilities (verl's rollout_probs_diff_mean) against 0.005 and 0.01, and what another precision alone changes in the
+    reference on the same tokens.
+
+Remedy
+    Run both sides in the same dtype. vLLM with long texts on GPUs other than Hopper: disable_cascade_attn=True (vLLM issue 22103).
+
+Not this when
+    The differences are several times larger than rounding makes them: then it is the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.rollouts.answers import Cause, Found
+from ray_rl_debug.rollouts.differences import ALARM, NORMAL
+from ray_rl_debug.rollouts.rules import update
+from ray_rl_debug.rollouts.view import Size, View, growth, worst
+
+ID = "RRD227"
+NAME = "the precision differs"
+CAUSE = Cause.PRECISION
+REMEDY = (
+    "run both sides in the same dtype: vllm serve --dtype, sglang --dtype, and the trainer's own",
+    "long texts with vLLM on GPUs other than Hopper: +actor_rollout_ref.rollout.engine_kwargs.vllm.disable_cascade_attn=True (vLLM issue 22103)",
+    "until then correct for it: importance weights between rollout and training (verl: algorithm.rollout_correction)",
+)
+
+
+def detect(view: View) -> Iterator[Found]:
+    """Differences of the size that rounding makes; silent where a missing weight update explains them."""
+    far = view.distance
+    if view.size is not Size.ROUNDING or far is None or next(update.detect(view), None) is not None:
+        return
+    mean = far.probs_diff_mean
+    level = (
+        f"above {ALARM:g}, where verl's FAQ sees a precision problem"
+        if mean > ALARM
+        else f"above {NORMAL:g}, the usual limit of verl's FAQ, and below {ALARM:g}"
+        if mean > NORMAL
+        else f"normal is below {NORMAL:g}"
+    )
+    yield Found(
+        id=ID,
+        name=NAME,
+        cause=CAUSE,
+        certainty=Certainty.LIKELY if _is_alike(view) else Certainty.POSSIBLE,
+        summary=f"{_says(view)}; rollout_probs_diff_mean is {mean:.2g} ({level})",
+        evidence=tuple(evidence(view)),
+        remedy=REMEDY if mean > NORMAL else (),
+        is_trouble=mean > ALARM,
+    )
+
+
+def _is_alike(view: View) -> bool:
+    """The engine's differences go the same ways as those of rounding: more than chance (three standard errors) explains."""
+    return view.likeness is not None and view.likeness > 3 / math.sqrt(len(view.places))
+
+
+def _says(view: View) -> str:
+    trial = view.trial
+    if view.noise is None:
+        return "the log-probabilities differ about as much as rounding makes them"
+    said = f"the log-probabilities differ from {trial.precision} as much as {trial.rounding} does"
+    return said if _is_alike(view) else f"{said}, though not at the same tokens: other kernels, or weights that differ a little"
+
+
+def evidence(view: View) -> Iterator[str]:
+    """How large the differences are, where the largest are, and whether they grow along an answer."""
+    far = view.distance
+    if far is None:
+        return
+    mean = f"mean difference {far.logprob_diff_mean:.2g} nats over {far.tokens} tokens"
+    yield mean if view.noise is None else f"{mean}; {view.trial.rounding} instead of {view.trial.precision} makes {view.noise:.2g}"
+    if view.likeness is not None:
+        yield f"correlation with the differences of {view.trial.rounding}: {view.likeness:.2f}"
+    for place in worst(view):
+        yield f"{view.name(place)}: probability {math.exp(place.engine):.3f} in the engine, {math.exp(place.reference):.3f} in the reference"
+    ends = growth(view)
+    if ends is not None and ends[1] > 3 * ends[0]:
+        yield f"it grows along the answer, from {ends[0]:.2g} to {ends[1]:.2g} nats: look at attention, positions and the key-value cache"
