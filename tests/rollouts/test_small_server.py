@@ -1,0 +1,176 @@
+"""``rollout compare`` against a real model behind a small server: each difference alone, bad networks, interruptions, and recordings."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from engines import processes
+from rollouts.lab import SmallServer, causes, compared, interpreter, make_models, run, variables
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+SHORT = ("--limit", 4, "--max-tokens", 24)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_models(tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def server(models: Path) -> Iterator[SmallServer]:
+    with SmallServer(models / "base") as started:
+        yield started
+
+
+def test_equal_sides_agree_and_everything_is_kept(models: Path, server: SmallServer, tmp_path: Path) -> None:
+    reward = tmp_path / "reward.py"
+    reward.write_text("def score(record, text):\n    return len(text) + int(record['answer'])\n")
+    asked = (models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "-o", tmp_path / "out", *SHORT)
+    found = compared(*asked, "--reward", f"{reward}:score")
+    assert (found["verdict"]["state"], found["identical"], found["answers"], found["rewards_differ"]) == ("agree", 4, 4, 0)
+    assert found["distance"]["logprob_diff_mean"] < 1e-4
+    page = (tmp_path / "out" / "comparison.html").read_text()
+    assert page.count('class="t h0"') >= 4 * 20
+    again = run("compare", tmp_path / "out" / "engine.jsonl", tmp_path / "out" / "reference.jsonl")
+    assert again.returncode == 0
+    assert again.stdout.startswith("AGREE")
+    other = run("compare", *asked, "--temperature", 1)
+    assert other.returncode == 2, "answers to other questions are not mixed"
+    assert "temperature changed" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("folder", "dtype", "cause", "named"),
+    [
+        ("template", "float32", "chat-template", "<think>"),
+        ("tokenizer", "float32", "tokenizer", "'What' (3"),
+        ("perturbed", "float32", "weights", "(prompt q"),
+    ],
+)
+def test_each_difference_is_told_alone(models: Path, server: SmallServer, folder: str, dtype: str, cause: str, named: str) -> None:
+    found = compared(
+        models / "prompts.jsonl", "--engine", server.url, "--reference", models / folder, "--dtype", dtype, "--no-generate", "--max-tokens", 32
+    )
+    assert (found["exit"], causes(found)) == (1, [cause])
+    assert named in found["verdict"]["summary"]
+
+
+def test_an_end_token_is_named(models: Path, server: SmallServer) -> None:
+    with SmallServer(models / "end") as wrong:
+        sampled = ("--temperature", 1, "--samples", 3, "--seed", 1, "--no-generate")
+        found = compared(models / "prompts.jsonl", "--engine", wrong.url, "--reference", models / "base", *sampled)
+    assert causes(found) == ["end-token"]
+    assert "'<|im_end|>' (4)" in found["verdict"]["summary"]
+
+
+def test_an_update_arrives_or_not(models: Path, tmp_path: Path) -> None:
+    asked = ("--reference", models / "step", "--no-generate", "--max-tokens", 32)
+    with SmallServer(models / "base", "bfloat16") as engine:
+        first = run("compare", models / "prompts.jsonl", "--engine", engine.url, "--reference", models / "base", "-o", tmp_path, "--no-generate")
+        assert first.returncode == 0, first.stdout
+        live = (models / "prompts.jsonl", "--engine", engine.url, *asked)
+        assert causes(compared(*live, "--after-update", models / "base")) == ["update"]
+        assert causes(compared(*live, "--after-update", tmp_path / "engine.jsonl")) == ["update"]
+        engine.ask("/load", {"folder": str(models / "step")})
+        for old in (models / "base", tmp_path / "engine.jsonl"):
+            found = compared(*live, "--after-update", old)
+            assert (found["update"]["arrival"], causes(found)) == ("arrived", [])
+
+
+def test_penalties_and_temperature_are_not_taken_for_weights(models: Path, server: SmallServer) -> None:
+    with server.trouble(repetition_penalty=1.5):
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", *SHORT)
+    assert causes(found) == ["choice"]
+    with server.trouble(processed_logprobs=True):
+        sampled = ("--temperature", 0.6, "--seed", 3)
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", *SHORT, *sampled)
+    assert [f["cause"] for f in found["findings"]] == ["temperature"]
+    assert found["exit"] == 0
+
+
+def test_a_server_that_tells_only_what_openai_tells(models: Path, server: SmallServer) -> None:
+    with server.trouble(is_plain=True):
+        same = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *SHORT)
+        other = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "template", "--no-generate", *SHORT)
+    assert causes(same) == []
+    assert any("plain text" in m["what"] for m in same["missing"])
+    assert causes(other) == ["chat-template"]
+    assert "the engine counts" in other["verdict"]["summary"]
+
+
+def test_two_endpoints(models: Path, server: SmallServer) -> None:
+    with SmallServer(models / "perturbed") as other:
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", other.url, *SHORT)
+    assert found["verdict"]["state"] != "agree"
+    assert causes(found) in (["weights"], [])
+    assert found["distance"]["tokens"] == 4 * 24
+
+
+def test_overload_is_tried_again_and_failures_are_told(models: Path, server: SmallServer) -> None:
+    with server.trouble(fail_next=3):
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", *SHORT)
+    assert found["answers"] == 4
+    with server.trouble(fail_next=1000):
+        failed = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "--retries", 0, *SHORT)
+    assert (failed["exit"], failed["answers"]) == (3, 0)
+    assert "503" in failed["missing"][0]["reason"]
+    with server.trouble(delay_s=5):
+        slow = compared(
+            models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "--retries", 0, "--timeout", 1, *SHORT
+        )
+    assert slow["answers"] == 0
+
+
+def test_an_interrupted_comparison_goes_on(models: Path, server: SmallServer, tmp_path: Path) -> None:
+    asked = ["compare", models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "-o", tmp_path]
+    command = [interpreter(), "-m", "ray_rl_debug", "rollout", *map(str, asked), "--max-tokens", "8", "--concurrency", "1"]
+    kept = tmp_path / "engine.jsonl"
+    with server.trouble(delay_s=1.5):
+        child = subprocess.Popen(command, env=variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        processes.until(lambda: kept.exists() and len(kept.read_text().splitlines()) >= 3, 60, "two answers", every=0.2)
+        child.send_signal(signal.SIGINT)
+        err = child.communicate(timeout=30)[1]
+    assert child.returncode == 130, err
+    assert "Traceback" not in err
+    done = len(kept.read_text().splitlines()) - 1
+    assert 2 <= done < 8
+    again = subprocess.run(command, env=variables(), capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 0, again.stderr
+    assert f"{done} of 8 answers are known" in again.stderr
+    assert len({json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]}) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("PROMPTS", "--engine", "http://127.0.0.1:9/v1", "--reference", "BASE", "--retries", 0), 3, "does not list its models"),
+        (("PROMPTS", "--engine", "URL", "--reference", "NOWHERE"), 3, "NOWHERE"),
+        (("PROMPTS", "--engine", "URL"), 2, "a reference is needed"),
+        (("PROMPTS",), 2, "two recordings are needed"),
+        (("PROMPTS", "--reference", "BASE"), 3, "neither a recording"),
+        (("EMPTY", "--engine", "URL", "--reference", "BASE"), 3, "holds no prompts"),
+        (("BROKEN", "--engine", "URL", "--reference", "BASE"), 3, "line 2"),
+        (("PROMPTS", "--engine", "URL", "--reference", "BASE", "--no-generate", "--limit", 1, "--reward", "nothing:here"), 2, "--reward"),
+    ],
+)
+def test_bad_input_gives_one_sentence(models: Path, server: SmallServer, tmp_path: Path, arguments: tuple[object, ...], code: int, said: str) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "broken.jsonl").write_text('{"prompt": "a"}\n{"prompt": \n')
+    names = {
+        "PROMPTS": models / "prompts.jsonl",
+        "BASE": models / "base",
+        "URL": server.url,
+        "EMPTY": tmp_path / "empty.jsonl",
+        "BROKEN": tmp_path / "broken.jsonl",
+        "NOWHERE": tmp_path / "NOWHERE",
+    }
+    done = run("compare", *(names.get(str(a), a) for a in arguments), "-q")
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 3
