@@ -286,7 +286,8 @@ def _outward(f: Facts) -> str | None:
         return None
     thread = waiting_thread(f.one)
     kind = thread.place.kind if thread is not None else None
-    return f"{f.one.motion_reason}; its stack does not tell for whom it waits" if kind in THREAD_WAITS or kind in DISTANCE else None
+    waits = kind in THREAD_WAITS or kind in DISTANCE or kind is Kind.FLOCK
+    return f"{f.one.motion_reason}; its stack does not tell for whom it waits" if waits else None
 
 
 def _unread(f: Facts) -> str | None:

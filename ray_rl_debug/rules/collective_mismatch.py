@@ -242,11 +242,13 @@ def _progress(members: list[Seen]) -> tuple[int, ...]:
 def _skipped(scene: Scene, one: Seen, waiters: list[Seen]) -> Finding:
     ranks = {w.key for w in waiters}
     edges = [e for e in scene.graph.into([one.key]) if e.source in ranks]
+    # in files an idle process may belong to another group, or to none
+    is_doubtful = scene.view.by_hand or _only_possible(edges) or not _stand(waiters)
     return make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if _only_possible(edges) or not _stand(waiters) else Certainty.LIKELY,
+        Certainty.POSSIBLE if is_doubtful else Certainty.LIKELY,
         f"{one.where()} is idle while the other ranks wait for it in {waiters[0].inside()}: it skipped a collective, or nobody called it",
         who=[one.who()],
         evidence=[stack_evidence(one), *waiter_evidence(waiters)],

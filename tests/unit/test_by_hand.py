@@ -285,3 +285,13 @@ def test_loud_numbers_of_ranks_cost_nothing(tmp_path: Path) -> None:
     (tmp_path / "rank_999999.txt").write_text(dump(2, f"{GATHER}\n{STEP}"))
     report = judge(tmp_path)
     assert report.worlds[0].missing == ()
+
+
+@pytest.mark.parametrize(
+    "stack", ["acquire (filelock/_api.py:332)\nload (cache.py:9)", IDLE.replace("default_worker.py:323", "default_worker.py:9")], ids=["lock", "idle"]
+)
+def test_equal_looks_accuse_nobody_whose_reason_stacks_do_not_tell(tmp_path: Path, stack: str) -> None:
+    look = [*(dump(pid, f"{GATHER}\n{STEP}", title="ray::Trainer.fit") for pid in (1, 2)), dump(3, stack, title="ray::Trainer.fit")]
+    report = judge(tmp_path, look, look, apart_s=30)
+    assert {w.pid for w in report.findings[0].who} == {3}
+    assert report.findings[0].certainty is Certainty.POSSIBLE
