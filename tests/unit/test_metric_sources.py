@@ -161,8 +161,10 @@ def test_folders_with_several_runs_ask_which(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds 2 runs") as e:
         load([tmp_path], {})
     assert "one" in e.value.hint
-    with pytest.raises(UnreadableFileError):
-        load([Path(__file__).parent.parent / "data" / "logs"], {})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("no metrics")
+    with pytest.raises(UnreadableFileError, match="no metrics of a form that is known"):
+        load([tmp_path / "other"], {})
 
 
 def test_a_table_without_steps_says_which_option_helps(tmp_path: Path) -> None:
