@@ -107,7 +107,7 @@ class Place(Told, frozen=True, kw_only=True):
     where: str
     """The innermost frame of own code, ``function (file:line)``."""
     kind: str
-    """As `snapshot.Awaited.kind`, or ``connection-pool``."""
+    """As `snapshot.Awaited.kind`, or ``connection-pool``, or ``thread`` of a synchronous episode."""
     what: str = ""
     count: int = 0
     """Episodes, summed over the looks."""

@@ -19,6 +19,7 @@ from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.trial import Blocked, Episode, Error, Facts, Finding, Held, Plan, Stage
 from ray_rl_debug.trial import looks
 from ray_rl_debug.trial.children import Child, stand_in_for
+from ray_rl_debug.trial.judge.loop import IMPORTING
 from ray_rl_debug.trial.stages import stages_of
 from ray_rl_debug.trial.stand_in import COUNTERS, MODEL
 
@@ -28,6 +29,7 @@ MAX_LOOKS = 12
 LOAD_S = 120.0
 """For importing the user's code: torch and friends from a slow file system take minutes."""
 CANCEL_S = 3.0
+LAST_LOOKS = 3
 
 
 def conduct(
@@ -114,7 +116,8 @@ class _Trial:
                 self._looks.append(looks.look(self._child.pid))
                 every_s *= 1.5 if len(self._looks) % MAX_LOOKS == 0 else 1
                 next_look = time.monotonic() + every_s
-            if self._oldest(stage) > self._plan.timeout_s or now > self._until:
+            is_late = self._oldest(stage) > self._plan.timeout_s + (LOAD_S if self._is_importing() else 0.0)
+            if is_late or now > self._until:
                 self._known["is_cut"] = now > self._until
                 self._look_at_stuck(stage)
                 return False
@@ -146,11 +149,18 @@ class _Trial:
         open_ = [e.began_s for e in self._episodes.values() if e.stage == stage.number and e.took_s is None]
         return time.monotonic() - min(open_) if open_ else 0.0
 
+    def _is_importing(self) -> bool:
+        """Does the first episode import its packages now? On a slow file system that takes minutes, once."""
+        return any(not b.is_over and any(IMPORTING in f for f in b.stack) for b in self._blocked.values())
+
     def _look_at_stuck(self, stage: Stage) -> None:
         """Episodes did not end in time: where they stand, what a snapshot of the process says, and whether they can be cancelled."""
         self._progress(f"{stage.name} at concurrency {stage.concurrency}: an episode does not end; looking at it")
-        last = looks.look(self._child.pid)
-        self._looks.append(last)
+        for _ in range(LAST_LOOKS):  # one that comes at a bad moment reads nothing
+            last = looks.look(self._child.pid)
+            self._looks.append(last)
+            if last.seen:
+                break
         self._finish(stage)
         self._known |= {"stuck_stage": stage.number, "stuck": looks.sum_up([last])}
         options = CollectOptions(pids=(self._child.pid,), samples=2, interval_s=0.5, timeout_s=10.0, logs=False, engine_endpoints=False)

@@ -21,6 +21,7 @@ LOOK_S = 5.0
 """For one look; some tens of milliseconds do where a core is free."""
 MAX_HOPS = 16
 MAX_TO = 5
+IN_THREAD = "its synchronous call, in a thread of its own"
 _EPISODE = re.compile(r"episode-(\d+)$")
 _OURS = "ray_rl_debug/trial/child/"
 _CLIENTS = ("openai/", "anthropic/", "litellm/", "langchain", "tenacity/")
@@ -95,7 +96,10 @@ def _seen(episode: int, way: list[AsyncTask]) -> Seen:
     pool = next((text for name, file, text in POOLS if any(f.function.endswith(name) and file in (f.file or "") for f in chain)), None)
     if pool is not None:
         kind, what = "connection-pool", pool
-    place = Place(where=_where(chain), kind=kind, what=what, count=1, chain=tuple(_frame(f) for f in chain))
+    where = _where(chain) if chain else IN_THREAD if any(f.function.endswith("in_thread") for t in way for f in t.chain) else "its own start"
+    if where == IN_THREAD:
+        kind, what = "thread", ""
+    place = Place(where=where, kind=kind, what=what, count=1, chain=tuple(_frame(f) for f in chain))
     return Seen(episode, place, awaited.address if awaited is not None and kind in ("lock", "semaphore") else None)
 
 
@@ -103,7 +107,7 @@ def _where(chain: list[AwaitFrame]) -> str:
     mine = [f for f in chain if is_own(f) and not (f.file or "").startswith(_CLIENTS)]
     users = [f for f in mine if (f.file or "").startswith("/")]
     best = (users or mine or chain)[-1:]
-    return _frame(best[0]) if best else "its own start"
+    return _frame(best[0]) if best else "not read"
 
 
 def _frame(frame: AwaitFrame) -> str:

@@ -151,6 +151,12 @@ def test_agent_lightnings_contract(agent: str) -> None:
     assert found["rewards"]["count"] == 9
 
 
+def test_a_synchronous_rollout_that_never_comes_back() -> None:
+    found = trial("SilentSynchronousTool", "--timeout", "3", code=1)
+    assert "1 has not come back from its synchronous call" in failures(found)["try.stuck"]
+    assert "RRD502" in failures(found)["try.stuck"] and "SilentSynchronousTool.rollout" in failures(found)["try.stuck"]
+
+
 @contextlib.contextmanager
 def engine() -> Iterator[str]:
     """A server that is not ours: ``host:port``."""

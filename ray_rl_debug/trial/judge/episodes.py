@@ -150,6 +150,8 @@ def stuck(facts: Facts) -> Iterator[Result]:
 
 
 def _stands(place: Place) -> str:
+    if place.kind == "thread":
+        return f"{'has' if place.count == 1 else 'have'} not come back from {'its' if place.count == 1 else 'their'} synchronous call"
     what = _WAITS.get(place.kind, place.kind)
     detail = f" ({place.what})" if place.what and place.kind != "connection-pool" else ""
     return f"stand{'s' if place.count == 1 else ''} at {place.where} and wait{'s' if place.count == 1 else ''} for {what}{detail}"
@@ -161,6 +163,8 @@ def cure_of(place: Place) -> str:
         return "release it in every path (async with), and never take it twice in one episode"
     if place.kind == "connection-pool":
         return "give the client a larger pool, and read or close every response"
+    if place.kind == "thread":
+        return "give what it calls a time-out: requests timeout=, sockets settimeout"
     return "bound the wait: await asyncio.wait_for(..., timeout=60)"
 
 

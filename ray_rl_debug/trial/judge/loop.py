@@ -16,7 +16,7 @@ STARVED = 0.5
 MOSTLY = 0.5
 LONG_S = 1.0
 MAX_PLACES = 3
-_IMPORTING = "<frozen importlib"
+IMPORTING = "<frozen importlib"
 """A module that is imported by the first episode is imported once."""
 BUSY = 0.85
 """Part of one core."""
@@ -34,7 +34,7 @@ def blocked(facts: Facts) -> Iterator[Result]:
     """
     by_place: dict[str, list[Blocked]] = defaultdict(list)
     for one in facts.blocked:
-        if one.stack and one.queued_s < STARVED * one.for_s and not any(_IMPORTING in f for f in one.stack):
+        if one.stack and one.queued_s < STARVED * one.for_s and not any(IMPORTING in f for f in one.stack):
             by_place[own_line(one.stack)].append(one)
     grave = False
     for place, found in sorted(by_place.items(), key=lambda p: -sum(b.for_s for b in p[1]))[:MAX_PLACES]:
