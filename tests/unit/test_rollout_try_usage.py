@@ -1,0 +1,79 @@
+"""What ``rollout try`` is given wrongly costs one clear sentence, and never a trial."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.commands.cli import main
+from ray_rl_debug.commands.rollout_try import _endpoints, _gate, _rows
+from ray_rl_debug.model.errors import UnreadableFileError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["agent"], "'agent' is not MODULE:CLASS"),
+        (["agent.py:"], "is not MODULE:CLASS"),
+        (["a:B", "--init", "{"], "--init is no JSON"),
+        (["a:B", "--extra", "[1]"], "--extra is no JSON object"),
+        (["a:B", "--concurrency", "1,x"], "is no list of whole numbers"),
+        (["a:B", "--concurrency", "0"], "is no list of whole numbers"),
+        (["a:B", "--endpoint", "ftp://x"], "is no URL"),
+        (["a:B", "--data", "/no/such/file"], "cannot read /no/such/file"),
+        (["a:B", "--config", "/no/such/file"], "cannot read /no/such/file"),
+        (["a:B", "--python", "/no/such/python"], "cannot start /no/such/python"),
+    ],
+)
+def test_what_cannot_be_is_said_at_once(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["rollout", "try", *arguments, "--json", "-q", "--stand-in" if "--endpoint" not in arguments else "-v"])
+    out, err = capsys.readouterr()
+    error = json.loads(out)["error"]
+    assert said in error["message"]
+    assert error["hint"] and "Traceback (most recent call last)" not in err
+    assert code in (2, 3)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "{", "[1]\n", '{"a": 1}\n{"a": \n', "\x00\x01", "[" * 5000])
+def test_rows_that_cannot_be_read(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(text)
+    with pytest.raises(UnreadableFileError):
+        _rows(path)
+
+
+def test_rows_are_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n' * 10_000)
+    assert len(_rows(path)) == 4096
+
+
+def test_addresses_of_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AREAL_LLM_SERVER_ADDRS", "10.0.0.1:30000,10.0.0.2:30000")
+    assert _endpoints(()) == ("http://10.0.0.1:30000/v1", "http://10.0.0.2:30000/v1")
+    assert _endpoints(("https://api.example/v1/",)) == ("https://api.example/v1",)
+    monkeypatch.delenv("AREAL_LLM_SERVER_ADDRS")
+    assert _endpoints(()) == ()
+
+
+GIVEN = {"max_concurrent_rollouts": None, "max_head_offpolicyness": None, "consumer_batch_size": None, "batch_size": 256, "config": None}
+
+
+def test_the_gate_of_a_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "grpo.yaml"
+    path.write_text("rollout:\n  consumer_batch_size: ${train_dataset.batch_size}\n  max_head_offpolicyness: 2\ntrain_dataset:\n  batch_size: 64\n")
+    gate = _gate({**GIVEN, "config": path})
+    assert gate is not None
+    assert (gate.batch_size, gate.consumer_batch_size, gate.max_offpolicyness, gate.max_concurrent) == (256, 64, 2, None)
+    assert _gate({**GIVEN, "config": path, "max_head_offpolicyness": 5}).max_offpolicyness == 5  # type: ignore[union-attr]
+    assert _gate(GIVEN) is None
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", "rollout: 5\n", "x: 1\n", "\xff", "&a [*a, *a]: {"])
+def test_configurations_that_cannot_be_read(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "grpo.yaml"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises((UnreadableFileError, UsageError)):
+        _gate({**GIVEN, "config": path})
