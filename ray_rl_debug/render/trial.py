@@ -11,7 +11,11 @@ from ray_rl_debug.render.terminal import neutralise
 
 MAX_CHAIN = 8
 MAX_PLACES = 3
-_WORDS = {"ready": "could go on, and waits for its turn on the event loop", "running": "runs", "thread": "in its synchronous call, in a thread of its own"}
+_WORDS = {
+    "ready": "could go on, and waits for its turn on the event loop",
+    "running": "runs",
+    "thread": "in its synchronous call, in a thread of its own",
+}
 
 
 def render(trial: Trial, *, width: int = 100, colour: bool, verbose: bool = False) -> Iterator[str]:
