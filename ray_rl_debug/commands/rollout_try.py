@@ -28,8 +28,8 @@ Examples:
   rayrl-debug rollout try my_agent:MyAgent --config grpo.yaml
 
 \b
-Exit codes: 0 nothing fails, 1 something fails, 2 wrong usage, 3 no episode
-came to its end for another reason, 130 interrupted (what was measured is printed).
+Exit codes: 0 nothing fails, 1 something fails, 2 wrong usage, 3 no verdict,
+130 interrupted (what was measured is printed).
 """
 DEFAULT_ROW: dict[str, object] = {
     "messages": [{"role": "user", "content": "What is 6 times 7?"}],
@@ -80,7 +80,9 @@ MAX_DATA_BYTES = 64 << 20
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress on stderr.")
 @click.option("--no-color", is_flag=True, help="No colours. NO_COLOR and a pipe have the same effect.")
 def try_agent(target: str, as_json: bool, verbose: bool, quiet: bool, no_color: bool, **given: Any) -> int:
-    """Run an agent's episodes alone, grouped and batched, and say what would go wrong in training.
+    """Run an agent's episodes alone, grouped and batched.
+
+    What would go wrong in training is named, with the line of code.
 
     MODULE:CLASS (or FILE.py:CLASS) is called as its framework would: AReaL's `async def run(self, data, **extra_kwargs)` and
     `RolloutWorkflow.arun_episode`, verl's AgentLoopBase, Agent-Lightning's LitAgent. It runs in a process of its own.
