@@ -81,6 +81,8 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
         about = named_in(head.text, tuple(after[:8]))
         lines = tuple(after[:2])
+    if about is not None and about.node is None and about.ip is None and one.writer.pid is None and one.writer.rank is None:
+        about = msgspec.structs.replace(about, node=one.writer.node)
     return LogEvent(
         kind=one.kind,
         text=redact(one.text),
@@ -153,6 +155,8 @@ def _handled(window: Window, one: Spotted) -> str | None:
     """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
     if one.block is None and (words := goes_on(one.head.text)) is not None:
         return words
+    if one.block is None and "Exception ignored" in window.line_before(one.start).text:
+        return "ignored"
     if one.before is not None:
         if "Exception ignored" in one.before.text:
             return "ignored"

@@ -11,14 +11,14 @@ STEMS = (
     "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code",
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
-    "build stopped", "erification failed", "onnection refused", "o route to host", "ould not resolve", "died", "NCCL WARN", "imed out",
-    "imeout",
+    "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
+    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout",
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not."""
 
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
-    r"^(?P<name>(?:[A-Za-z_]\w*\.)*(?:_?(?:[A-Z]\w*?)?(?:Error|Exception|Interrupt|Failure|OutOfResources|TimeoutExpired|BrokenProcessPool|Abort)|SystemExit)"
+    r"^(?P<name>(?:[A-Za-z_]\w*\.)*(?:_?(?:[A-Z]\w*?)?(?:Error|Exception|Interrupt|Failure|OutOfResources|TimeoutExpired|BrokenProcessPool|Abort)|SystemExit|[a-z]+[A-Z]\w*Error)"
     r"|(?:[a-z_]\w*\.)+_?(?:[A-Z]\w*?)?(?:Timeout|Full|Empty|Exhausted|Closed|Refused|NotFound|Died|Disconnected|Unavailable|Exceeded|Denied|Mismatch|TimedOut|Unsupported|Invalid|Failed|Missing)|(?:[a-z_]\w*\.)+(?:\w*error|timeout))"
     r"(?:\([\w.]{1,80}\))?(?:: ?(?P<said>.*)|$)"
 )
