@@ -76,7 +76,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_before(one.start)
     if block is not None:
         about = named_in(one.text, block.message) or (named_in(block.first) if block.first else None) or named_in(block.lines[0])
-        lines = (*block.lines[:1], *block.lines[-5:], *block.message[:3])
+        lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
         about = named_in(head.text, tuple(after[:8]))

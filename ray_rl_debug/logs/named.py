@@ -31,9 +31,8 @@ _FIELDS = re.compile(
 _RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
 _RANK_FILE = re.compile(r"(?:^|[^a-z])(?:rank|trainer|proc|process|task|worker|gpu|r|t)[_.-]?(\d{1,6})(?=\D|$)")
 _DAEMON = re.compile(r"^(raylet|gcs_server|dashboard_agent|dashboard|runtime_env_agent|log_monitor|monitor|ray_client_server)\.")
-_NODE = re.compile(r"(?:^|[_.-])((?:node|host|gpu|worker|pod|ip|n)[-_]?[\w-]*\d[\w-]*)(?=[_.]|$)")
+_NODE = re.compile(r"(?:^|[_.-])((?:node|host|gpu|worker|pod|ip|n|dgx|hgx|cn|nid|slurm)[-_]?[\w-]*\d[\w-]*)(?=[_.]|$)")
 _ADDRESS = re.compile(r"(?<![\d.])(\d{1,3}(?:[.-]\d{1,3}){3})(?![\d.])")
-_DULL = re.compile(r"^(?:logs?|log_dir|old|stderr|stdout|output|outputs|artifacts|slurm|session_[\w.-]+|attempt_\d+|\d+|run\w*|tmp|ray|imported)?$")
 
 
 def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
@@ -77,7 +76,7 @@ def writer_of_file(path: str) -> LogWriter:
             rank = folders[-1]  # torchelastic: attempt_0/3/stderr.log
     address = _ADDRESS.search(name)
     node = _NODE.search(name)
-    where = next((f for f in reversed(folders) if not _DULL.match(f)), None)
+    where = next((f for f in reversed(folders) if _NODE.search(f) or _ADDRESS.search(f)), None)
     told = address[1] if address else node[1] if node and rank is None else where
     return LogWriter(node=told, pid=int(ray[1]) if ray else None, rank=rank, program=daemon[1] if daemon else None)
 
