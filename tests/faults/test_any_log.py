@@ -69,7 +69,8 @@ def book(data: bytes, cuts: list[int] | None = None) -> LogBook:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TEXTS, st.lists(st.integers(0, 4000), max_size=3))
 def test_pieces_of_logs_in_any_order(text: str, cuts: list[int]) -> None:
-    """Pieces of tracebacks, marks and stamps in any order: a story or none, never an error."""
+    """Pieces of tracebacks, marks and stamps come in any order.
+    There is a story or none, never an error."""
     data = text.encode("utf-8", "surrogatepass")
     found = book(data, cuts)
     assert found.bytes == len(data)
@@ -80,14 +81,16 @@ def test_pieces_of_logs_in_any_order(text: str, cuts: list[int]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=3000))
 def test_any_bytes(data: bytes) -> None:
-    """Bytes that are no text: a story or none, never an error."""
+    """The bytes are no text.
+    There is a story or none, never an error."""
     encode(book(data))
 
 
 @settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_each_part_takes_any_line(line: str) -> None:
-    """One line of anything: each reader of a part of it gives an answer."""
+    """A line holds anything.
+    Each reader of a part of it gives an answer."""
     head = read_head(line, near_s=1.79e9)
     judge(head.text, head.level)
     goes_on(line, behind=True)
@@ -99,7 +102,8 @@ def test_each_part_takes_any_line(line: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.binary(min_size=4, max_size=9), min_size=1, max_size=20), st.binary(max_size=400), st.data())
 def test_the_search_by_words_misses_nothing(texts: list[bytes], block: bytes, data: st.DataObject) -> None:
-    """Random texts in random bytes: the quick search finds each line that a plain search finds."""
+    """Random texts stand in random bytes.
+    The quick search finds each line that a plain search finds."""
     block += data.draw(st.sampled_from(texts)) + b"\n" + block
     assert all(text in Literals(texts).possible(block) for text in texts if text in block)
     lines = {block[a:b] for a, b in Searcher([t for t in texts if b"\n" not in t], library=False).lines(block)}
@@ -131,14 +135,16 @@ def _seconds(data: bytes) -> float:
     ],
 )
 def test_time_grows_with_the_size_only(piece: str) -> None:
-    """A hostile line repeated: four times the bytes take at most about four times as long."""
+    """A hostile line is repeated.
+    Four times the bytes take at most about four times as long."""
     unit = (piece * (60_000 // len(piece) + 1)).encode()
     small, large = _seconds(unit), _seconds(unit * 4)
     assert large < 4 * 2.5 * small + 0.5
 
 
 def test_memory_is_bounded() -> None:
-    """A log with a new error in each line: memory for some blocks only, and what is left out is counted."""
+    """Each line of a log holds a new error.
+    It costs memory for some blocks only, and what is left out is counted."""
     reader = BookReader("rank1.log", modified_time_s=1.79e9)
     tracemalloc.start()
     for i in range(3):

@@ -16,7 +16,7 @@ from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.logs import add_logs, read_log
 from ray_rl_debug.model.report import Report
 
-FOLDER = Path(__file__).parents[1] / "data" / "logs"
+FOLDER = Path(__file__).parents[1] / "data" / "log_blocks"
 
 
 def blocks(name: str) -> list[Any]:
