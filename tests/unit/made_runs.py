@@ -2,7 +2,7 @@
 
 The healthy ones do what real runs do: the reward rises and saturates, the entropy falls, answers grow a little, the gradient norm has a warm-up,
 steps vary by some percent. *plain*: independent noise. *correlated*: AR(1) noise with a lag-1 autocorrelation of 0.5 to 0.8. *spiky*: validation and
-checkpoints make single steps slow, single gradients explode and are clipped, a restart repeats some steps.
+checkpoints make single steps slow, single gradients explode and are clipped, a restart goes back to weights of five steps before and is slow once.
 """
 
 from __future__ import annotations
@@ -80,8 +80,12 @@ def _spike(columns: Columns, g: np.random.Generator, n: int) -> None:
     columns["timing_s/testing"][tests] = seconds * g.uniform(0.9, 1.1, len(tests))
     columns["timing_s/step"][tests] += columns["timing_s/testing"][tests]
     columns["perf/throughput"][tests] *= 0.4
-    columns["timing_s/gen"][0] *= 4  # the first step compiles
-    columns["timing_s/step"][0] += 3 * columns["timing_s/gen"][0] / 4
+    restart = int(g.integers(n // 3, 2 * n // 3))
+    for step in (0, restart):  # the first step compiles
+        columns["timing_s/gen"][step] *= 4
+        columns["timing_s/step"][step] += 3 * columns["timing_s/gen"][step] / 4
+    for name in ("critic/score/mean", "actor/entropy", "actor/kl_loss", "response_length/mean"):
+        columns[name][restart:] = columns[name][restart - 5 : n - 5].copy()
     for name, factor in (("actor/grad_norm", 20), ("actor/ppo_kl", 30), ("actor/pg_clipfrac", 3), ("ppo_actor/update/importance_weight/avg", 1.3)):
         at = g.choice(n, 3, replace=False)
         columns[name][at] *= factor
