@@ -1,7 +1,8 @@
 """An inference server with OpenAI's interface (vLLM, SGLang, any), asked with OpenAI's own client: time-outs, retries with growing pauses.
 
-vLLM tells more than OpenAI's interface when it is asked to: token ids, the tokens of the prompt, log-probabilities of given tokens. A server that
-refuses those questions is asked without them.
+vLLM and SGLang tell more than OpenAI's interface when they are asked to: token ids, the tokens of the prompt, and what ended the answer (vLLM calls
+it stop_reason, SGLang matched_stop; SGLang's chat has response_token_ids). vLLM also gives log-probabilities of given tokens. A server that refuses
+those questions is asked without them.
 """
 
 from __future__ import annotations
@@ -126,10 +127,10 @@ class Endpoint:
             sample=sample,
             prompt_ids=prompt_ids,
             prompt_count=usage.get("prompt_tokens"),
-            ids=_ids(choice.get("token_ids")),
+            ids=_ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids")),
             count=usage.get("completion_tokens"),
             finish=choice.get("finish_reason"),
-            stop=choice.get("stop_reason"),
+            stop=choice.get("stop_reason", choice.get("matched_stop")),
             seconds=seconds,
             **read,
         )

@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     finish: str | None = None
     """``stop`` or ``length``, as in OpenAI's interface."""
     stop: int | str | None = None
-    """The token or text that ended it, where the side tells it (vLLM: only for other ends than the usual one)."""
+    """The token or text that ended it, where the side tells it (vLLM only for other ends than the usual one, SGLang always)."""
     reward: float | None = None
     seconds: float | None = None
     error: str | None = None

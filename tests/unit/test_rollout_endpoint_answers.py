@@ -1,0 +1,74 @@
+"""Answers of servers in the forms of vLLM, SGLang and OpenAI, as they come over a real connection."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ray_rl_debug.endpoints.openai_client import Endpoint, Sampling
+from ray_rl_debug.endpoints.prompts import Prompt
+
+pytest.importorskip("openai", reason="pip install 'ray-rl-debug[rollout]'")
+CHOICE = {
+    "message": {"content": "a"},
+    "finish_reason": "stop",
+    "logprobs": {"content": [{"token": "a", "logprob": -0.5}, {"token": "<end>", "logprob": -1.5}]},
+}
+FORMS: dict[str, dict[str, Any]] = {
+    "vllm": {"choices": [{**CHOICE, "token_ids": [7, 1], "stop_reason": None}], "prompt_token_ids": [2, 3]},
+    "sglang": {"choices": [{**CHOICE, "response_token_ids": [7, 1], "prompt_token_ids": [2, 3], "matched_stop": 1}]},
+    "openai": {"choices": [CHOICE]},
+    "strange": {"choices": []},
+}
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    class Engine(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.answer({"data": [{"id": "tiny"}]})
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.answer({**FORMS[request.param], "usage": {"prompt_tokens": 2, "completion_tokens": 2}})
+
+        def answer(self, body: object) -> None:
+            data = json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Engine)
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}/v1"
+    listening.shutdown()
+    listening.server_close()
+
+
+@pytest.mark.parametrize(
+    ("server", "ids", "prompt_ids", "stop"),
+    [("vllm", (7, 1), (2, 3), None), ("sglang", (7, 1), (2, 3), 1), ("openai", None, None, None)],
+    indirect=["server"],
+)
+def test_each_form_is_understood(server: str, ids: object, prompt_ids: object, stop: object) -> None:
+    got = Endpoint(server, retries=0).answer(Prompt(key="q", messages=({"role": "user", "content": "x"},)), Sampling())
+    assert (got.ids, got.prompt_ids, got.stop, got.finish) == (ids, prompt_ids, stop, "stop")
+    assert (got.text, got.pieces, got.logprobs) == ("a", ("a", "<end>"), (-0.5, -1.5))
+    assert (got.prompt_count, got.count, got.error) == (2, 2, None)
+
+
+@pytest.mark.parametrize("server", ["strange"], indirect=True)
+def test_a_strange_answer_is_an_error_of_this_answer(server: str) -> None:
+    got = Endpoint(server, retries=0).answer(Prompt(key="q", messages=({"role": "user", "content": "x"},)), Sampling())
+    assert got.error is not None
+    assert "does not answer as OpenAI's interface does" in got.error
