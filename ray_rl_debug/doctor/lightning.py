@@ -101,6 +101,11 @@ def _stuck(store: Store, runner: Runner, rollout: Rollout | None, age_s: float, 
     beat = f", its heartbeat is {max(0.0, (store.now_s or 0.0) - runner.heartbeat_time_s):.0f} s old" if runner.heartbeat_time_s else ""
     others = f"; the slowest that ended took {slowest_s:.0f} s" if slowest_s is not None else "; none has ended yet"
     host = f" on {runner.host}" if runner.host else ""
+    if runner.status == "idle":
+        held = f"rollout {runner.rollout_id} (attempt {runner.attempt_id})"
+        text = f"{runner.worker_id}{host} is idle, but its {held} has not ended for {age_s:.0f} s: {spans}"
+        dropped = "the runner gave it up, and nobody works on it: the trainer waits for it in run_until_all_finished()"
+        return answers.fail(text, "an end of the rollout", dropped, "look for `Skipping` in the runner's log: without resources it skips rollouts")
     measured = (
         f"{runner.worker_id}{host} holds rollout {runner.rollout_id} (attempt {runner.attempt_id}) for at least {age_s:.0f} s: {spans}{beat}{others}"
     )

@@ -65,6 +65,15 @@ def test_a_healthy_store_is_left_alone() -> None:
     assert {s for results in examined(finished(recorded())).values() for s, _ in results} == {Status.OK}
 
 
+def test_a_rollout_that_its_runner_gave_up() -> None:
+    """As version 0.3.0 does where the store has no resources: the runner logs `Skipping` and takes the next one."""
+    answers = recorded()
+    next(w for w in answers["/v1/agl/workers"]["items"] if w["worker_id"] == "Worker-1")["status"] = "idle"
+    status, text = examined(answers)["agl.runner"][0]
+    assert status is Status.FAIL
+    assert text.startswith(f"Worker-1 on node1 is idle, but its rollout {STUCK} (attempt at-9f3b74b7) has not ended for")
+
+
 def test_a_rollout_that_only_takes_as_long_as_others() -> None:
     answers = recorded()
     for rollout in answers["/v1/agl/rollouts"]["items"]:
