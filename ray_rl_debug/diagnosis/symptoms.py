@@ -31,6 +31,8 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     moved = sum(s.motion in (Motion.MOVING, Motion.BUSY) for s in seen)
     unknown = sum(s.motion is Motion.UNKNOWN for s in seen)
     window = max((s.process.window_s or 0.0 for s in seen), default=0.0)
+    if window <= 0:
+        return Symptom(number=1, name="no progress", holds=None, measured="the files hold single looks: whether anybody moves was not measured")
     parts = [f"{moved} of {len(seen)} processes moved in {window:.1f} s" + (f", {unknown} not told" if unknown else "")]
     loads = [(100 * s.process.cpu_s / s.process.window_s, s) for s in seen if s.process.cpu_s is not None and s.process.window_s]
     if loads:

@@ -76,6 +76,13 @@ def test_nothing_seen_is_not_measured() -> None:
     assert [found[n].holds for n in (1, 2, 3)] == [None, None, None]
 
 
+def test_single_looks_from_files_tell_no_movement() -> None:
+    snapshot = case("RRD101/hang.json.gz")
+    nodes = [msgspec.structs.replace(n, processes=tuple(msgspec.structs.replace(p, window_s=None) for p in n.processes)) for n in snapshot.nodes]
+    told = symptoms(msgspec.structs.replace(snapshot, nodes=tuple(nodes)))[1]
+    assert (told.holds, told.measured) == (None, "the files hold single looks: whether anybody moves was not measured")
+
+
 def test_the_age_of_the_last_line() -> None:
     snapshot = case("RRD101/hang.json.gz")
     node = snapshot.nodes[0]
