@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ray_rl_debug.endpoints.extras import need
@@ -165,10 +165,8 @@ class Reference:
 
     def _ready(self) -> Any:
         if self._model is None:
-            # the name of the parameter changed with 4.56
-            is_new = tuple(int(p) for p in self._transformers.__version__.split(".")[:2]) >= (4, 56)
-            dtype: Mapping[str, Any] = {"dtype" if is_new else "torch_dtype": getattr(self._torch, self._computes_in)}
-            self._model = self._load(self._transformers.AutoModelForCausalLM, use_safetensors=True, **dtype).to(self._device).eval()
+            dtype = getattr(self._torch, self._computes_in)
+            self._model = self._load(self._transformers.AutoModelForCausalLM, use_safetensors=True, dtype=dtype).to(self._device).eval()
         return self._model
 
     def _generation_config(self) -> Any:
