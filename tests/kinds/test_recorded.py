@@ -16,6 +16,10 @@ from ray_rl_debug.model.report import Certainty
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
+    "answers_by_threads-hang": "threads that wait for coroutines that wait for threads: a coroutine that ticks beside them is taken for hope",
+    "managed_slots-hang": "a ring through a manager's semaphore: named, but as blocked in I/O",
+    "returned_samples-hang": "named, but only possible: a thread beside sleeps, and might reach the queues",
+    "versions_asked_for-hang": "coroutines poll by short calls, and an early call took half as long: slow",
     "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
     "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
     "prefetch_thread-hang": "another thread of the process sleeps again and again, and might fill the queue",
