@@ -21,6 +21,9 @@ OF_RANKS = frozenset("straggler collective-mismatch p2p-mismatch init-deadlock r
 HANGS = sorted(n for n in MARKS if n.endswith("-hang") and OF_RANKS & set(PROGRAMS[n.removesuffix("-hang")].causes))
 """Those in which ranks wait for each other; of the others stacks alone seldom show the cause."""
 CANNOT_TELL = {
+    "converted_checkpoints-hang": "a child that has ended, and others that look for its file: no stack is left of it",
+    "late_evaluation-hang": "a rank in a collective of a group that stacks do not show",
+    "packed_batches-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
     "mesh_of_four-hang": "all ranks stand at one line, in groups that stacks do not show: told as a stalled collective",
     "ring_exchange-hang": "the receive hides in a C call: told as a straggler",
     "rounds_of_players-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
