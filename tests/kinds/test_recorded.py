@@ -17,7 +17,6 @@ HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
     "answers_by_threads-hang": "threads that wait for coroutines that wait for threads: a coroutine that ticks beside them is taken for hope",
-    "managed_slots-hang": "a ring through a manager's semaphore: named, but as blocked in I/O",
     "returned_samples-hang": "named, but only possible: a thread beside sleeps, and might reach the queues",
     "versions_asked_for-hang": "coroutines poll by short calls, and an early call took half as long: slow",
     "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
