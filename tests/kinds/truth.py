@@ -97,22 +97,22 @@ groups_in_turn       | mixed                              | rank1               
 weights_to_engine    | mixed                              | rank3                   | collective-mismatch weight-sync-mismatch  | rank2
 awaited_programs     | mixed                              | checker                 | blocked-io asyncio-stuck                  | main
 workers_made_ready   | mixed                              | worker main             | lock-deadlock                             |
-late_evaluation      | mixed waits of one world           | rank1                   | collective-mismatch                       |
-scores_in_line       | mixed waits of one world           | rank2                   | p2p-mismatch collective-mismatch          | rank0
+late_evaluation      | mixed                              | rank1                   | collective-mismatch                       |
+scores_in_line       | mixed                              | rank2                   | p2p-mismatch collective-mismatch          | rank0
 adapters_of_engine   | client, server, handler, engine    | server                  | blocked-io                                |
 tokens_of_child      | client, server, handler, engine    | tokenizer               | lock-deadlock producer-died               |
 answers_by_threads   | threads of a loop used up          | rollout                 | asyncio-stuck lock-deadlock               |
-own_calls_of_env     | an actor that calls itself         | environment             | ray-get-cycle ray-queued-call             |
+own_calls_of_env     | mixed                              | environment             | ray-get-cycle ray-queued-call             |
 managed_slots        | semaphores across processes        | writer reader           | lock-deadlock                             |
 two_devices          | semaphores across processes        | trainer generator       | lock-deadlock blocked-io                  |
 packed_batches       | queue with a dead producer         | packer                  | producer-died rank-died                   |
 games_received       | queue with a slow producer         | game                    | blocked-io                                |
 converted_checkpoints| polls for what nobody makes        | converter               | producer-died rank-died                   |
 versions_asked_for   | polls for what nobody makes        | rollout0 rollout1 main  | staleness-gate ray-get-cycle producer-died asyncio-stuck |
-returned_samples     | threads that wait for each other   | main                    | lock-deadlock                             |
-weights_under_readers| threads that wait for each other   | trainer                 | lock-deadlock                             |
-judged_ranks         | a chain of several kinds           | program checker         | blocked-io                                |
-far_cleaner          | a chain of several kinds           | cleaner                 | blocked-io lock-deadlock                  |
+returned_samples     | mixed                              | main                    | lock-deadlock                             |
+weights_under_readers| mixed                              | trainer                 | lock-deadlock                             |
+judged_ranks         | mixed                              | program checker         | blocked-io                                |
+far_cleaner          | mixed                              | cleaner                 | blocked-io lock-deadlock                  |
 """
 
 

@@ -57,4 +57,4 @@ def test_in_a_healthy_twin_nobody_is_accused() -> None:
 def test_every_kind_has_three_programs() -> None:
     kinds = [program.kind for program in PROGRAMS.values()]
     counts = {kind: kinds.count(kind) for kind in kinds if kind != "mixed"}
-    assert counts == dict.fromkeys(counts, 3)
+    assert min(counts.values()) >= 3, counts
