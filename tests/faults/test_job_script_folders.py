@@ -17,6 +17,8 @@ from ray_rl_debug.slurm.job import Job
 from ray_rl_debug.slurm.render import render
 from ray_rl_debug.slurm.templates import read_part
 
+pytestmark = pytest.mark.integration
+
 JOB_ID = "4711"
 SRUN = """#!/bin/bash
 # Stands for srun: runs the task here.

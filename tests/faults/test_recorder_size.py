@@ -16,6 +16,8 @@ from ray_rl_debug.formats.flight_recorder import parse
 from ray_rl_debug.slurm.job import Job
 from ray_rl_debug.slurm.render import render
 
+pytestmark = pytest.mark.integration
+
 TENSORS = 200
 """Of one coalesced collective, as a sharded model of that many parameters makes them."""
 OPCODES = 2100

@@ -16,6 +16,8 @@ from ray.core.generated import core_worker_pb2, core_worker_pb2_grpc, node_manag
 from ray_rl_debug.model.snapshot import RayNode, RayState, RayWorker
 from ray_rl_debug.ray_state import probe_raylets, read_core_workers, read_object_stores
 
+pytestmark = pytest.mark.integration
+
 HOST = "127.0.0.1"
 
 

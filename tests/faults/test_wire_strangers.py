@@ -19,6 +19,8 @@ from faults.wire_peers import HOST, is_alive, is_closed, is_served, order_for, s
 from ray_rl_debug.watch.peers import HELLO_S, STRANGERS
 from ray_rl_debug.watch.seal import ANSWER_BYTES, KNOCK_BYTES, MAGIC, knock
 
+pytestmark = pytest.mark.integration
+
 GARBAGE = (
     b"",
     b"GET / HTTP/1.1\r\nHost: here\r\n\r\n",
