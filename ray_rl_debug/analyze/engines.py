@@ -16,8 +16,9 @@ import msgspec
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.frameworks import spot_of
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Spot
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import Kind, Place
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import AsyncTask

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.analyze.places import Kind, Place
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.model.snapshot import Gpu, Node, Process
 
 GPU_COLLECTIVE = "a collective on the GPU"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 
 _FILE = "open close read readinto readline readlines readall write writelines flush fsync truncate stat listdir rename unlink"

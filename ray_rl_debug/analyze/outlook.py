@@ -15,8 +15,9 @@ from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen

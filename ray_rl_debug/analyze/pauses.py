@@ -5,8 +5,9 @@ from __future__ import annotations
 from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.engines import is_in_step
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
-from ray_rl_debug.analyze.places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.places import THREAD_WAITS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View
 from ray_rl_debug.model.snapshot import AsyncTask

@@ -7,7 +7,6 @@ kernel's wait channel and system call decide.
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Sequence
 
@@ -16,45 +15,11 @@ import msgspec
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
+from ray_rl_debug.analyze.library_places import stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_wait
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
-
-
-class Kind(str, enum.Enum):
-    """What a thread does, as far as its stack and the kernel tell."""
-
-    COLLECTIVE = "collective"
-    P2P = "p2p"
-    RENDEZVOUS = "rendezvous"
-    NEW_GROUP = "new_group"
-    DESTROY = "destroy"
-    RAY_GET = "ray.get"
-    RAY_WAIT = "ray.wait"
-    RAY_INIT = "ray.init"
-    JOIN = "join"
-    FUTURE = "future"
-    EVENT = "event"
-    QUEUE = "queue"
-    LOCK = "lock"
-    CHILD = "child"
-    DATALOADER = "dataloader"
-    MP_QUEUE = "mp-queue"
-    CHANNEL = "channel"
-    """A message of another process: zmq, or an engine's own rings in shared memory."""
-    SOCKET = "socket"
-    FILE = "file"
-    FLOCK = "flock"
-    SLEEP = "sleep"
-    CUDA = "cuda"
-    RAY_IDLE = "ray-idle"
-    LOOP_IDLE = "loop-idle"
-    IDLE = "idle"
-    WATCH = "watch"
-    """Watches for the death of another process, which is no wait for a result."""
-    CODE = "code"
-    """Own code: running, or waiting in a C call that could not be told."""
-
 
 WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
 WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
@@ -342,7 +307,7 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
                 return Kind.RAY_INIT, "connect"
             if n == "main_loop":
                 return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
-    return _stdlib_place(frames, names, inner, thread)
+    return stdlib_place(frames, names, inner, thread)
 
 
 def _frameless_wait(frames: Sequence[Frame], names: Sequence[str], own: int, in_group: bool) -> tuple[Kind, str] | None:
@@ -360,91 +325,6 @@ def _frameless_wait(frames: Sequence[Frame], names: Sequence[str], own: int, in_
     if together or in_group:
         return Kind.COLLECTIVE, together[0] if len(together) == 1 and not p2p else WORK_WAIT
     return None
-
-
-def _stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
-    if not names:
-        return None, ""
-    # the package multiprocess is multiprocessing with another pickle
-    files = [f"multiprocessing/{f.file[13:]}" if f.file.startswith("multiprocess/") else f.file for f in frames]
-    if len(inner) and _is_helper(files, names):
-        return Kind.IDLE, names[0]
-    found: tuple[Kind | None, str] = (None, "")
-    for i in inner:  # innermost to outermost: the outermost telling frame names the call (Queue.get over Condition.wait)
-        n, f = names[i], files[i]
-        for file, functions, kind in _STDLIB_PLACES:
-            if f.endswith(file) and (functions is None or n in functions):
-                found = (kind, n)
-                break
-    if found[0] is Kind.LOOP_IDLE and not (names[0] in ("select", "poll", "run_forever", "_run_once", "run") or kernel_call(thread) == "epoll"):
-        return None, ""
-    return found
-
-
-BUILD_LOCK = "torch/utils/file_baton.py"
-"""Where ranks wait until one of them has built an extension: for a file to go away."""
-
-_STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
-    ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
-    ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
-    ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
-    ("concurrent/futures/_base.py", frozenset({"result", "exception", "result_iterator", "as_completed", "_result_or_cancel"}), Kind.FUTURE),
-    ("concurrent/futures/_base.py", frozenset({"wait"}), Kind.FUTURE),
-    ("concurrent/futures/thread.py", frozenset({"shutdown"}), Kind.JOIN),
-    ("concurrent/futures/process.py", frozenset({"shutdown", "_chain_from_iterable_of_lists"}), Kind.CHILD),
-    ("subprocess.py", frozenset({"wait", "_wait", "_try_wait", "communicate", "_communicate", "run", "call", "check_output"}), Kind.CHILD),
-    ("multiprocessing/popen_fork.py", frozenset({"wait", "poll"}), Kind.CHILD),
-    ("multiprocessing/process.py", frozenset({"join"}), Kind.CHILD),
-    ("multiprocessing/pool.py", frozenset({"get", "wait", "next", "join"}), Kind.MP_QUEUE),
-    ("multiprocessing/queues.py", frozenset({"get", "put"}), Kind.MP_QUEUE),
-    ("multiprocessing/connection.py", frozenset({"recv", "recv_bytes", "poll", "_recv", "wait", "_poll", "send", "_send"}), Kind.MP_QUEUE),
-    ("multiprocessing/managers.py", frozenset({"_callmethod"}), Kind.MP_QUEUE),
-    ("zmq/sugar/poll.py", frozenset({"poll"}), Kind.CHANNEL),
-    ("zmq/sugar/socket.py", None, Kind.CHANNEL),
-    ("socket.py", frozenset({"readinto", "accept", "create_connection", "connect"}), Kind.SOCKET),
-    ("ssl.py", frozenset({"read", "recv", "recv_into", "do_handshake", "send"}), Kind.SOCKET),
-    ("http/client.py", None, Kind.SOCKET),
-    ("urllib/request.py", None, Kind.SOCKET),
-    ("urllib3/connectionpool.py", None, Kind.SOCKET),
-    ("urllib3/connection.py", None, Kind.SOCKET),
-    ("requests/api.py", None, Kind.SOCKET),
-    ("requests/sessions.py", None, Kind.SOCKET),
-    ("httpcore/_backends/sync.py", None, Kind.SOCKET),
-    ("grpc/_channel.py", frozenset({"__call__", "_blocking", "result", "_next"}), Kind.SOCKET),
-    (BUILD_LOCK, frozenset({"wait"}), Kind.FLOCK),
-    ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
-    ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
-    ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
-    ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
-)  # fmt: skip
-
-_HELPERS: tuple[tuple[str, str], ...] = (
-    ("ray/_private/gc_collect_manager.py", "run"),
-    ("ray/_private/", "_run_loop"),
-    ("tqdm/_monitor.py", "run"),
-    ("concurrent/futures/thread.py", "_worker"),
-    ("torch/_inductor/", "_read_thread"),
-    ("torch/utils/data/_utils/worker.py", "__nothing__"),
-    ("ray/_private/import_thread.py", "_run"),
-    ("multiprocessing/managers.py", "serve_forever"),
-    ("multiprocessing/managers.py", "serve_client"),
-    ("multiprocessing/managers.py", "accepter"),
-    ("ray/_private/log_monitor.py", "run"),
-    ("logging/handlers.py", "_monitor"),
-    ("opentelemetry/sdk", "worker"),
-    ("opentelemetry/sdk", "_worker"),
-)
-
-
-def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
-    """A thread that waits for work by design: pool threads, Ray's collector thread, progress bars."""
-    for i, (f, n) in enumerate(zip(files, names, strict=True)):
-        if i > 4:
-            return False
-        if any(part in f and n == fn for part, fn in _HELPERS):
-            # a pool thread is idle only when nothing runs above _worker but the queue
-            return not (n == "_worker" and any(x == "run" and files[j].endswith("thread.py") for j, x in enumerate(names[:i])))
-    return False
 
 
 _LEFT_SLICES = 12

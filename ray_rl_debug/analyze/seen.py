@@ -7,8 +7,9 @@ import msgspec
 from ray_rl_debug.analyze.by_hand import is_assumed, source_of
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import IDLE_KINDS, Kind, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.connections import RAY_PROCESSES
 from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty

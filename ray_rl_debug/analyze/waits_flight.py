@@ -15,7 +15,7 @@ import msgspec
 from ray_rl_debug.analyze.flight import FlightResult, GroupResult, match
 from ray_rl_debug.analyze.flight_entries import is_pending
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -9,9 +9,10 @@ import msgspec
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, socket_owners
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.library_places import BUILD_LOCK
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
-from ray_rl_debug.analyze.places import BUILD_LOCK, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -8,7 +8,7 @@ import msgspec
 
 from ray_rl_debug.analyze.by_hand import hung_for_s, stands_for, why_assumed
 from ray_rl_debug.analyze.graph import Why
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.worlds import World

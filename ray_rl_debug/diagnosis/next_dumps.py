@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting

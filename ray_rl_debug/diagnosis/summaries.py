@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Stack

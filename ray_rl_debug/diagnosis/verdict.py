@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ray_rl_debug import signatures
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook

@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.phase import is_leaving
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Finding

@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.groups import GroupId
-from ray_rl_debug.analyze.places import ROOTED, Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.places import ROOTED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import name_group

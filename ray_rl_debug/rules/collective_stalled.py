@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
 from ray_rl_debug.analyze.by_hand import stands_for
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import bare, name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.pauses import sleeps
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.analyze.engines import Engine
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_engines import in_flight
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who

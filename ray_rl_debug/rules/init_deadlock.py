@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements

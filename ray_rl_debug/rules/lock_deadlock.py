@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook

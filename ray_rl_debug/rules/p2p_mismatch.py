@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos

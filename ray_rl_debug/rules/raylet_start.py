@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug import signatures
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node, Process

@@ -8,8 +8,8 @@ import msgspec
 
 from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.frameworks import GATES, spot_of
 from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library
-from ray_rl_debug.analyze.places import Kind
 from ray_rl_debug.analyze.progress import WANTED_FRACTION, is_awake
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.engines import Engine, rests
 from ray_rl_debug.analyze.graph import Why
-from ray_rl_debug.analyze.places import Kind
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.known_error import lines_of
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits

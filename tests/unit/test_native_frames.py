@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from unit.scenes import Stacks, process
 
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import see_threads
-from ray_rl_debug.analyze.places import Kind, place_of
+from ray_rl_debug.analyze.places import place_of
 from ray_rl_debug.model.snapshot import Frame, Sample, ThreadSample
 
 STEP = Frame(function="step", file="train.py", line=40)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.analyze.places import Kind, place_of
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.places import place_of
 from ray_rl_debug.collect.source_lines import calls_at, read_calls
 from ray_rl_debug.model.snapshot import Frame, Thread
 

@@ -1,0 +1,95 @@
+"""Waits of the standard library and of packages beside it, by file and function: tables, and how a stack is looked up in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.model.snapshot import Frame, Thread
+
+
+def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
+    """Kind and function of the wait that `inner` frames of libraries tell; None where they tell none."""
+    if not names:
+        return None, ""
+    # the package multiprocess is multiprocessing with another pickle
+    files = [f"multiprocessing/{f.file[13:]}" if f.file.startswith("multiprocess/") else f.file for f in frames]
+    if len(inner) and _is_helper(files, names):
+        return Kind.IDLE, names[0]
+    found: tuple[Kind | None, str] = (None, "")
+    for i in inner:  # innermost to outermost: the outermost telling frame names the call (Queue.get over Condition.wait)
+        n, f = names[i], files[i]
+        for file, functions, kind in _STDLIB_PLACES:
+            if f.endswith(file) and (functions is None or n in functions):
+                found = (kind, n)
+                break
+    if found[0] is Kind.LOOP_IDLE and not (names[0] in ("select", "poll", "run_forever", "_run_once", "run") or kernel_call(thread) == "epoll"):
+        return None, ""
+    return found
+
+
+BUILD_LOCK = "torch/utils/file_baton.py"
+"""Where ranks wait until one of them has built an extension: for a file to go away."""
+
+_STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
+    ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
+    ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
+    ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
+    ("concurrent/futures/_base.py", frozenset({"result", "exception", "result_iterator", "as_completed", "_result_or_cancel"}), Kind.FUTURE),
+    ("concurrent/futures/_base.py", frozenset({"wait"}), Kind.FUTURE),
+    ("concurrent/futures/thread.py", frozenset({"shutdown"}), Kind.JOIN),
+    ("concurrent/futures/process.py", frozenset({"shutdown", "_chain_from_iterable_of_lists"}), Kind.CHILD),
+    ("subprocess.py", frozenset({"wait", "_wait", "_try_wait", "communicate", "_communicate", "run", "call", "check_output"}), Kind.CHILD),
+    ("multiprocessing/popen_fork.py", frozenset({"wait", "poll"}), Kind.CHILD),
+    ("multiprocessing/process.py", frozenset({"join"}), Kind.CHILD),
+    ("multiprocessing/pool.py", frozenset({"get", "wait", "next", "join"}), Kind.MP_QUEUE),
+    ("multiprocessing/queues.py", frozenset({"get", "put"}), Kind.MP_QUEUE),
+    ("multiprocessing/connection.py", frozenset({"recv", "recv_bytes", "poll", "_recv", "wait", "_poll", "send", "_send"}), Kind.MP_QUEUE),
+    ("multiprocessing/managers.py", frozenset({"_callmethod"}), Kind.MP_QUEUE),
+    ("zmq/sugar/poll.py", frozenset({"poll"}), Kind.CHANNEL),
+    ("zmq/sugar/socket.py", None, Kind.CHANNEL),
+    ("socket.py", frozenset({"readinto", "accept", "create_connection", "connect"}), Kind.SOCKET),
+    ("ssl.py", frozenset({"read", "recv", "recv_into", "do_handshake", "send"}), Kind.SOCKET),
+    ("http/client.py", None, Kind.SOCKET),
+    ("urllib/request.py", None, Kind.SOCKET),
+    ("urllib3/connectionpool.py", None, Kind.SOCKET),
+    ("urllib3/connection.py", None, Kind.SOCKET),
+    ("requests/api.py", None, Kind.SOCKET),
+    ("requests/sessions.py", None, Kind.SOCKET),
+    ("httpcore/_backends/sync.py", None, Kind.SOCKET),
+    ("grpc/_channel.py", frozenset({"__call__", "_blocking", "result", "_next"}), Kind.SOCKET),
+    (BUILD_LOCK, frozenset({"wait"}), Kind.FLOCK),
+    ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
+    ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
+    ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
+    ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
+)  # fmt: skip
+
+_HELPERS: tuple[tuple[str, str], ...] = (
+    ("ray/_private/gc_collect_manager.py", "run"),
+    ("ray/_private/", "_run_loop"),
+    ("tqdm/_monitor.py", "run"),
+    ("concurrent/futures/thread.py", "_worker"),
+    ("torch/_inductor/", "_read_thread"),
+    ("torch/utils/data/_utils/worker.py", "__nothing__"),
+    ("ray/_private/import_thread.py", "_run"),
+    ("multiprocessing/managers.py", "serve_forever"),
+    ("multiprocessing/managers.py", "serve_client"),
+    ("multiprocessing/managers.py", "accepter"),
+    ("ray/_private/log_monitor.py", "run"),
+    ("logging/handlers.py", "_monitor"),
+    ("opentelemetry/sdk", "worker"),
+    ("opentelemetry/sdk", "_worker"),
+)
+
+
+def _is_helper(files: Sequence[str], names: Sequence[str]) -> bool:
+    """A thread that waits for work by design: pool threads, Ray's collector thread, progress bars."""
+    for i, (f, n) in enumerate(zip(files, names, strict=True)):
+        if i > 4:
+            return False
+        if any(part in f and n == fn for part, fn in _HELPERS):
+            # a pool thread is idle only when nothing runs above _worker but the queue
+            return not (n == "_worker" and any(x == "run" and files[j].endswith("thread.py") for j, x in enumerate(names[:i])))
+    return False
