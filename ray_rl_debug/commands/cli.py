@@ -125,7 +125,7 @@ def _fail(given: list[str], message: str, hint: str, id_: str, code: int) -> int
     if _wants_json(given):
         body = {"message": message, "hint": hint, "id": id_, "exit_code": code}
         click.echo(json.dumps({"schema": ERROR_SCHEMA, "error": body}, ensure_ascii=False))
-    from ray_rl_debug.render.terminal import neutralise
+    from ray_rl_debug.render.writer import neutralise
 
     click.echo(f"error: {neutralise(message)}\nhint:  {hint}\nid:    {id_} (rayrl-debug explain {id_})", err=True)
     return code

@@ -14,7 +14,7 @@ from ray_rl_debug.metric_sources.engine import EngineNumbers, EngineReader
 from ray_rl_debug.metric_sources.follow import Follower, News, line_of
 from ray_rl_debug.metrics.model import MetricsReport, Run
 from ray_rl_debug.model.errors import UnreadableFileError
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 
 CALM = 9.0
 """Times the cost of reading and judging that is waited at least: a tenth of one core at most."""

@@ -42,7 +42,7 @@ def is_colour_wanted(no_color: bool) -> bool:
 def progress(quiet: bool) -> Callable[..., None]:
     """A function that shows one line of progress on stderr; silent with ``-q``."""
     from ray_rl_debug.privacy.masking import mask
-    from ray_rl_debug.render.terminal import neutralise
+    from ray_rl_debug.render.writer import neutralise
 
     def show(*parts: object) -> None:
         if not quiet:

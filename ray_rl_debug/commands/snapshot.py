@@ -137,7 +137,7 @@ def snapshot(
 
 def tell(error: Exception) -> None:
     """An error after the report was shown: on stderr alone, for standard output holds one document."""
-    from ray_rl_debug.render.terminal import neutralise
+    from ray_rl_debug.render.writer import neutralise
 
     hint, id_ = (error.hint, error.id) if isinstance(error, RayRlDebugError) else (RayRlDebugError.hint, RayRlDebugError.id)
     click.echo(f"error: {neutralise(str(error))}\nhint:  {hint}\nid:    {id_} (rayrl-debug explain {id_})", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.render.rollout_text import finding, wrapped
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 from ray_rl_debug.rollouts.answers import State
 from ray_rl_debug.rollouts.checks import Checked
 

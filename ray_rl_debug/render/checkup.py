@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.model.health import Examination, Result, Status
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 
 _COLOURS = {Status.FAIL: "31;1", Status.WARN: "33;1", Status.UNKNOWN: "36", Status.OK: "32"}
 _CHECK_COLUMN, _NODE_COLUMN = 12, 14

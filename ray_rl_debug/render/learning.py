@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from ray_rl_debug.metrics.model import Comparison, Judgement, MetricsReport, Run, State, Status
-from ray_rl_debug.render.terminal import neutralise
 from ray_rl_debug.render.text_plot import draw
+from ray_rl_debug.render.writer import neutralise
 
 _COLOURS = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1"}
 _STATES = {State.TROUBLE: "red", State.HEALTHY: "green", State.UNKNOWN: "yellow"}

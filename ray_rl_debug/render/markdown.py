@@ -9,6 +9,7 @@ from ray_rl_debug.model.report import Evidence, Report, State
 from ray_rl_debug.render import terminal
 from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.story import moment, place
+from ray_rl_debug.render.writer import neutralise
 
 _MAX_AWAITS = 3
 _MAX_FACTS = 4
@@ -90,7 +91,7 @@ def _next_dumps(report: Report) -> Iterator[str]:
         yield ""
         fence = "`" * max(3, max((len(run) for run in re.findall("`+", dump.command)), default=0) + 1)
         yield f"   {fence}sh"
-        yield f"   {terminal.neutralise(dump.command)}"
+        yield f"   {neutralise(dump.command)}"
         yield f"   {fence}"
         yield ""
         yield from (f"   - {_safe(o.seen)}: {_safe(o.means)}" for o in dump.outcomes)
@@ -111,4 +112,4 @@ def _story(report: Report) -> Iterator[str]:
 
 
 def _safe(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", terminal.neutralise(text))
+    return _SPECIAL.sub(r"\\\1", neutralise(text))

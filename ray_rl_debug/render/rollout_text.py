@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 from ray_rl_debug.rollouts.answers import Found, State
 from ray_rl_debug.rollouts.compare import Comparison, Ends
 from ray_rl_debug.rollouts.differences import ALARM, NORMAL

@@ -13,7 +13,7 @@ from itertools import pairwise
 from ray_rl_debug.model.report import ProcessSummary, Report
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Snapshot
 from ray_rl_debug.render.samples import frames_of, sampled, telling_samples
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -5,8 +5,6 @@ Pure: no clock, no environment, no file. Whatever came from outside (titles, act
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -16,12 +14,9 @@ from ray_rl_debug.render.fold import fold_labels
 from ray_rl_debug.render.story import lines as story_lines
 from ray_rl_debug.render.symptoms import tell_symptoms
 from ray_rl_debug.render.wrappers import without_wrappers
+from ray_rl_debug.render.writer import Writer, neutralise
 
-_STYLES = {"red": "31;1", "yellow": "33;1", "green": "32;1", "dim": "2", "bold": "1", "cyan": "36"}
 _STATE_STYLE = {State.HANG: "red", State.SLOW: "yellow", State.HEALTHY: "green", State.FINISHED: "green", State.UNKNOWN: "yellow"}
-# C0 and C1 controls, bidirectional overrides and zero-width characters: any of them can make a terminal lie.
-_HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-
 _MAX_FINDINGS = 3
 _MAX_EVIDENCE = 6
 _MAX_AGAINST = 3
@@ -35,14 +30,9 @@ _MAX_AWAITING = 2
 _MAX_WORLDS = 4
 
 
-def neutralise(text: str) -> str:
-    """`text` on one line with control characters spelled out (``\\x1b``), so that it cannot steer a terminal."""
-    return _HOSTILE.sub(_spell, text)
-
-
 def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = False) -> Iterator[str]:
     """The lines of `report`, at most `width` columns where words allow; `verbose` shows everything unfolded."""
-    out = _Writer(width, colour, verbose)
+    out = Writer(width, colour, verbose)
     yield from _verdict(report, out)
     yield from _story(report, out)
     roots = [f for f in report.findings if f.root]
@@ -66,42 +56,7 @@ def render(report: Report, *, width: int = 100, colour: bool, verbose: bool = Fa
     yield out.style("bold", "next: ") + neutralise(report.verdict.next or _next(report))
 
 
-class _Writer:
-    """Width, colour and verbosity of one rendering."""
-
-    def __init__(self, width: int, colour: bool, verbose: bool) -> None:
-        self.width = max(width, 40)
-        self.colour = colour
-        self.verbose = verbose
-
-    def style(self, name: str, text: str) -> str:
-        return f"\x1b[{_STYLES[name]}m{text}\x1b[0m" if self.colour and text else text
-
-    def head(self, text: str) -> str:
-        return self.style("bold", text)
-
-    def wrap(self, text: str, indent: str, hanging: str | None = None) -> Iterator[str]:
-        """`text`, neutralised, wrapped at words; long words (paths) stay whole."""
-        hanging = indent if hanging is None else hanging
-        yield from textwrap.wrap(
-            neutralise(text), self.width, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
-        ) or [indent.rstrip()]
-
-    def limit(self, count: int, many: int) -> int:
-        """How many of `many` to show; all with ``-v``."""
-        return many if self.verbose else min(count, many)
-
-    def cut(self, text: str, room: int | None = None) -> str:
-        """`text`, neutralised, on one line; the middle of a long one is left out unless verbose."""
-        text = neutralise(text)
-        room = self.width if room is None else room
-        if self.verbose or len(text) <= room:
-            return text
-        tail = room // 3
-        return text[: room - tail - 1] + "…" + text[len(text) - tail :]
-
-
-def _verdict(report: Report, out: _Writer) -> Iterator[str]:
+def _verdict(report: Report, out: Writer) -> Iterator[str]:
     verdict = report.verdict
     word = verdict.state.value.upper()
     certainty = "" if verdict.state is State.UNKNOWN else f" ({verdict.certainty.value})"
@@ -110,7 +65,7 @@ def _verdict(report: Report, out: _Writer) -> Iterator[str]:
     yield from lines[1:]
 
 
-def _story(report: Report, out: _Writer) -> Iterator[str]:
+def _story(report: Report, out: Writer) -> Iterator[str]:
     if report.story is None:
         return
     yield ""
@@ -120,7 +75,7 @@ def _story(report: Report, out: _Writer) -> Iterator[str]:
         yield from (out.style(line.style, one) if line.style else one for one in wrapped)
 
 
-def _finding(finding: Finding, out: _Writer, *, full: bool, said: bool) -> Iterator[str]:
+def _finding(finding: Finding, out: Writer, *, full: bool, said: bool) -> Iterator[str]:
     yield ""
     phase = f", in phase {finding.phase}" if finding.phase and finding.phase != "unknown" else ""
     yield out.head(out.cut(f"{finding.id} {finding.name}")) + out.cut(f"  {finding.cause.value}, {finding.certainty.value}{phase}")
@@ -151,7 +106,7 @@ def _fact(item: Evidence) -> str:
     return f"{item.kind}  {f'[{item.source}] ' if item.source else ''}{item.where}: {item.text}"
 
 
-def _next_dumps(dumps: tuple[NextDump, ...], out: _Writer) -> Iterator[str]:
+def _next_dumps(dumps: tuple[NextDump, ...], out: Writer) -> Iterator[str]:
     """Further looks, with what each outcome would mean."""
     if not dumps:
         return
@@ -167,7 +122,7 @@ def _next_dumps(dumps: tuple[NextDump, ...], out: _Writer) -> Iterator[str]:
         yield out.style("dim", f"  … {_count(len(dumps) - shown, 'more look')} (-v)")
 
 
-def _assumed(assumed: tuple[str, ...], out: _Writer) -> Iterator[str]:
+def _assumed(assumed: tuple[str, ...], out: Writer) -> Iterator[str]:
     if not assumed:
         return
     yield ""
@@ -176,7 +131,7 @@ def _assumed(assumed: tuple[str, ...], out: _Writer) -> Iterator[str]:
         yield from out.wrap(text, "  - ", "    ")
 
 
-def _people(finding: Finding, out: _Writer) -> Iterator[str]:
+def _people(finding: Finding, out: Writer) -> Iterator[str]:
     shown = out.limit(4, len(finding.who))
     for who in finding.who[:shown]:
         lines = list(_short(out, _full(who), " " * 10, " " * 10, lines=2))
@@ -190,7 +145,7 @@ def _people(finding: Finding, out: _Writer) -> Iterator[str]:
         yield from _short(out, f"victims {text}", "  ", "          ", lines=2)
 
 
-def _chain(chain: tuple[Link, ...], out: _Writer) -> Iterator[str]:
+def _chain(chain: tuple[Link, ...], out: Writer) -> Iterator[str]:
     if not chain:
         return
     yield "  " + out.head("chain")
@@ -207,7 +162,7 @@ def _chain(chain: tuple[Link, ...], out: _Writer) -> Iterator[str]:
         yield from _short(out, f"└─ {link.why} → {place(link.target)}{reason}", "      ", "           ", lines=2)
 
 
-def _other_findings(findings: list[Finding], out: _Writer) -> Iterator[str]:
+def _other_findings(findings: list[Finding], out: Writer) -> Iterator[str]:
     if not findings:
         return
     yield ""
@@ -220,7 +175,7 @@ def _other_findings(findings: list[Finding], out: _Writer) -> Iterator[str]:
         yield out.style("dim", out.cut(f"  … {len(findings) - shown} more: {', '.join(ids)} (-v)"))
 
 
-def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: _Writer) -> Iterator[str]:
+def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: Writer) -> Iterator[str]:
     busy = [c for c in classes if out.verbose or "idle" not in c.kind]
     idle = sum(len(c.members) for c in classes) - sum(len(c.members) for c in busy)
     if not classes:
@@ -243,7 +198,7 @@ def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: _Writer) 
         yield out.style("dim", f"  … {', '.join(rest)} (-v)")
 
 
-def _stackless(processes: tuple[ProcessSummary, ...], out: _Writer) -> Iterator[str]:
+def _stackless(processes: tuple[ProcessSummary, ...], out: Writer) -> Iterator[str]:
     """What titles, states, CPU times and Ray's tables say of processes whose stack could not be read."""
     groups: dict[tuple[str, str], list[ProcessSummary]] = defaultdict(list)
     for process in processes:
@@ -263,7 +218,7 @@ def _stackless(processes: tuple[ProcessSummary, ...], out: _Writer) -> Iterator[
         yield out.style("dim", f"  … {_count(len(ordered) - shown, 'more group')} (-v)")
 
 
-def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[tuple[str | None, int | None]], out: _Writer) -> Iterator[str]:
+def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[tuple[str | None, int | None]], out: Writer) -> Iterator[str]:
     """Classes of await chains by process: those of the accused first, else as they come, the most telling first."""
     by_process: dict[str, list[AwaitClass]] = defaultdict(list)
     for item in awaits:
@@ -287,7 +242,7 @@ def _awaits(awaits: tuple[AwaitClass, ...], suspects: set[tuple[str | None, int 
         yield out.style("dim", f"  … {_count(rest, 'task')} of {_count(len(ordered) - shown, 'more process')} (-v)")
 
 
-def _await_class(item: AwaitClass, out: _Writer, *, frames: int) -> Iterator[str]:
+def _await_class(item: AwaitClass, out: Writer, *, frames: int) -> Iterator[str]:
     s = "s" if item.count == 1 else ""
     does = {"running": f"run{s} now", "ready": f"wait{s} for {'its' if s else 'their'} turn on the loop"}.get(item.kind or "")
     text = f"{item.count}× " + (does or f"wait{s}" + (f" for {item.awaited}" if item.awaited else ""))
@@ -300,7 +255,7 @@ def _await_class(item: AwaitClass, out: _Writer, *, frames: int) -> Iterator[str
         yield from out.wrap("tasks " + ", ".join(item.tasks) + (", ..." if item.count > len(item.tasks) else ""), "        ")
 
 
-def _worlds(worlds: tuple[WorldSummary, ...], out: _Writer) -> Iterator[str]:
+def _worlds(worlds: tuple[WorldSummary, ...], out: Writer) -> Iterator[str]:
     if not worlds:
         return
     yield ""
@@ -317,7 +272,7 @@ def _worlds(worlds: tuple[WorldSummary, ...], out: _Writer) -> Iterator[str]:
         yield out.style("dim", f"  … {len(ordered) - shown} more (-v)")
 
 
-def _gaps(report: Report, out: _Writer) -> Iterator[str]:
+def _gaps(report: Report, out: Writer) -> Iterator[str]:
     yield ""
     if not report.gaps:
         yield out.head("not seen") + "  nothing is missing from this capture"
@@ -342,7 +297,7 @@ def _gaps(report: Report, out: _Writer) -> Iterator[str]:
         yield from out.wrap(f"… and {len(rest)} more kinds: {'; '.join(names)} (-v)", "  ", "      ")
 
 
-def _nodes(report: Report, out: _Writer) -> Iterator[str]:
+def _nodes(report: Report, out: Writer) -> Iterator[str]:
     if not report.nodes:
         return
     answered = [n for n in report.nodes if n.answered]
@@ -385,7 +340,7 @@ def place(who: Who) -> str:
     return f"{who.label.removesuffix(f' (pid {who.pid})')} ({who.node}, pid {who.pid})" if who.node and who.pid else who.label
 
 
-def _short(out: _Writer, text: str, indent: str, hanging: str, *, lines: int) -> Iterator[str]:
+def _short(out: Writer, text: str, indent: str, hanging: str, *, lines: int) -> Iterator[str]:
     """Wrapped text of at most `lines` lines; all of it with ``-v``."""
     wrapped = list(out.wrap(text, indent, hanging))
     if out.verbose or len(wrapped) <= lines:
@@ -404,10 +359,3 @@ def _labels(people: Iterable[Who]) -> str:
     people = list(people)
     labels = [w.label for w in people]
     return fold_labels([f"{w.label} pid {w.pid}" if w.pid and labels.count(w.label) > 1 else w.label for w in people])
-
-
-def _spell(found: re.Match[str]) -> str:
-    char = found[0]
-    if char in "\n\t\r":
-        return {"\n": "\\n", "\t": " ", "\r": "\\r"}[char]
-    return f"\\x{ord(char):02x}" if ord(char) < 256 else f"\\u{ord(char):04x}"

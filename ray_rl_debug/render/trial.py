@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.model.health import Examination, Status
 from ray_rl_debug.model.trial import Facts, Figures, Place, Stage, Trial
 from ray_rl_debug.render import checkup
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 
 MAX_CHAIN = 8
 MAX_PLACES = 3

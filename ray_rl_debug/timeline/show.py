@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ray_rl_debug.model.timeline_tables import Tables
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 from ray_rl_debug.timeline.build import dropped_text
 from ray_rl_debug.timeline.clocks import ONLY_NODE
 from ray_rl_debug.timeline.compose import Timeline

@@ -22,7 +22,8 @@ from ray_rl_debug.model.report import (
 from ray_rl_debug.model.snapshot import Gap
 from ray_rl_debug.render import markdown
 from ray_rl_debug.render.fold import fold_labels, fold_numbers
-from ray_rl_debug.render.terminal import neutralise, render
+from ray_rl_debug.render.terminal import render
+from ray_rl_debug.render.writer import neutralise
 
 DRIVER = Who(label="driver", node="n0", pid=100)
 RUNNER = Who(label="TaskRunner", node="n0", pid=200, class_="TaskRunner", task="TaskRunner.run")

@@ -12,7 +12,7 @@ import msgspec
 from ray_rl_debug.model.report import Certainty, Finding, Link, Who
 from ray_rl_debug.render.html.book import Book
 from ray_rl_debug.render.html.text import clip, count, esc, people, waiting
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 
 MAX_BOXES = 14
 WIDTH = 336

@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import Frame
 from ray_rl_debug.render.fold import fold_labels
-from ray_rl_debug.render.terminal import neutralise
+from ray_rl_debug.render.writer import neutralise
 
 MAX_TEXT = 1200
 """Characters of one text; the middle of a longer one is left out."""
