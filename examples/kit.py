@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from ports import free_port
 
 SCENARIOS: dict[str, Scenario] = {}
 
@@ -182,9 +183,3 @@ class TrainingLoop:
 def seat_environment(seat: Seat) -> dict[str, str]:
     """What torch's ``env://`` start reads."""
     return {"RANK": str(seat.rank), "WORLD_SIZE": str(seat.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(seat.port)}
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])

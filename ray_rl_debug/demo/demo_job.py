@@ -6,9 +6,11 @@ With torch the ranks wait in real gloo collectives, without it in Ray calls; in 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
+import random
 import socket
 import sys
 import threading
@@ -120,9 +122,7 @@ def main(folder: str) -> None:
         cluster.add_node(num_cpus=3, object_store_memory=100 << 20)
         ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
         tool = ray.remote(ToolServer).options(num_cpus=0, name="tool_server").remote()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            meeting = f"127.0.0.1:{free.getsockname()[1]}"
+        meeting = f"127.0.0.1:{_free_port()}"
         port = ray.get(tool.port.remote())
         trainer_class: Any = ray.remote(PolicyTrainer)
         trainers = [trainer_class.options(num_cpus=1, name=f"trainer_{r}").remote(r, meeting, port, folder) for r in range(WORLD)]
@@ -138,6 +138,14 @@ def main(folder: str) -> None:
         ray.shutdown()
         cluster.shutdown()
         os._exit(0)
+
+
+def _free_port() -> int:
+    """A port above those of Ray's workers and below those that the kernel gives away: nobody takes it before rank 0 listens there."""
+    for port in random.sample(range(20000, 32768), 200):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise OSError("no free port between 20000 and 32768")
 
 
 def _until_hung(folder: str, working: Any, deadline_s: float = 45.0) -> None:

@@ -6,8 +6,8 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,17 +15,14 @@ from pathlib import Path
 from engines import client, environments, processes
 from frameworks.environments import Recipe, python
 
+sys.path.append(str(Path(__file__).parents[2] / "examples"))  # for who runs it without pytest
+from ports import free_port
+
 READY_S = 400.0
 HERE = Path(__file__).parent
 LONG = 30000
 """Tokens of a request that does not end by itself while we look."""
 MODEL = ("--served-model-name", "tiny", "--host", "127.0.0.1")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def model() -> Path:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
+from pathlib import Path
 
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
+from ports import free_port
 
 
 def main() -> None:

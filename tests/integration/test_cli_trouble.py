@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from integration.clusters import cluster, command, environment, program
+from ports import free_port
 
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.codec import read_snapshot
@@ -66,13 +67,6 @@ def open_folder() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o777)
         yield folder
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port: int = s.getsockname()[1]
-        return port
 
 
 def test_the_address_is_no_address() -> None:

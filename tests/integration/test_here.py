@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from integration.clusters import cluster, command, environment, processes_titled, program, state_of, wait_for
+from ports import free_port
 
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.codec import read_snapshot
@@ -59,9 +59,7 @@ def test_ranks_of_two_machines_captured_one_by_one(tmp_path: Path) -> None:
         pytest.skip("needs root and namespaces, for machines of their own")
     fifo = tmp_path / "answers"
     os.mkfifo(fifo)
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_port()
     with machine("gpu1", 0, port, fifo) as first, machine("gpu2", 1, port, fifo) as second:
         wait_for(lambda: b"rank_program" in Path(f"/proc/{second}/cmdline").read_bytes(), 60)
         wait_for(lambda: _opens_fifo(second), 120)

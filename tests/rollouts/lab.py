@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 from engines import client, environments, processes
-from engines.servers import free_port
 from frameworks.environments import python
+from ports import free_port
 
 from ray_rl_debug.commands.cli import main
 

@@ -19,6 +19,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ports import free_port
+
 import ray_rl_debug
 
 HERE = Path(__file__).parent
@@ -190,7 +192,7 @@ class SlurmCluster:
             "ClusterName=test",
             f"SlurmctldHost={socket.gethostname().split('.')[0]}({self._network}.1)",
             "SlurmUser=root",
-            f"SlurmctldPort={_free_port()}",
+            f"SlurmctldPort={free_port()}",
             "SlurmdPort=16818",
             "AuthType=auth/munge",
             "CredType=cred/munge",
@@ -285,12 +287,6 @@ def _needed_folders() -> list[str]:
 def _free_network() -> str:
     used = subprocess.run(["ip", "-4", "route"], capture_output=True, text=True, check=False).stdout
     return next(n for n in NETWORKS if f"{n}." not in used)
-
-
-def _free_port() -> int:
-    """Another Slurm of these tests may run beside this one."""
-    with socket.create_server(("", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _ip(*arguments: str) -> None:

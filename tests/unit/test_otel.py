@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from opentelemetry import metrics, trace
 from otlp_receiver import OtlpReceiver, attributes
+from ports import free_port
 
 from ray_rl_debug.model.errors import UsageError
 from ray_rl_debug.model.report import Cause, Certainty, Finding, ProcessSummary, Report, State, Verdict, Who
@@ -143,9 +144,7 @@ def test_full_disk_under_the_file_is_silent() -> None:
 
 
 def test_prometheus_scrapes_the_gauges() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     telemetry = Telemetry(read_settings({"OTEL_EXPORTER_PROMETHEUS_HOST": "127.0.0.1"}, prometheus_port=port))
     try:
         use(telemetry)

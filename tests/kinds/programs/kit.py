@@ -9,13 +9,15 @@ import hashlib
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[3] / "examples"))
+from ports import free_port
 
 STEP = 3
 """The step at which a run that is not healthy leaves the usual way."""
@@ -87,12 +89,6 @@ def fifo(name: str) -> str:
     except FileExistsError:
         pass
     return str(path)
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
 
 
 def until_there(name: str, seconds: float = 60.0) -> dict[str, Any]:
