@@ -1,8 +1,11 @@
-"""What a thousand snapshots leave behind, and a thousand with a kill in the middle: ``python benchmarks/many_snapshots.py [COUNT] [--minutes 50]``.
+"""What a thousand snapshots leave behind, and a thousand with a kill in the middle.
+
+``python benchmarks/many_snapshots.py [COUNT] [--minutes 50] [--together 1]``
 
 A driver makes steps with busy actors all the time, on a real Ray cluster of two local nodes. COUNT times (1,000) the real command takes a
 snapshot of it; then COUNT times more, while one of our processes (the command, its Ray driver, an agent, a supervisor, py-spy) gets SIGKILL at a
-random moment. ``--minutes`` bounds each half. To save the imports the command runs in forks of a process that has them and no connection.
+random moment. ``--minutes`` bounds each half; ``--together`` lets so many people ask at the same time. To save the imports the commands run in
+forks of processes that have them and no connection.
 
 After each snapshot the job must be free within 2 s (no thread stopped or traced) and nothing that looks at it may be without its caller; our Ray
 driver has the seconds that the command gives it. Every 50 snapshots Ray must have removed the rest, by its own tables: no actor, job, queued
@@ -204,14 +207,16 @@ class Program:
 class Bench:
     """The cluster with its job, and the process whose forks are the command."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, together: int) -> None:
         for name in ("tmp", "cache", "home"):
             (folder / name).mkdir()
         self.folder = folder
-        self.job, self.forks = Program(JOB, "job", folder), Program(FORKS, "forks", folder)
+        self.job = Program(JOB, "job", folder)
+        self.lanes = [Program(FORKS, f"forks{n}-", folder) for n in range(together)]
         about = self.job.hear()
         self.address, self.targets, self.ray = about["address"], about["targets"], about["ray"]
-        self.forks.hear()
+        for lane in self.lanes:
+            lane.hear()
         self.before = set(self.job.processes())
         self.chance = random.Random(os.getpid())
         self.found: list[str] = []
@@ -235,28 +240,37 @@ class Bench:
             values.update({True: [], False: []})
         self.waited = {title: [] for title in self.waited}
 
-    def take(self, is_kill: bool) -> None:
-        """One snapshot, and the look at what it left at once."""
-        out = self.folder / "out"
-        shutil.rmtree(out, ignore_errors=True)
+    def take(self, is_kill: bool) -> int:
+        """One snapshot of each lane, all at once, and the look at what they left at once; how many they were."""
+        shutil.rmtree(self.folder / "out", ignore_errors=True)
         began = time.monotonic()
-        command = self.forks.ask(json.dumps([*SNAPSHOT, "--address", self.address, "-o", str(out)]))
-        died = self.kill(command, began + self.chance.uniform(0, statistics.median(self.took))) if is_kill else None
-        code = self.forks.hear()
+        asked = [[*SNAPSHOT, "--address", self.address, "-o", str(self.folder / "out" / str(n))] for n in range(len(self.lanes))]
+        commands = {lane.ask(json.dumps(words)) for lane, words in zip(self.lanes, asked, strict=True)}
+        died = []
+        if is_kill:
+            usual = statistics.median(self.took)
+            died = [self.kill(commands, began + moment) for moment in sorted(self.chance.uniform(0, usual) for _ in commands)]
+        codes = [lane.hear() for lane in self.lanes]
         self.took.append(time.monotonic() - began)
-        self.codes[code] += 1
-        what = f"snapshot {len(self.took)}" + (f", {died} killed" if died else "")
-        if code not in (0, 1, 3) and died not in ("command", "its child"):
-            self.trouble(f"{what}: exit code {code}")
+        self.codes.update(codes)
+        what = f"snapshot {sum(self.codes.values())}" + "".join(f", {kind} killed" for kind in died if kind)
+        if not {"command", "its child"}.intersection(died):
+            for code in set(codes) - {0, 1, 3}:
+                self.trouble(f"{what}: exit code {code}")
         self.wait("the job was free", FREE_S, what, lambda: [t for pid in self.targets for t in troubles(pid)] + self.orphans())
-        self.wait("our Ray driver was gone", DRIVER_S, what, lambda: list(self.forks.processes().values()))
+        self.wait("our Ray driver was gone", DRIVER_S, what, lambda: list(self.callers().values()))
+        return len(codes)
 
-    def kill(self, command: int, moment: float) -> str | None:
+    def callers(self) -> dict[int, str]:
+        """The commands and what they started on this machine."""
+        return {pid: line for lane in self.lanes for pid, line in lane.processes().items()}
+
+    def kill(self, commands: set[int], moment: float) -> str | None:
         """SIGKILL to one of our processes at a moment; what it was."""
         time.sleep(max(0.0, moment - time.monotonic()))
         kinds: dict[str, list[int]] = {}
-        for pid, line in (self.forks.processes() | self.on_nodes()).items():
-            kind = "command" if pid == command else next((k for k, part in KINDS.items() if part in line), "other")
+        for pid, line in (self.callers() | self.on_nodes()).items():
+            kind = "command" if pid in commands else next((k for k, part in KINDS.items() if part in line), "other")
             kinds.setdefault(kind, []).append(pid)
         while kinds:
             kind = self.chance.choice(sorted(kinds))
@@ -274,7 +288,8 @@ class Bench:
 
     def orphans(self) -> list[str]:
         """What looks at processes for somebody who is gone."""
-        callers = {pid for pid, line in marked(self.job.mark).items() if "RayRlDebug" in line} | set(marked(self.forks.mark))
+        agents = {pid for pid, line in marked(self.job.mark).items() if "RayRlDebug" in line}
+        callers = agents.union(*(marked(lane.mark) for lane in self.lanes))
         return [f"{pid} {line[:90]}" for pid, line in self.on_nodes().items() if pid not in callers and not callers.intersection(parents(pid))]
 
     def wait(self, until: str, seconds: float, what: str, left: Callable[[], Sequence[str]]) -> None:
@@ -365,20 +380,19 @@ def run_half(bench: Bench, count: int, minutes: float, base: dict[str, set[str]]
     try:
         while done < count and time.monotonic() < until:
             began = time.monotonic()
-            for _ in range(SPELL):
-                bench.take(is_kill)
+            taken = sum(bench.take(is_kill) for _ in range(SPELL))
             looked_s += time.monotonic() - began
             bench.spell(True)
             time.sleep(QUIET_S)
             bench.spell(False)
-            done += SPELL
-            if done % EVERY == 0 or done >= count or time.monotonic() >= until:
+            done += taken
+            if done % EVERY < taken or done >= count or time.monotonic() >= until:
                 bench.wait("Ray had removed the rest", RAY_S, f"{done} {name}", lambda: bench.more(base))
                 print(f"{done} {name}: {bench.describe()}", flush=True)
         bench.wait("Ray had closed its sockets", CLOSES_S, f"{done} {name}", lambda: bench.more_open(opened))
     finally:
         print(f"{done} snapshots {name}")
-        share = done / SPELL * QUIET_S / max(looked_s, 1.0)
+        share = done / SPELL / len(bench.lanes) * QUIET_S / max(looked_s, 1.0)
         for title, all_values, most in (
             ("steps", bench.steps, 0),
             ("longest gaps of the actors, one for each dump", bench.gaps, done * DUMPS * WORKERS),
@@ -394,11 +408,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("count", type=int, nargs="?", default=1000)
     parser.add_argument("--minutes", type=float, default=50.0, help="for each half")
+    parser.add_argument("--together", type=int, default=1, help="commands at the same time")
     arguments = parser.parse_args()
     os.environ.pop("RAY_ADDRESS", None)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("asked to end"))
     with tempfile.TemporaryDirectory(prefix="ms", dir="/tmp", ignore_cleanup_errors=True) as folder:
-        bench = Bench(Path(folder))
+        bench = Bench(Path(folder), arguments.together)
         try:
             for _ in range(SPELL):  # they leave our code where Ray unpacks it, once, and open what Ray keeps open
                 bench.take(False)
@@ -409,7 +424,8 @@ def main() -> None:
                 run_half(bench, arguments.count, arguments.minutes, base, opened, is_kill=is_kill)
         finally:
             bench.job.end()
-            bench.forks.end()
+            for lane in bench.lanes:
+                lane.end()
     print("\n".join(bench.found) or "nothing was left")
     sys.exit(bool(bench.found))
 
