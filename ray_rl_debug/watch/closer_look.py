@@ -15,7 +15,7 @@ from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.errors import OutputError, RayRlDebugError
 from ray_rl_debug.model.foreign_text import as_text
-from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.render.html.strips import Strip
@@ -29,6 +29,8 @@ MAX_VARIABLE_CHARS = 16_000
 """Linux passes on 128 KiB in one variable, at most four bytes for each character."""
 SECRET_VARIABLES = ("RAYRL_DEBUG_SLACK", "RAYRL_DEBUG_WEBHOOK")
 """Ours alone; a hook has no need of them."""
+NEVER_USUAL = frozenset({Cause.ENGINE_DIED, Cause.RANK_DIED, Cause.PRODUCER_DIED, Cause.PROCESS_STOPPED})
+"""Told by what was seen of a process, not by how long somebody has waited."""
 SPARE_S = 5.0
 TRACE_S = 60.0
 """For a folder of our own, and for the timeline of a large run."""
@@ -53,6 +55,13 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_proven(self) -> bool:
         return self.is_hang and self.report.verdict.certainty is Certainty.PROVEN
+
+    @property
+    def is_never_usual(self) -> bool:
+        """Does the verdict rest on a death or a stop? Such a thing is not usual, however long healthy calls take."""
+        best = next((f for f in self.report.findings if f.root), None)
+        is_sure = self.report.verdict.certainty is not Certainty.POSSIBLE
+        return self.is_hang and is_sure and best is not None and best.cause in NEVER_USUAL
 
     @property
     def key(self) -> str:

@@ -70,6 +70,7 @@ class JobWatch:
 
     def judge(self, look: Look, now: float, now_s: float) -> tuple[Event, bool]:
         """What a look means: its event, for `keep`, and whether people are to be told now."""
+        is_same = self._is_same_death(look, now)
         self.last_look, self._suspect_until = look, now + SUSPECT_S
         state, age = look.report.verdict.state, self.progress.age_s(now)
         if look.snapshot.ray is not None:
@@ -83,7 +84,7 @@ class JobWatch:
         kind, tell, key = "look", False, look.key if look.is_hang else None
         if not look.is_hang and not self._is_stalled(state, age_told):
             text = f"{state.value}: {text}"
-        elif look.is_hang and not (self.decision.declared or look.is_proven):
+        elif look.is_hang and not (self.decision.declared or look.is_proven or is_same):
             text = f"suspected: {text} (this may still be normal)"
         elif look.key == self.alarmed:
             text = f"still: {text}"
@@ -108,7 +109,7 @@ class JobWatch:
     def wants_look(self, now: float) -> bool:
         """Now, or as soon as what was only suspected is out of the ordinary."""
         suspects = self.last_look is not None and self.last_look.is_hang and self.alarmed is None and now >= self._suspect_until
-        return self.decision.look or (suspects and self.decision.declared)
+        return self.decision.look or (suspects and (self.decision.declared or self._is_again_due(now)))
 
     def is_confirmed(self, look: Look, now: float) -> bool:
         """Has the verdict that people were told held for a while?"""
@@ -145,6 +146,15 @@ class JobWatch:
     def _is_stalled(self, state: State, age_s: float) -> bool:
         """Nothing has moved for far too long, and no rule says why: people are told as well."""
         return state is State.UNKNOWN and self.decision.declared and age_s >= self.progress.limits.first_s
+
+    def _is_same_death(self, look: Look, now: float) -> bool:
+        """Two looks name the same dead or stopped process, and nothing has moved for a while: what is usual has no say."""
+        before = self.last_look
+        return look.is_never_usual and before is not None and before.key == look.key and self.progress.age_s(now) >= self.progress.limits.floor_s
+
+    def _is_again_due(self, now: float) -> bool:
+        """Is a second look wanted at a death or a stop that one look has shown?"""
+        return self.last_look is not None and self.last_look.is_never_usual and self.progress.age_s(now) >= self.progress.limits.floor_s
 
     def _is_moving(self, beat: Beat) -> bool:
         """A poller's calls are no recovery: a role that stood still must move, or a step be made."""

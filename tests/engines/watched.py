@@ -1,4 +1,4 @@
-"""``watch`` beside real verl with a real vLLM: ``PYTHONPATH=tests python -m engines.watched CASE... [--minutes M] [--tool CHECKOUT]``.
+"""``watch`` beside real verl with a real vLLM: ``PYTHONPATH=tests python -m engines.watched CASE... [--minutes M] [--out DIR] [--tool CHECKOUT]``.
 
 At a healthy case it watches so many minutes and must stay quiet; at a sick one it learns for a minute, then the trouble is made, and the row says
 after how many seconds it told somebody, and whom it named.
@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,7 +73,7 @@ def quiet_row(case: Case, run: Trainer, minutes: float, tool: Path) -> Row:
         return Row(case.name, 1, "quiet" if is_quiet else "told", f"{run.run.steps() - first} steps; {said[-200:]}", is_quiet, took)
 
 
-def told_row(case: Case, run: Trainer, tool: Path) -> Row:
+def told_row(case: Case, run: Trainer, tool: Path, out: Path | None) -> Row:
     with tempfile.TemporaryDirectory(prefix="rrw", dir="/tmp") as name, watching(run, Path(name), tool) as watch:
         run.run.await_steps(LEARNING_STEPS, 300)
         assert watch.poll() is None, (Path(name) / "watch.log").read_text(errors="replace")
@@ -83,6 +84,8 @@ def told_row(case: Case, run: Trainer, tool: Path) -> Row:
                 until(told.exists, GIVEN_UP_S, "somebody is told", every=0.2)
             report = json.loads(told.read_text()) if told.exists() else {"verdict": {"state": "quiet"}, "findings": []}
             took = (told.stat().st_mtime if told.exists() else time.time()) - last.time_s
+            if out is not None:
+                shutil.copytree(name, out / f"{case.name}-{os.getpid()}")
             row = judged(case, 1, Look(report, took), pids)
             return row._replace(is_right=row.is_right and took <= TOLD_WITHIN_S)
 
@@ -91,6 +94,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="engines.watched", description=__doc__)
     parser.add_argument("case", nargs="+")
     parser.add_argument("--minutes", type=float, default=45.0)
+    parser.add_argument("--out", type=Path, help="keep what the watcher wrote")
     parser.add_argument("--tool", type=Path, default=CHECKOUT)
     asked = parser.parse_args()
     rows = []
@@ -99,7 +103,7 @@ def main() -> int:
             run = bench.running(case)
             assert isinstance(run, Trainer), "only runs on Ray are watched"
             tool = asked.tool.resolve()
-            rows.append(quiet_row(case, run, asked.minutes, tool) if case.is_healthy else told_row(case, run, tool))
+            rows.append(quiet_row(case, run, asked.minutes, tool) if case.is_healthy else told_row(case, run, tool, asked.out))
             print(rows[-1], flush=True)
             bench.after(case)
     return 0 if all(row.is_right for row in rows) else 1

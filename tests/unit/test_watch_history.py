@@ -119,9 +119,9 @@ def test_names_of_looks_in_one_second_differ(tmp_path: Path) -> None:
     assert history.new_folder(NOW_S).name not in names
 
 
-def report(state: State = State.HANG, certainty: Certainty = Certainty.LIKELY, pid: int = 7) -> Report:
+def report(state: State = State.HANG, certainty: Certainty = Certainty.LIKELY, pid: int = 7, cause: Cause = Cause.BLOCKED_IO) -> Report:
     who = Who(label="actor/1", node="n1", pid=pid)
-    best = Finding(id="RRD502", name="blocked", cause=Cause.BLOCKED_IO, certainty=certainty, summary="actor/1 waits", root=True, who=(who,))
+    best = Finding(id="RRD502", name="blocked", cause=cause, certainty=certainty, summary="actor/1 waits", root=True, who=(who,))
     findings = (best,) if state is State.HANG else ()
     return Report(verdict=Verdict(state=state, summary="actor/1 waits", certainty=certainty), findings=findings, taken_time_s=NOW_S)
 
@@ -191,6 +191,20 @@ def test_people_are_told_once_per_verdict_and_again_when_it_changes(tmp_path: Pa
     assert (tell, event.text) == (False, "still: actor/1 waits")
     assert job.is_confirmed(look(proven), 50.0)
     assert job.judge(look(report(certainty=Certainty.PROVEN, pid=8)), 60.0, NOW_S + 50)[1] is True
+
+
+def test_second_look_at_the_same_death_needs_no_history(tmp_path: Path) -> None:
+    died = report(cause=Cause.ENGINE_DIED)
+    job = watch(tmp_path)
+    for second in range(0, 9, 2):
+        job.take(Beat(at_s=float(second), calls=(("Loop", "generate"),)), NOW_S + second)
+    assert job.judge(look(died), 9.0, NOW_S + 9)[1] is False, "one look may meet a process that is just replaced"
+    job.take(Beat(at_s=10.0, calls=(("Loop", "generate"),)), NOW_S + 10)
+    assert not job.wants_look(10.5)
+    assert job.wants_look(12.5)
+    assert job.judge(look(report(cause=Cause.ENGINE_DIED, pid=8)), 12.5, NOW_S + 12.5)[1] is False, "another process"
+    assert job.judge(look(report(cause=Cause.ENGINE_DIED, pid=8)), 15.0, NOW_S + 15)[1] is True
+    assert job.judge(look(report(pid=9)), 20.0, NOW_S + 20)[1] is False, "waits that may be usual"
 
 
 def test_likely_hang_within_what_is_usual_is_only_suspected(tmp_path: Path) -> None:
