@@ -279,7 +279,7 @@ def _count(end: End, tasks: tuple[AsyncTask, ...]) -> str:
 def _waits(one: Seen, end: End) -> str:
     if end.is_cycle:
         return "wait for each other: " + "; ".join(f"{t.name} at {line_of(t)} for {_what(one, t, end)}" for t in end.tasks[:3])
-    return f"wait at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=end.is_lost)}"
+    return f"wait{'s' if len(end.tasks) == 1 else ''} at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=end.is_lost)}"
 
 
 def _what(one: Seen, task: AsyncTask, end: End) -> str:

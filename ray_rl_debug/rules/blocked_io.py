@@ -157,7 +157,10 @@ def _found(
     kind = waiting.place.kind if waiting else None
     is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
     wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
-    evidence = [stack_evidence(server if is_async and server is not None else client)]
+    is_server_named = server is not None and edge is not None and [w.pid for w in who] == [server.process.pid]
+    evidence = [stack_evidence(server)] if server is not None and (is_async or is_server_named) else []
+    if server is None or not is_async:
+        evidence.append(stack_evidence(client))
     at = ""
     if edge is not None:
         evidence.append(Evidence(kind="socket" if edge.why in _SOCKETS else "lock", where=client.where(), text=edge.evidence))
@@ -172,18 +175,28 @@ def _found(
     doing = client.does()
     if client.followed is not None:
         doing += f", its thread {client.followed.name or client.followed.tid} in {client.followed.place.op},"
+    summary = f"{client.where()} {f'awaits {wanted}' if is_async else doing}{at} and gets no{'ne' if is_async else ' answer'}"
+    if is_server_named and server is not None and edge is not None:
+        summary = f"{server.where()} {server.does()}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {client.at()})"
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         verdict.certainty,
-        f"{client.where()} {f'awaits {wanted}' if is_async else doing}{at} and gets no{'ne' if is_async else ' answer'}",
+        summary,
         who=who,
         evidence=evidence,
         remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind),
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
+
+
+def _owes(why: Why) -> str:
+    """What a process that stands does not do for the one that waits for it."""
+    if why in _SOCKETS:
+        return "does not answer"
+    return "keeps the file lock from" if why is Why.FILE_LOCK else "keeps waiting"
 
 
 def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:

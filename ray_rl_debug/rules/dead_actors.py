@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.main_activity import is_in_group
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
+_LOCKS = frozenset({Why.SEMAPHORE, Why.FILE_LOCK, Why.TRIED_LOCK, Why.BUILD_LOCK})
 _ENGINE_WORDS = ("llm", "sglang", "engine", "httpserver")
 
 
@@ -32,7 +34,7 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
             name,
             cause,
             Certainty.LIKELY,
-            f"{label} (pid {who.pid}) is dead ({dead[1]}); {waiters[0].where()} still waits for what it should deliver",
+            f"{label} (pid {who.pid}) is dead ({dead[1]}); {waiters[0].where()} still waits for {_owed(into[0])}",
             who=[who],
             evidence=[
                 dead[2],
@@ -43,6 +45,11 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
             phase=waiters[0].phase,
         )
         yield Found(finding=finding, explains=frozenset([node]))
+
+
+def _owed(edge: Edge) -> str:
+    """What a dead process still owes to the one that waits for it."""
+    return "a lock that it can no longer give back" if edge.why in _LOCKS else "what it should deliver"
 
 
 def waits_as_rank(scene: Scene, waiter: Seen, node: str) -> bool:
