@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ray_rl_debug.model.report import State
+from ray_rl_debug.model.report import Certainty, State
 from ray_rl_debug.model.snapshot import RayJob
 from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.watch.beats import GPU_WORKS, Beat
@@ -78,7 +78,8 @@ class JobWatch:
             self.decision = self.progress.decide(now, is_same_call=look.is_hang)
         age_told = round(max(age, self.decision.age_s), 1)
         numbers = {"look_s": round(look.took_s, 2)}
-        if state is State.HEALTHY:
+        is_sure = look.report.verdict.certainty is not Certainty.POSSIBLE
+        if state is State.HEALTHY and is_sure:  # what is only possible is no progress that was seen
             self.progress.moved(now, rest_s=REST_S)
         text = look.report.verdict.summary
         kind, tell, key = "look", False, look.key if look.is_hang else None
@@ -92,7 +93,7 @@ class JobWatch:
             self.alarmed, self.alarmed_at, key = look.key, now, look.key
             self._stuck = self.progress.standing(now, STAND_S)
             kind, tell = "verdict", True
-        could_tell = state not in (State.UNKNOWN, State.SLOW)
+        could_tell = state not in (State.UNKNOWN, State.SLOW) and (is_sure or state is not State.HEALTHY)
         self.progress.looked(now, rest_s=CONFIRM_S if look.is_hang and self.alarmed else SUSPECT_S, could_tell=could_tell)
         return _made(now_s, kind, text, state=state.value, key=key, age_s=age_told, numbers=numbers), tell
 

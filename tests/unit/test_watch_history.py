@@ -207,6 +207,17 @@ def test_second_look_at_the_same_death_needs_no_history(tmp_path: Path) -> None:
     assert job.judge(look(report(pid=9)), 20.0, NOW_S + 20)[1] is False, "waits that may be usual"
 
 
+def test_a_look_that_may_have_missed_something_is_no_progress(tmp_path: Path) -> None:
+    ages = {}
+    for certainty in (Certainty.LIKELY, Certainty.POSSIBLE):
+        job = watch(tmp_path / certainty.value)
+        for second in range(0, 9, 2):
+            job.take(Beat(at_s=float(second), calls=(("Loop", "generate"),)), NOW_S + second)
+        job.judge(look(report(State.HEALTHY, certainty)), 9.0, NOW_S + 9)
+        ages[certainty] = job.progress.age_s(9.0)
+    assert ages == {Certainty.LIKELY: 0.0, Certainty.POSSIBLE: 9.0}
+
+
 def test_likely_hang_within_what_is_usual_is_only_suspected(tmp_path: Path) -> None:
     job = watch(tmp_path)
     event, tell = job.judge(look(report()), 10.0, NOW_S)
