@@ -7,6 +7,7 @@ import msgspec
 from ray_rl_debug.analyze.by_hand import is_assumed, source_of
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import IDLE_KINDS, Place
@@ -114,9 +115,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """``all_reduce at dp_actor.py:30`` for the telling thread; the running method without stacks."""
         if self.telling is None and self.process.window_s is None and self.process.remarks:
             return "in the kernel (state D)" if self.process.state == "D" else "at a place that could not be read"
-        if self.telling is None:
+        if self.telling is not None:
+            return describe_place(self.telling.place)
+        if self.identity.method or self.process.kind == "ray-worker":
             return f"runs {self.identity.method}" if self.identity.method else "idle"
-        return describe_place(self.telling.place)
+        call = kernel_call(next(iter(self.process.threads), None))
+        return f"in the system call {call}" if call is not None else "at a place that was not read"
 
     def does(self) -> str:
         """The same after a subject: ``waits in all_reduce ...``, ``is in grade (reward.py:5)``."""
@@ -192,4 +196,6 @@ def describe_place(place: Place) -> str:
     words = _WORDS[place.kind].replace("{op}", place.op)
     if place.kind is Kind.P2P and place.peer is not None:
         words += f" for rank {place.peer}"
+    if place.kind is Kind.IDLE and at:
+        return f"idle (waits for its next message in {at})"
     return f"{words} in {at}" if at and place.kind not in IDLE_KINDS else words

@@ -172,10 +172,7 @@ def _found(
         evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
-    doing = client.does()
-    if client.followed is not None:
-        doing += f", its thread {client.followed.name or client.followed.tid} in {client.followed.place.op},"
-    summary = f"{client.where()} {f'awaits {wanted}' if is_async else doing}{at} and gets no{'ne' if is_async else ' answer'}"
+    summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else _waits_in_vain(client, edge, at, kind)}"
     if is_server_named and server is not None and edge is not None:
         summary = f"{server.where()} {server.does()}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {client.at()})"
     finding = make_finding(
@@ -190,6 +187,18 @@ def _found(
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
+
+
+def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) -> str:
+    """What a process waits for, after its name, and that it does not come."""
+    doing = client.does()
+    if client.followed is not None:
+        doing += f", its thread {client.followed.name or client.followed.tid} in {client.followed.place.op},"
+    if edge is not None and edge.why is Why.FILE_LOCK:
+        return f"{doing}, held by{at.removeprefix(' for')}"
+    if edge is not None and edge.why in (Why.CHILD, Why.PIPE):
+        return f"{doing}{',' if edge.why is Why.CHILD else ''}{at}{', which does not end' if edge.why is Why.CHILD else ' and gets nothing'}"
+    return f"{doing}{at} and gets no answer" if edge is not None or kind is Kind.SOCKET else f"{doing.rstrip(',')}, and the call does not return"
 
 
 def _owes(why: Why) -> str:

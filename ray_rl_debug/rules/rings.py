@@ -16,6 +16,8 @@ from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
+_SHOWN = 3
+"""Members of a ring whose places the summary tells."""
 _OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
 _OF_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
 
@@ -59,7 +61,9 @@ def rings(scene: Scene) -> Iterator[Ring]:
 def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
     """What a rule says of a ring."""
     members, accused = ring.members, ring.accused
-    said = " → ".join([*(m.name for m in members), members[0].name])
+    pids = [f"{m.name} (pid {m.process.pid}" for m in members]
+    shown = [f"{pid}: {m.at()})" if len(members) <= _SHOWN else f"{pid})" for pid, m in zip(pids, members, strict=True)]
+    said = " → ".join([*shown, f"{pids[0]})"])
     finding = make_finding(
         id,
         name,
