@@ -28,12 +28,14 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     holds = {State.HANG: True, State.HEALTHY: False, State.FINISHED: False}.get(verdict.state)
     if not seen:
         return Symptom(number=1, name="no progress", holds=None, measured="no process of a job was seen")
-    moved = sum(s.motion in (Motion.MOVING, Motion.BUSY) for s in seen)
+    moved, busy = (sum(s.motion is motion for s in seen) for motion in (Motion.MOVING, Motion.BUSY))
     unknown = sum(s.motion is Motion.UNKNOWN for s in seen)
     window = max((s.process.window_s or 0.0 for s in seen), default=0.0)
     if window <= 0:
         return Symptom(number=1, name="no progress", holds=None, measured="the files hold single looks: whether anybody moves was not measured")
-    parts = [f"{moved} of {len(seen)} processes moved in {window:.1f} s" + (f", {unknown} not told" if unknown else "")]
+    parts = [f"{moved} of {len(seen)} processes moved in {window:.1f} s"]
+    parts += [f"{busy} used the processor without being seen to move"] if busy else []
+    parts += [f"{unknown} not told"] if unknown else []
     loads = [(100 * s.process.cpu_s / s.process.window_s, s) for s in seen if s.process.cpu_s is not None and s.process.window_s]
     if loads:
         load, one = max(loads, key=lambda pair: pair[0])

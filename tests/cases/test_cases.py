@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 from cases.store import HERE, gives, row
+from cases.texts import text_file, text_of
 
 from ray_rl_debug.commands.catalogue import RULES
 from ray_rl_debug.diagnosis.diagnose import diagnose
@@ -53,6 +54,11 @@ def test_case(case: Case) -> None:
     assert gives(report, case.rule, roots=case.kind == "hang") == (case.kind == "hang")
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.rule}-{c.kind}-{c.scenario}")
+def test_what_a_person_reads(case: Case) -> None:
+    assert text_of(case.file) == text_file(case.file).read_text(), "PYTHONPATH=tests python -m cases.texts writes it; read the difference"
+
+
 def test_every_rule_has_both() -> None:
     recorded = {(case.rule, case.kind) for case in CASES}
     for kind, allowed in (("hang", NOT_RECORDED), ("quiet", frozenset())):
@@ -64,6 +70,7 @@ def test_table_and_files_are_the_same_cases() -> None:
     files = set(HERE.glob("RRD*/*.json.gz"))
     assert [f"{case.rule} {case.kind} {case.scenario}" for case in CASES if case.file not in files] == [], "lines of table.txt without a file"
     assert sorted(str(f.relative_to(HERE)) for f in files - {case.file for case in CASES}) == [], "files without a line in table.txt"
+    assert {text_file(f) for f in files} == set(HERE.glob("RRD*/*.txt")), "texts without a case"
     assert len(CASES) == len(files), "two lines of table.txt for one file"
     assert sum(f.stat().st_size for f in files) < 4 << 20
 

@@ -112,5 +112,6 @@ def test_when_a_log_was_written_is_read_of_standard_output_only(tmp_path: Path) 
 def test_every_form_of_the_report_has_the_line() -> None:
     report = diagnose(with_gpus(0, 100))
     for text in ("\n".join(terminal.render(report, width=300, colour=False)), html.render(report, None), "\n".join(markdown.render(report))):
+        text = " ".join(text.split())
         assert "1 no progress: yes (" in text
         assert "3 some GPUs idle, others busy: yes (of 2 GPUs 1 at 0 %, 1 at 100 %)" in text
