@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Socket
+from ray_rl_debug.model.snapshot import Socket, Thread
 
 
 def system_edges(view: View) -> Iterator[Edge]:
@@ -32,7 +32,7 @@ def system_edges(view: View) -> Iterator[Edge]:
             yield from _pipe_edges(view, one, thread)
         paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE and thread is not None else []
         yield from paired
-        if paired:
+        if any(e.target in view.seen for e in paired):
             continue
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
             yield from child_edges(view, one, thread)
@@ -68,17 +68,23 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
 def descriptor_edges(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str, *, writes: bool = False) -> Iterator[Edge]:
     """The edge to the other end of one of a process's descriptors; none when that is no client's connection, or data flows.
 
-    A server that `writes` an answer waits for its client to read it.
+    A server that `writes` an answer waits for its client to read it. What a descriptor is may not have been read: then nobody knows who is there.
     """
-    socket = next((s for s in one.process.sockets or () if s.fd == fd and s.state != "LISTEN"), None)
-    if socket is not None:
+    socket = next((s for s in one.process.sockets or () if s.fd == fd), None)
+    if socket is None:
+        if not any(f.fd == fd for f in one.process.files or ()):
+            yield to_unseen(one, f"the other end of descriptor {fd}")
+    elif socket.state != "LISTEN":
         yield from _edge_to_peer(view, one, socket, owners, certainty, reason, writes=writes)
 
 
 def _edge_to_peer(
     view: View, one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str, *, writes: bool = False
 ) -> Iterator[Edge]:
-    if socket.remote is None or (_is_served(one, socket) and not writes) or _flows(one, socket):
+    if (_is_served(one, socket) and not writes) or _flows(one, socket):
+        return
+    if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
+        yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
     if socket.family == "unix":
         yield from _edge_to_unix_peer(view, one, socket, certainty, reason)
@@ -120,8 +126,6 @@ def _traffic(socket: Socket) -> str:
 
 def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certainty, reason: str) -> Iterator[Edge]:
     """A socket pair may be held by parent and child alike: its other end is then the one that is not ours."""
-    if socket.peer_inode is None:
-        return
     for other in view:
         same_node = other.node is one.node and other.key != one.key
         if same_node and any(s.inode == socket.peer_inode for s in other.process.sockets or ()) and other.process.kind not in RAY_PROCESSES:
@@ -144,21 +148,30 @@ def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
 
 def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     """A reader of a pipe or FIFO waits for those who hold its writing end, a writer for those who read."""
-    call = kernel_call(thread.kernel)
-    if thread.kernel is None or thread.kernel.syscall_arg0 is None or call not in ("read", "write"):
+    kernel, call = thread.kernel, kernel_call(thread.kernel)
+    if kernel is None or call not in ("read", "write"):
         return
-    held = next((f for f in one.process.files or () if f.fd == thread.kernel.syscall_arg0 and f.kind in ("pipe", "fifo")), None)
-    if held is None or held.inode is None:
+    held = next((f for f in one.process.files or () if f.fd == kernel.syscall_arg0), None)
+    if held is None or (held.kind in ("pipe", "fifo") and held.inode is None):
+        if _may_be_pipe(one, kernel):
+            which = f"descriptor {kernel.syscall_arg0}" if kernel.syscall_arg0 is not None else "a descriptor that was not read"
+            yield to_unseen(one, f"the other end of {which}")
         return
-    ends = [
-        other
+    if held.kind not in ("pipe", "fifo"):
+        return
+    holders = [
+        (other, f.writable)
         for other in view
-        if other.node is one.node
-        and other.key != one.key
-        and any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in other.process.files or ())
+        if other.node is one.node and other.key != one.key
+        for f in other.process.files or ()
+        if f.kind == held.kind and f.inode == held.inode
     ]
+    ends = list({other.key: other for other, writable in holders if writable is (call == "read")}.values())
+    if any(writable is None for _, writable in holders):
+        yield to_unseen(one, f"the other end of {held.path}")
     what = "writes to" if call == "read" else "reads from"
-    if len(ends) == 1:
+    orphan = one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid
+    if len(ends) == 1 and not orphan:
         yield Edge(source=one.key, target=ends[0].key, why=Why.PIPE, evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
         return
     own = any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in one.process.files or ())
@@ -166,13 +179,19 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
     dead = [c for c in view.children(one) if c.process.state in ("Z", "X")] if ends else []
-    if ends and one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid:
+    if ends and orphan:
         yield _to_unseen_parent(one, held.path)
     for end in [*ends, *dead]:
         evidence = f"one of {len(ends)} processes that hold the other end of {held.path}"
         if end in dead:
             evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _may_be_pipe(one: Seen, kernel: Thread) -> bool:
+    """Of a descriptor that was not read: does the kernel's side allow that it is a pipe? One of a socket is told elsewhere."""
+    is_socket = any(s.fd == kernel.syscall_arg0 for s in one.process.sockets or () if s.fd is not None)
+    return not is_socket and (kernel.wchan is None or "pipe" in kernel.wchan or "fifo" in kernel.wchan)
 
 
 def _to_unseen_parent(one: Seen, path: str) -> Edge:

@@ -6,14 +6,38 @@ import zlib
 from pathlib import Path
 
 import pytest
-from cases.taken_away import wrong
+from cases.taken_away import accused, variants, wrong
 
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 
 TESTS = Path(__file__).resolve().parents[1]
 FILES = sorted([*(TESTS / "cases").glob("RRD*/*.json.gz"), *(TESTS / "kinds" / "recorded").glob("*.json.gz")])
 ONE_OF = 1500
 ONE_OF_LONG = 25
+
+
+ONCE_WRONG = """
+adapters_of_engine   | process 6103: sockets[0]                | the other end of a descriptor
+generate_service     | process 32584: sockets[0]               |
+remote_judge         | process 14174: sockets[0].remote        |
+three_services       | process 22441: sockets[0]               |
+tokens_of_child      | process 6501: sockets[0].peer_inode     |
+line_of_programs     | process 28535: threads[0].syscall_arg0  |
+forked_simulators    | process 6466: files[8].inode            |
+forked_simulators    | process 6466                            | the parent, which holds the same pipes
+"""
+"""Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
+
+
+@pytest.mark.parametrize("line", ONCE_WRONG.strip().splitlines(), ids=lambda line: " ".join(line.split("|")[:2]))
+def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
+    name, what, _ = (cell.strip() for cell in line.split("|"))
+    file = next(f for f in FILES if f.name == f"{name}-hang.json.gz" or f"{f.parent.name}/{f.name}" == f"{name}.json.gz")
+    snapshot = load((file,)).snapshot
+    assert snapshot is not None
+    less = next(one for named, one in variants(snapshot) if named.endswith(f": {what}"))
+    assert accused(diagnose(less)) <= accused(diagnose(snapshot))
 
 
 def check(file: Path, every: int) -> None:

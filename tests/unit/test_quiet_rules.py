@@ -41,7 +41,7 @@ def test_a_loader_that_delivers(slices: int, accused: list[str]) -> None:
 def test_a_loader_whose_item_takes_long(place: str, call: int, accused: list[str]) -> None:
     stacks = Stacks()
     owner = process(stacks, 100, "python train.py", LOADER, kind="named")
-    worker = process(stacks, 101, "python train.py", f"{place} {FETCH}", kind="child", ppid=100, syscall=call)
+    worker = process(stacks, 101, "python train.py", f"{place} {FETCH}", kind="child", ppid=100, syscall=call, wchan="folio_wait_bit_common")
     found = diagnose(snapshot(stacks.node([owner, worker])))
     assert sure(found) == accused
     assert [f.cause.value for f in found.findings] == ["dataloader-stuck"]
