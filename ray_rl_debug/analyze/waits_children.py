@@ -22,9 +22,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         return  # its children deliver
     children = [c for c in view.children(one) if c.process.state not in ("Z", "X")]
     kernel = thread.kernel if thread else None
-    if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) == "wait":
-        named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
-        children = named or children
+    named = _named(view, one, kernel, children)
+    children = named or children
     if thread is not None and thread.place.kind is Kind.MP_QUEUE:
         children = _writers(view, one, kernel, children)
     if kernel is not None and kernel_call(kernel) == "wait" and not view.below.get((one.node.name, one.process.pid)):
@@ -37,10 +36,36 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
         return
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
+    if not named and _has_orphans(view, one):
+        yield to_unseen(one, f"what a child of pid {one.process.pid} should deliver", why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
+
+
+def _named(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:
+    """The child whose end it waits for, as the kernel tells it; only a parent may wait so, whether or not its child says whose it is."""
+    if kernel is None or kernel.syscall_arg0 is None or kernel_call(kernel) != "wait":
+        return []
+    named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
+    adopted = view.by_node_pid.get((one.node.name, kernel.syscall_arg0))
+    if not named and adopted is not None and view.seen[adopted].process.state not in ("Z", "X"):
+        return [view.seen[adopted]]
+    return named
+
+
+def _has_orphans(view: View, one: Seen) -> bool:
+    """Is some process on its machine a child whose parent was not read or not seen? Then a child of its own may be missing too."""
+    return view.once(_orphans).get(one.node.name, 0) > 0
+
+
+def _orphans(view: View) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in view:
+        if one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid:
+            found[one.node.name] = found.get(one.node.name, 0) + 1
+    return found
 
 
 def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:
@@ -73,6 +98,6 @@ def waits_for_work(child: Seen) -> bool:
     return place.kind is Kind.MP_QUEUE and bool(own & {"_worker_loop", "worker", "_resource_tracker"})
 
 
-def to_unseen(one: Seen, what: str) -> Edge:
+def to_unseen(one: Seen, what: str, why: Why = Why.PIPE) -> Edge:
     target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
-    return Edge(source=one.key, target=target, why=Why.PIPE, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)
+    return Edge(source=one.key, target=target, why=why, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)

@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Node, SharedSemaphore
 
@@ -24,6 +25,8 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         feeders = _holders(view, one, kernel.syscall_arg0)
         parent = [f for f in feeders if f.process.pid == one.process.ppid]
+        if (one.node.name, one.process.ppid) not in view.by_node_pid:
+            yield to_unseen(one, f"the other end of descriptor {kernel.syscall_arg0}")
         for feeder in parent or feeders:
             evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {kernel.syscall_arg0}"
             yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
@@ -71,8 +74,12 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
             sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
             yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
     if semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
+        if not one.is_idle and not any(use.taken > 0 for use, _ in uses):
+            yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
         return
     family = [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.process.state in ("Z", "X")]
+    if not family and not one.is_idle:  # a worker between two tasks is at the lock of its queue by design
+        yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     for dead in family:
         evidence = f"nobody who lives has the {what} of multiprocessing; pid {dead.process.pid} has ended"
         yield Edge(source=one.key, target=dead.key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)

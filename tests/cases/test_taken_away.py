@@ -26,6 +26,13 @@ tokens_of_child      | process 6501: sockets[0].peer_inode     |
 line_of_programs     | process 28535: threads[0].syscall_arg0  |
 forked_simulators    | process 6466: files[8].inode            |
 forked_simulators    | process 6466                            | the parent, which holds the same pipes
+graded_in_threads    | process 5851                            | the parent of idle workers
+two_engines          | process 21813                           | who gives a rank its next task
+graded_in_threads    | process 5892: ppid                      | whose child it is
+packed_batches       | process 14914: ppid                     |
+two_talkers          | process 9091: ppid                      |
+graders_of_graders   | process 1213                            | the worker whose own workers are there
+one_gpu              | process 23930: state                    | that the holder of a lock has ended
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 
