@@ -130,7 +130,9 @@ def _waits_for_gil(process: Process, thread: Thread | None) -> bool:
 
 def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -> str | None:
     """What the kernel counted over the window that shows progress, wherever the samples found the process."""
-    window = process.window_s or 1.0
+    window = process.window_s
+    if not window:
+        return None  # counts without a time are no rates
     moved = _bytes_moved(process)
     if places and moved >= BULK_BYTES_PER_S * window and all(p.kind in _MAY_CARRY for p in places):
         return f"read or wrote {moved / 1e6:.0f} MB during the window"

@@ -30,6 +30,7 @@ from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import Site, is_waiting, split_by_site
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
+from ray_rl_debug.rules.placed_ranks import is_minority
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
 
 ID = "RRD102"
@@ -59,7 +60,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         # in files nobody knows the groups, and a rank that was not dumped may be the one that all wait for
         is_whole = not any(w.is_assumed and set(root.nodes) & {m.key for m in w.members} for w in scene.worlds)
-        yield Found(finding=_finding(sites, is_sure=is_whole and not _only_possible(edges)), explains=frozenset(root.nodes))
+        yield Found(finding=_finding(scene, sites, is_sure=is_whole and not _only_possible(edges)), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
@@ -122,7 +123,7 @@ def _init(waiters: list[Seen]) -> bool:
     return any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in waiters)
 
 
-def _finding(sites: dict[Site, list[Seen]], *, is_sure: bool) -> Finding:
+def _finding(scene: Scene, sites: dict[Site, list[Seen]], *, is_sure: bool) -> Finding:
     smallest = min(map(_count, sites.values()))
     groups = [m for m in sites.values() if _count(m) == smallest]
     tie = len(groups) > 1 or smallest * 2 == sum(map(_count, sites.values()))
@@ -139,7 +140,7 @@ def _finding(sites: dict[Site, list[Seen]], *, is_sure: bool) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) or not is_sure else Certainty.LIKELY,
+        Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) or not is_sure or not is_minority(scene, odd, rest) else Certainty.LIKELY,
         f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
@@ -163,7 +164,7 @@ def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE if 2 * len(odd) >= len(ranks) and _some_unseen(scene, ranks) else Certainty.LIKELY,
+        Certainty.LIKELY if is_minority(scene, odd, rest) else Certainty.POSSIBLE,
         f"ranks wait for each other in different groups: {said}",
         who=[one.who() for one in odd],
         evidence=[
@@ -173,12 +174,6 @@ def _crossed(scene: Scene, ranks: list[Seen], edges: list[Edge]) -> Finding:
         remedy=["make the groups on every rank in the same order, and call their collectives in one order everywhere", _REMEDY_TOGETHER],
         phase=odd[0].phase,
     )
-
-
-def _some_unseen(scene: Scene, ranks: list[Seen]) -> bool:
-    """Was a member of their groups not seen? Then which of them is the odd one is not known either."""
-    known = {m.identity.rank for w in scene.worlds for m in w.members if any(x.key == ranks[0].key for x in w.members)}
-    return any(r not in known for one in ranks if one.group is not None for r in one.group.members)
 
 
 def _at_one_line(ranks: list[Seen]) -> list[Seen]:

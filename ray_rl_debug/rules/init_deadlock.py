@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.rules.placed_ranks import is_minority
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD106"
@@ -57,7 +58,8 @@ def detect(scene: Scene) -> Iterator[Found]:
                 if few is rest
                 else "they still create a group, and the others went on without it"
             )
-            yield Found(finding=_finding(few, many, Certainty.LIKELY, reason), explains=frozenset(root.nodes))
+            sure = Certainty.LIKELY if is_minority(scene, few, many) else Certainty.POSSIBLE
+            yield Found(finding=_finding(few, many, sure, reason), explains=frozenset(root.nodes))
     for root in scene.graph.roots:
         node = root.nodes[0]
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]

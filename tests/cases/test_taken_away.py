@@ -33,6 +33,10 @@ packed_batches       | process 14914: ppid                     |
 two_talkers          | process 9091: ppid                      |
 graders_of_graders   | process 1213                            | the worker whose own workers are there
 one_gpu              | process 23930: state                    | that the holder of a lock has ended
+evaluator_cache      | process 31243: torch                    | in which group the third rank stands
+late_evaluation      | process 12227: env_now                  | that the third rank belongs to them
+writers_of_log       | process 1299: samples                   | where the third rank stands
+groups_in_turn       | process 3759: window_s                  | over which time its counts were taken
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 
