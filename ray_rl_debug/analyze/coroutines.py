@@ -97,6 +97,11 @@ def serves(task: AsyncTask) -> bool:
     return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)
 
 
+def is_ray_call(task: AsyncTask) -> bool:
+    """Is it a call of a Ray actor whose methods are coroutines?"""
+    return bool(task.chain) and task.chain[0].function.startswith("run_async_func")
+
+
 def find_ends(process: Process) -> tuple[End, ...]:
     """All ends of the waiting in a process, the most telling first; pure. Sleepers, runners and those that wait for nothing are left out."""
     if not process.async_tasks:

@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
@@ -270,9 +270,9 @@ def _receives_unseen(f: Facts) -> str | None:
 
 
 def _half_read(f: Facts) -> str | None:
-    """Where the kernel told of others, a line of code without its side of it may be any wait."""
+    """Where the kernel told of others, a thread without its side of it may be in any wait, and for anybody."""
     thread = f.one.followed or f.one.telling
-    if thread is None or thread.place.kind is not Kind.CODE or thread.kernel is not None or not f.view.once(_kernel_was_read):
+    if thread is None or thread.place.kind in IDLE_KINDS or thread.kernel is not None or f.waits or not f.view.once(_kernel_was_read):
         return None
     return f"{f.one.motion_reason}; in which call its thread is was not read"
 
@@ -345,6 +345,7 @@ TABLE: tuple[Row, ...] = (
     Row("its children work", Outlook.WAKES, _works_below),
     Row("a program that may end", Outlook.WAKES, _young_program),
     Row("no Python, and stands still", Outlook.STANDS, _foreign),
+    Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("too few calls to compare with", Outlook.WAKES, _few_calls),
     Row("few calls took as long", Outlook.WAKES, _apart),
     Row("overdue", Outlook.STANDS, _overdue),
@@ -358,7 +359,6 @@ TABLE: tuple[Row, ...] = (
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
-    Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("stands still", Outlook.STANDS, _frozen),

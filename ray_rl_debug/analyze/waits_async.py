@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import socket_owners
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_write, rank
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
@@ -68,19 +68,19 @@ def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if one.key in sources or not _awaits(one):
             continue
         began_s = _call_began_s(view, one)
+        sure = Certainty.LIKELY if began_s is not None else Certainty.POSSIBLE
         for actor in view.ray.actors if view.ray else ():
-            if began_s is None or not _died_since(actor, began_s) or actor.job_id != one.identity.job_id:
+            if not _died_since(actor, began_s or 0.0) or actor.job_id != one.identity.job_id:
                 continue
             evidence = f"awaits in {one.identity.method or 'its call'}; {actor.name or actor.class_name} died meanwhile: {how_dead(actor)}"
-            yield Edge(
-                source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.DEAD_MEANWHILE, evidence=evidence, certainty=Certainty.LIKELY
-            )
+            yield Edge(source=one.key, target=node_of(NodeKind.ACTOR, actor.actor_id), why=Why.DEAD_MEANWHILE, evidence=evidence, certainty=sure)
 
 
 def _awaits(one: Seen) -> bool:
-    if not one.is_idle or one.is_stopped or one.motion is Motion.MOVING or not (one.core and one.core.running_task_ids):
-        return False
     tasks = one.process.async_tasks
+    runs = bool(one.core and one.core.running_task_ids) or any(is_ray_call(t) for t in tasks or ())
+    if not one.is_idle or one.is_stopped or one.motion is Motion.MOVING or not runs:
+        return False
     return tasks is None or any(t.awaited is not None and t.awaited.kind in HANDED_OVER for t in tasks)
 
 

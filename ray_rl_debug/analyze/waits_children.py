@@ -75,7 +75,7 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
     pipe = next((f.inode for f in one.process.files or () if f.fd == kernel.syscall_arg0 and f.kind == "pipe"), None)
     if pipe is None:
         return children
-    writers = [c for c in children if any(f.inode == pipe and f.kind == "pipe" and f.writable for f in c.process.files or ())]
+    writers = [c for c in children if any(f.inode == pipe and f.kind == "pipe" and f.writable is not False for f in c.process.files or ())]
     has_dead = any(c.process.state in ("Z", "X") for c in view.children(one))
     return writers if writers or has_dead else children
 

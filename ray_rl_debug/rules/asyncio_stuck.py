@@ -30,6 +30,7 @@ from ray_rl_debug.analyze.coroutines import (
     End,
     describe_awaited,
     find_ends,
+    is_ray_call,
     is_write,
     line_of,
     rank,
@@ -100,7 +101,7 @@ def _calls_are_at_rest(one: Seen) -> bool:
 
 def _calls(one: Seen) -> list[AsyncTask]:
     """Those of its coroutines that are calls of Ray."""
-    return [t for t in one.process.async_tasks or () if t.chain and t.chain[0].function.startswith("run_async_func")]
+    return [t for t in one.process.async_tasks or () if is_ray_call(t)]
 
 
 def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""Every single fact of a snapshot taken away in turn: ``PYTHONPATH=tests python -m cases.taken_away [FILE...] [--every N] [--keep DIR]``.
+"""Every single fact of a snapshot taken away in turn: ``PYTHONPATH=tests python -m cases.taken_away [FILE...] [--every N] [--start M]``.
 
 A fact that is missing may turn an answer into *possible* or *unknown*. It must never accuse anybody else: nobody of a healthy run, and in a hang
 nobody but the culprit. Without files the recorded cases are judged.
@@ -97,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="cases.taken_away", description=__doc__)
     parser.add_argument("file", nargs="*", type=Path)
     parser.add_argument("--every", type=int, default=1, help="judge one of so many variants")
+    parser.add_argument("--start", type=int, default=0, help="begin so many variants later: another sample of them")
     parser.add_argument("--keep", type=Path, help="keep the snapshots that accuse somebody there")
     options = parser.parse_args(arguments)
     total = bad = 0
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if snapshot is None:
             continue
         total += count(snapshot) // options.every
-        for what, report, less in wrong(snapshot, every=options.every):
+        for what, report, less in wrong(snapshot, every=options.every, start=options.start):
             bad += 1
             first = next(f for f in report.findings if f.certainty is not Certainty.POSSIBLE)
             print(f"{file.parent.name}/{file.name} without {what}: {first.id} {first.certainty.value} {first.summary}"[:300], flush=True)

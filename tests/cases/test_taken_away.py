@@ -37,6 +37,13 @@ evaluator_cache      | process 31243: torch                    | in which group 
 late_evaluation      | process 12227: env_now                  | that the third rank belongs to them
 writers_of_log       | process 1299: samples                   | where the third rank stands
 groups_in_turn       | process 3759: window_s                  | over which time its counts were taken
+locked_data          | process 23516: threads                  | in which calls of the kernel its threads are
+tokens_of_child      | process 6499: threads                   |
+tokens_of_child      | process 6501: threads                   |
+RRD102/hang-mismatch_overlapped_works | process 8883: threads  |
+RRD205/hang          | core_workers[2].running_task_ids        | since when its call runs
+RRD404/quiet         | core_workers[2].running_task_ids        |
+tasks_in_common      | process 9784: files[5].writable         | whether it writes into a pipe
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 
@@ -48,6 +55,7 @@ def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
     snapshot = load((file,)).snapshot
     assert snapshot is not None
     less = next(one for named, one in variants(snapshot) if named.endswith(f": {what}"))
+    assert less != snapshot
     assert accused(diagnose(less)) <= accused(diagnose(snapshot))
 
 
