@@ -1,6 +1,7 @@
 """Where the waiting ends: the roots of a solution of the law of waiting.
 
-From an activity we follow the waits that keep it where it is, to all that could end them. Hope never rises on the way.
+From an activity we follow the waits that keep it where it is, to all that could end them; where one of these moves, not to those that
+pause or were not seen: they keep nobody. Hope never rises on the way.
 A root is a strongly connected part that would stay where it is *even if everybody outside of it went on*. One activity that nothing keeps
 is the culprit, several are a deadlock. A part without exit is always a root. A ring with an exit is one too if the ring alone keeps it: two
 ranks that wait for each other still do so when the dead process that one of them also waits for is replaced. So whoever frees all roots
@@ -62,7 +63,7 @@ def roots_of(solution: Solution, waiter: str) -> tuple[Root, ...]:
     pending = [waiter]
     while pending:
         for wait in solution.keeping[pending.pop()]:
-            for name in wait.any_of:
+            for name in _to_movers(solution, wait).any_of:
                 if name not in reached:
                     reached[name] = None
                     pending.append(name)
@@ -70,7 +71,7 @@ def roots_of(solution: Solution, waiter: str) -> tuple[Root, ...]:
 
 
 def _roots(solution: Solution, among: Iterable[str], asked: str | None) -> tuple[Root, ...]:
-    keeping = {name: solution.keeping[name] for name in sorted(among)}
+    keeping = {name: tuple(_to_movers(solution, wait) for wait in solution.keeping[name]) for name in sorted(among)}
     ways = _Ways(keeping, solution.certainty)
     found = []
     for nodes in _parts(keeping):
@@ -87,6 +88,14 @@ def _roots(solution: Solution, among: Iterable[str], asked: str | None) -> tuple
             )
         )
     return tuple(sorted(found, key=lambda r: (r.hope, -len(r.waiters) - (len(r.nodes) if r.is_cycle else 0), DOUBT[r.certainty], r.nodes)))
+
+
+def _to_movers(solution: Solution, wait: Wait) -> Wait:
+    """The wait without those that pause or were not seen, if somebody moves: they keep nobody. Who stands for good is told all the same."""
+    hopes = {name: solution.hope[name] for name in wait.any_of}
+    if Outlook.MOVES not in hopes.values():
+        return wait
+    return msgspec.structs.replace(wait, any_of=tuple(name for name, hope in hopes.items() if hope not in (Outlook.UNSEEN, Outlook.WAKES)))
 
 
 def _parts(keeping: Mapping[str, Sequence[Wait]]) -> list[tuple[str, ...]]:

@@ -23,7 +23,6 @@ MISSED = {
     "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
     "prefetch_thread-hang": "another thread of the process sleeps again and again, and might fill the queue",
     "remote_episodes-healthy": "an empty queue in a process without connections: unknown, nobody accused",
-    "sums_and_parts-healthy": "a rank that computes for the first time: unknown, nobody accused",
     "tasks_of_loop-hang": "an empty queue: named, but only possible",
     "tasks_of_loop-healthy": "an empty queue in a process without connections: unknown, nobody accused",
 }
