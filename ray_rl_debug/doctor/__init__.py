@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from ray_rl_debug import __version__
-from ray_rl_debug.doctor import clusters, cpus, folders, gpus, lightning, limits, logs, network, nodes, settings, slurm
+from ray_rl_debug.doctor import clusters, cpus, folders, gpus, lightning, limits, logs, network, nodes, pods, settings, slurm
 from ray_rl_debug.doctor.answers import explain_check
 from ray_rl_debug.model.health import Examination, Health, NodeHealth, Result, Status
 
@@ -63,6 +63,7 @@ CHECKS: tuple[Check, ...] = (
     Check("RRD825", "gpu.driver", "the GPU driver does not answer", gpus.driver, gpus.drivers),
     Check("RRD826", "clock.skew", "clocks differ", nodes.clock),
     Check("RRD801", "dbg.ptrace", "processes may not be inspected", settings.ptrace),
+    Check("RRD836", "pod.proc", "the pod's processes are not seen", pods.processes),
     Check("RRD827", "dbg.env", "workers would leave no evidence of a hang", settings.evidence),
     Check("RRD828", "train.env", "settings that slow a run down or hide a hang", settings.training),
     Check("RRD829", "fs.logdir", "the log folder is not shared, or not writable", folders.log_folder, folders.log_folders),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.doctor.answers import fail, ok, unknown, warn
 from ray_rl_debug.doctor.plans import intended_cpus, own_raylets, start_s, workers_at_once
+from ray_rl_debug.doctor.pods import cpus_remedy
 from ray_rl_debug.model.health import NodeHealth, RayProcess, Result
 
 START_FAIL_SHARE, START_WARN_SHARE = 0.8, 0.4
@@ -80,20 +81,32 @@ def step(node: NodeHealth) -> Iterator[Result]:
 def quota(node: NodeHealth) -> Iterator[Result]:
     """A control group may allow many cores but only a share of their time. Ray sees the cores.
 
-    Evidence: cpu.max or cpu.cfs_quota_us along the control group's path.
+    Evidence: cpu.max or cpu.cfs_quota_us along the control group's path, and the CPUs that Ray takes or has taken.
     Remedy: Give Ray as many CPUs as the quota allows.
     Not this when: No quota is set.
     """
-    intended, cores = intended_cpus(node), node.cpus.quota
+    intended, cores = _taken(node), node.cpus.quota
     if node.cpus.machine is None:
         yield unknown("control groups were not read")
     elif cores is None:
         yield ok("no CPU quota")
-    elif intended is None or cores >= intended[0]:
+    elif intended is None:
         yield ok(f"quota of {cores:g} cores")
+    elif cores > intended[0] - 1:
+        # a part of a core is a whole CPU for Ray
+        yield ok(f"quota of {cores:g} cores, Ray takes {intended[0]} ({intended[1]})")
     else:
         text, remedy = f"quota of {cores:g} cores, Ray takes {intended[0]} ({intended[1]})", f"ray start --num-cpus={max(1, int(cores))}"
+        if node.pod is not None:
+            remedy = cpus_remedy(cores)
         yield warn(text, f"at least {intended[0]}", "the kernel throttles all workers, and they start slowly", remedy)
+
+
+def _taken(node: NodeHealth) -> tuple[int, str] | None:
+    """CPUs that Ray has taken here, or will take, and who says so."""
+    # a raylet of another container has a quota of its own
+    claims = [(int(p.cpus_claimed), f"raylet {p.pid}") for p in own_raylets(node) if p.cpus_claimed is not None and p.is_of_our_group]
+    return max(claims) if claims else intended_cpus(node)
 
 
 def start_cost(node: NodeHealth) -> Iterator[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.doctor import pods
 from ray_rl_debug.doctor.answers import fail, gib, ok, unknown, warn
 from ray_rl_debug.doctor.plans import intended_cpus
 from ray_rl_debug.model.health import NodeHealth, Result
@@ -104,28 +105,37 @@ def shared_memory(node: NodeHealth) -> Iterator[Result]:
     if may is None or room is None:
         yield unknown("/dev/shm was not read")
         return
+    if pods.is_beside_ray(node):
+        yield unknown("this container is not the one that Ray runs in")
+        return
     wanted = int(STORE_SHARE * may)
     text, threshold = f"{gib(room)} {'free' if node.plan.is_preflight else 'in all'}", f"{gib(wanted)} (30 % of memory)"
     if room >= wanted:
         yield ok(text, threshold)
     else:
         consequence = "Ray puts its object store into a disk folder, which is slow; NCCL's shared memory may fail"
-        yield warn(text, threshold, consequence, f"--shm-size={wanted >> 30 or 1}g, or ray start --object-store-memory={int(0.9 * room)}")
+        remedy = f"--shm-size={wanted >> 30 or 1}g, or ray start --object-store-memory={int(0.9 * room)}"
+        yield warn(text, threshold, consequence, remedy if node.pod is None else pods.shared_memory_remedy(wanted))
 
 
 def memory(node: NodeHealth) -> Iterator[Result]:
     """A job that may use a part of the node's memory is killed by the kernel when it uses more. Ray's memory monitor looks at the limit of its own
     control group only where it finds it.
 
-    Evidence: Memory limit of the control group and memory of the machine.
+    Evidence: Memory limit of the control group, memory of the machine, and what Ray takes for it.
     Remedy: Ask for all memory of the node, or tell Ray how much it has.
     Not this when: The job has the whole node.
     """
-    total, limit = node.memory.total_bytes, node.memory.limit_bytes
+    total, limit, counted = node.memory.total_bytes, node.memory.limit_bytes, node.memory.ray_bytes
     if total is None:
         yield unknown("memory was not read")
     elif limit is None or limit >= 0.95 * total or (node.slurm is None and limit >= 0.5 * total):
         yield ok(f"{gib(total)}, {'no limit' if limit is None else 'limit ' + gib(limit)}")
+    elif counted is not None and counted <= limit:
+        yield ok(f"limit {gib(limit)} of {gib(total)}, and Ray counts {gib(counted)}")
     else:
         remedy = f"sbatch --mem=0 (all of it), or ray start --memory={int(0.6 * limit)} --object-store-memory={int(0.3 * limit)}"
-        yield warn(f"limit {gib(limit)} of {gib(total)}", gib(total), "the kernel kills the job while Ray still sees free memory", remedy)
+        if node.pod is not None:
+            remedy = pods.memory_remedy(limit)
+        text = f"limit {gib(limit)} of {gib(total)}, Ray counts {gib(counted or total)}"
+        yield warn(text, gib(total), "the kernel kills the job while Ray still sees free memory", remedy)

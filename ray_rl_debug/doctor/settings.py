@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ray_rl_debug.doctor.answers import ok, unknown, warn
 from ray_rl_debug.doctor.plans import own_raylets
+from ray_rl_debug.doctor.pods import rights_remedy, rights_text
 from ray_rl_debug.model.health import NodeHealth, Result
 
 WANTED: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -21,7 +22,7 @@ LONGEST_S = 4 * 3600
 def ptrace(node: NodeHealth) -> Iterator[Result]:
     """py-spy needs ptrace rights to read another process's stack. Without them a report of a hang has titles, states and tables, but no stacks.
 
-    Evidence: py-spy on a process of our own that is not a child; ptrace_scope and capabilities.
+    Evidence: py-spy on a process of our own that is not a child; ptrace_scope, capabilities, and in a pod also user, seccomp and no_new_privs.
     Remedy: Make the one setting that gives the rights; the check names it.
     Not this when: Only another user's processes cannot be read, as it should be.
     """
@@ -29,18 +30,19 @@ def ptrace(node: NodeHealth) -> Iterator[Result]:
     if looking is None:
         yield unknown("reading a process was not tried")
         return
-    remedy = looking.remedy or "sudo sysctl kernel.yama.ptrace_scope=0"
+    remedy = rights_remedy(node.pod) if node.pod is not None else looking.remedy or "sudo sysctl kernel.yama.ptrace_scope=0"
+    pod = f"; pod: {rights_text(node.pod)}" if node.pod is not None else ""
     if looking.error is not None:
         closed = f" ({looking.doors.setting})" if looking.doors.setting else ""
-        yield warn(f"py-spy: {looking.error}{closed}", wanted, consequence, remedy)
+        yield warn(f"py-spy: {looking.error}{closed}{pod}", wanted, consequence, remedy)
     elif looking.pyspy is None:
         yield warn("py-spy is not installed here", wanted, f"{consequence}, unless the snapshot can send py-spy there", "pip install py-spy")
     elif looking.doors.memory is False:
         yield warn(
-            f"the memory of processes cannot be read ({looking.doors.setting})", "readable", "asyncio tasks and object ids are missing", remedy
+            f"the memory of processes cannot be read ({looking.doors.setting}{pod})", "readable", "asyncio tasks and object ids are missing", remedy
         )
     else:
-        yield ok(f"py-spy {looking.pyspy} read a process", wanted)
+        yield ok(f"py-spy {looking.pyspy} read a process{pod}", wanted)
 
 
 def evidence(node: NodeHealth) -> Iterator[Result]:

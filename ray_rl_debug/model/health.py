@@ -10,6 +10,7 @@ import enum
 import msgspec
 
 from ray_rl_debug.model.lightning import Store
+from ray_rl_debug.model.pod import Pod
 from ray_rl_debug.model.snapshot import Doors, Fact, Gap, Gpu, LogLine
 
 FACTS_SCHEMA = "rayrl-debug/health/1"
@@ -72,6 +73,8 @@ class Memory(Fact, frozen=True, kw_only=True):
     total_bytes: int | None = None
     limit_bytes: int | None = None
     """Of the control group; None for no limit."""
+    ray_bytes: int | None = None
+    """What Ray takes for the memory of this node."""
     shm_total_bytes: int | None = None
     shm_free_bytes: int | None = None
 
@@ -110,6 +113,8 @@ class RayProcess(Fact, frozen=True, kw_only=True):
     cpus_claimed: float | None = None
     cpus_allowed: int | None = None
     gpus_claimed: float | None = None
+    is_of_our_group: bool | None = None
+    """Is it in the control groups of the process that looked? One of another container has limits of its own."""
     env: dict[str, str] | None = None
     """Allowed variables; None when not readable."""
 
@@ -228,6 +233,8 @@ class NodeHealth(Fact, frozen=True, kw_only=True):
     looking: Looking | None = None
     gpus: Gpus | None = None
     slurm: Slurm | None = None
+    pod: Pod | None = None
+    """None outside of Kubernetes."""
     env: dict[str, str] = msgspec.field(default_factory=dict)
     """Allowed variables of this process."""
     log_lines: tuple[LogLine, ...] | None = None
@@ -267,7 +274,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     threshold: str = ""
     consequence: str | None = None
     remedy: str | None = None
-    """One command, or one line of a job script."""
+    """One command, one line of a job script, or lines of a manifest."""
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):

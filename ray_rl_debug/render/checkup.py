@@ -66,15 +66,23 @@ def _row(result: Result, nodes: str | None, width: int, colour: bool) -> Iterato
     if result.status in (Status.FAIL, Status.WARN):
         for head, text in (("wanted", result.threshold), ("then", result.consequence), ("cure", result.remedy)):
             if text:
-                indent = f"        {head.ljust(7)} "
-                yield from textwrap.wrap(
-                    neutralise(text),
-                    width,
-                    initial_indent=indent,
-                    subsequent_indent=" " * len(indent),
-                    break_long_words=False,
-                    break_on_hyphens=False,
-                )
+                yield from _told(head, text, width)
+
+
+def _told(head: str, text: str, width: int) -> Iterator[str]:
+    """Lines of a manifest keep their breaks and indents."""
+    indent = f"        {head.ljust(7)} "
+    for line in text.split("\n"):
+        inner = indent + line[: len(line) - len(line.lstrip(" "))]
+        yield from textwrap.wrap(
+            neutralise(line),
+            width,
+            initial_indent=indent,
+            subsequent_indent=" " * len(inner),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        indent = " " * len(indent)
 
 
 def _good(merged: Sequence[tuple[Result, str]], width: int, colour: bool) -> Iterator[str]:

@@ -33,6 +33,7 @@ from ray_rl_debug.model.health import (
     Start,
     Status,
 )
+from ray_rl_debug.model.pod import Pod
 from ray_rl_debug.model.snapshot import Doors, Gpu
 from ray_rl_debug.render.checkup import render
 
@@ -67,7 +68,10 @@ GOOD = NodeHealth(
     slurm=Slurm(job_id="7", version="24.05.1", kill_wait_s=30, unkillable_timeout_s=60, has_memory=True, left_s=86_000),
     env={**DEBUG, "SRUN_CPUS_PER_TASK": "8", "CUDA_VISIBLE_DEVICES": "0", "NCCL_SOCKET_IFNAME": "eth"},
 )
-RAYLET = RayProcess(pid=50, kind="raylet", user="me", address="10.0.0.1:6379", cpus_claimed=8, cpus_allowed=8, gpus_claimed=1, env=DEBUG)
+RAYLET = RayProcess(
+    pid=50, kind="raylet", user="me", address="10.0.0.1:6379", cpus_claimed=8, cpus_allowed=8, gpus_claimed=1, is_of_our_group=True, env=DEBUG
+)
+POD = Pod(user_id=0, has_ptrace=True, may_have_ptrace=True, no_new_privileges=False, has_seccomp=True, ptrace_scope=1, shares_processes=False)
 RUNNING = msgspec.structs.replace(GOOD, plan=Plan(address="10.0.0.1:6379"), ray=(RAYLET,), ports=None, start=None)
 PLAN = GOOD.plan
 
@@ -94,8 +98,10 @@ def test_a_good_node_has_nothing_but_good_results_and_every_check_speaks():
     other = msgspec.structs.replace(GOOD, name="n2")
     assert bad(GOOD, other) == {}
     running = (RUNNING, msgspec.structs.replace(RUNNING, name="n2"))
-    assert {r.check for r in (*results(GOOD, other), *results(*running))} | {"log.scan"} == {c.key for c in CHECKS}
+    in_pod = but(RUNNING, pod=POD)
+    assert {r.check for r in (*results(GOOD, other), *results(*running), *results(in_pod))} | {"log.scan"} == {c.key for c in CHECKS}
     assert bad(*running) == {}
+    assert bad(in_pod) == {}
 
 
 TROUBLES = [
@@ -106,6 +112,7 @@ TROUBLES = [
     ("cpu.allowed", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, cpus_claimed=128),)), "fail", "128 workers start at once on 8 cores"),
     ("cpu.step", but(cpus__allowed=1, cpus__step=1, plan__num_cpus=1), "fail", "Ray runs on 1 of 8 cores"),
     ("cpu.quota", but(cpus__quota=2.0), "warn", "throttles"),
+    ("cpu.quota", but(RUNNING, cpus__quota=2.0), "warn", "raylet 50"),
     ("start.cost", but(plan__num_cpus=128, start__cpu_s=4.0), "fail", "ray.init() hangs without a message"),
     ("start.cost", but(start__cpu_s=20.0), "warn", "when the machine is busy"),
     ("start.cost", but(start=Start(cold_s=40.0, warm_s=1.0, cpu_s=0.4)), "warn", "slow shared file system"),
@@ -160,6 +167,7 @@ TROUBLES = [
     ("clock.skew", but(contacts=None, logs__clock_ahead_s=2.0), "warn", "wrong order"),
     ("dbg.ptrace", but(looking=Looking(doors=Doors(setting="ptrace_scope=1"), pyspy="0.4.1", error="Permission denied")), "warn", "has no stacks"),
     ("dbg.ptrace", but(looking=Looking(doors=Doors(memory=True))), "warn", "unless the snapshot can send py-spy there"),
+    ("pod.proc", but(RUNNING, ray=(), pod=POD), "warn", "no process of the job"),
     ("dbg.env", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, env={}),)), "warn", "no record of which rank was late"),
     ("dbg.env", but(RUNNING, ray=(msgspec.structs.replace(RAYLET, env={**DEBUG, "TORCH_FR_BUFFER_SIZE": "0"}),)), "warn", "TORCH_FR_BUFFER_SIZE"),
     ("train.env", but(env={**GOOD.env, "CUDA_LAUNCH_BLOCKING": "1"}), "warn", "may deadlock"),

@@ -17,7 +17,7 @@ import msgspec
 from ray_rl_debug import __version__
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
-from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, ray_processes, slurm_facts, software
+from ray_rl_debug.collect.health import cpu, folders, limits, looking, meeting, network, pod, ray_processes, slurm_facts, software
 from ray_rl_debug.collect.health.job_process import JobProcess, find_job_process
 from ray_rl_debug.collect.logs import collect_log_lines
 from ray_rl_debug.collect.procfs import PROC, read_text
@@ -80,6 +80,7 @@ def collect_health(plan: Plan, *, env: Mapping[str, str] | None = None, name: st
         temp=guard.call("the temporary folder", lambda: folders.read_temp(temp, used, proc), None),
         logs=guard.call("the log folder", partial(_logs, plan, proc), None),
         ray=ray,
+        pod=guard.call("the pod", lambda: pod.read_pod(proc), None),
         ports=guard.call("ports", lambda: network.try_ports(plan.port_base), None) if plan.is_preflight else None,
         network=network_,
         auth=guard.call("authentication", lambda: software.read_auth(variables), None),

@@ -51,12 +51,14 @@ def levels(group: Mapping[str, str], controller: str, root: Path = ROOT) -> list
 
 
 def _folder(group: Mapping[str, str], controller: str, root: Path) -> Path | None:
+    bases = [base for name, base in ((controller, root / controller), ("", root), ("", root / "unified")) if name in group]
     for name, base in ((controller, root / controller), ("", root), ("", root / "unified")):
         if name in group and ".." not in group[name]:
             folder = base / group[name].lstrip("/")
             if folder.is_dir():
                 return folder
-    return None
+    # a container whose path is one of the host: what is mounted is its own group
+    return next((base for base in bases if base.is_dir()), None)
 
 
 def _count(folder: Path | None) -> int | None:

@@ -26,15 +26,29 @@ def read_limits(group: Mapping[str, str], proc: Path = PROC, root: Path = ROOT, 
     )
 
 
-def read_memory(proc: Path = PROC, shm: Path = Path("/dev/shm"), pid: int | None = None) -> Memory:
+def read_memory(proc: Path = PROC, shm: Path = Path("/dev/shm"), pid: int | None = None, root: Path = ROOT) -> Memory:
     rows = dict(line.split(":", 1) for line in (read_text(proc / "meminfo", 1 << 16) or "").splitlines() if ":" in line)
     total = int(rows["MemTotal"].split()[0]) << 10 if "MemTotal" in rows else None
     limit = read_cgroup_memory(pid or os.getpid(), proc).limit_bytes
+    counted = _counted_by_ray(total, root)
     try:
         room = os.statvfs(shm)
     except OSError:
-        return Memory(total_bytes=total, limit_bytes=limit)
-    return Memory(total_bytes=total, limit_bytes=limit, shm_total_bytes=room.f_frsize * room.f_blocks, shm_free_bytes=room.f_frsize * room.f_bavail)
+        return Memory(total_bytes=total, limit_bytes=limit, ray_bytes=counted)
+    return Memory(
+        total_bytes=total,
+        limit_bytes=limit,
+        ray_bytes=counted,
+        shm_total_bytes=room.f_frsize * room.f_blocks,
+        shm_free_bytes=room.f_frsize * room.f_bavail,
+    )
+
+
+def _counted_by_ray(total: int | None, root: Path) -> int | None:
+    """As Ray's get_system_memory: the limit at the root of the mounted control groups, which is a container's own, else the machine's memory."""
+    found = (_number(root / name) for name in ("memory/memory.limit_in_bytes", "memory.max"))
+    limit = next((n for n in found if n is not None), None)
+    return total if limit is None or total is None else min(limit, total)
 
 
 def _limit(which: int, pid: int | None) -> Limit:

@@ -47,6 +47,7 @@ def read_ray_processes(proc: Path = PROC) -> tuple[RayProcess, ...]:
                 cpus_claimed=resources.get("CPU") if stat.comm == "raylet" else None,
                 gpus_claimed=resources.get("GPU", 0.0) if resources else None,
                 cpus_allowed=_allowed(pid),
+                is_of_our_group=_is_of_our_group(pid, proc),
                 env=kept_environment(environment) if environment is not None else None,
             )
         )
@@ -98,6 +99,11 @@ def _allowed(pid: int) -> int | None:
         return len(os.sched_getaffinity(pid))
     except OSError:
         return None
+
+
+def _is_of_our_group(pid: int, proc: Path) -> bool | None:
+    theirs, ours = (read_text(proc / name / "cgroup", 1 << 16) for name in (str(pid), "self"))
+    return theirs == ours if theirs and ours else None
 
 
 def _owner(pid: int, proc: Path) -> int:
