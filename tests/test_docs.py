@@ -23,8 +23,8 @@ from ray_rl_debug.rules import RULES
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-OF_OTHERS = frozenset("--replace --more".split())
-"""Options in code spans that belong to our scripts."""
+OF_OTHERS = frozenset("--replace --more --custom --target".split())
+"""Options in code spans that belong to our scripts, and to kubectl."""
 COMMANDS = dict(commands())
 WIDTH = 80
 

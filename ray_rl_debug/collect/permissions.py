@@ -41,7 +41,9 @@ def remedy(doors: Doors) -> str | None:
     if "namespace" in setting:
         return "run rayrl-debug outside this user namespace (not under unshare -U or in a rootless container)"
     if doors.place == "kubernetes":
-        return "add to the pod's container: securityContext: {capabilities: {add: [SYS_PTRACE]}}"
+        # a capability that a container adds reaches root alone
+        user = "" if os.geteuid() == 0 else "runAsUser: 0, "
+        return f"add to the pod's container: securityContext: {{{user}capabilities: {{add: [SYS_PTRACE]}}}}"
     if doors.place == "docker":
         return "start the container with: docker run --cap-add SYS_PTRACE ..."
     if doors.place == "apptainer":
