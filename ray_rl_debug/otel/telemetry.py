@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ray_rl_debug import __version__
 from ray_rl_debug.metrics.model import MetricsReport
-from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.otel.exporters import make_exporter, prometheus_reader
 from ray_rl_debug.otel.file_exporter import JsonLines
+from ray_rl_debug.otel.numbers import LOOK, LOOK_SECONDS, Numbers
 from ray_rl_debug.otel.settings import Settings
 from ray_rl_debug.watch.closer_look import Look
 from ray_rl_debug.watch.history import Event
@@ -32,6 +31,7 @@ class Telemetry:
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.metrics.view import ExplicitBucketHistogramAggregation, View
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -40,9 +40,6 @@ class Telemetry:
         lines = JsonLines(settings.file) if settings.file is not None else None
         resource = Resource.create({"service.name": "rayrl-debug", "service.version": __version__})
         self._server: Any = None
-        self._progress: dict[str, tuple[tuple[RoleLine, ...], float, int | None]] = {}
-        self._gpus: dict[tuple[str, int], GpuSign] = {}
-        self._learning: MetricsReport | None = None
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
         for kind in settings.exporters.get("traces", ()):
             self._tracers.add_span_processor(BatchSpanProcessor(make_exporter(kind, "traces", settings, lines), schedule_delay_millis=1000))
@@ -58,28 +55,34 @@ class Telemetry:
             else:
                 exporter = make_exporter(kind, "metrics", settings, lines)
                 readers.append(PeriodicExportingMetricReader(exporter, settings.interval_s * 1000, settings.timeout_s * 1000))
-        self._meters = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False)
+        views = [View(instrument_name=LOOK, aggregation=ExplicitBucketHistogramAggregation(LOOK_SECONDS))]
+        self._meters = MeterProvider(metric_readers=readers, resource=resource, shutdown_on_exit=False, views=views)
         self._tracer = self._tracers.get_tracer("rayrl-debug", __version__)
         self._logger = self._loggers.get_logger("rayrl-debug", __version__)
-        self._make_gauges()
+        self._numbers = Numbers(self._meters.get_meter("rayrl-debug", __version__))
 
     def progress(self, job: str, roles: Iterable[RoleLine], age_s: float, step: int | None) -> None:
         """The state of one job, for the gauges."""
-        self._progress[job] = (tuple(roles), age_s, step)
+        self._numbers.progress(job, roles, age_s, step)
 
     def gpus(self, gpus: Mapping[tuple[str, int], GpuSign]) -> None:
-        self._gpus = dict(gpus)
+        self._numbers.gpus(gpus)
+
+    def nodes(self, seen: int, silent: int) -> None:
+        """How many nodes were heard in the last reading, and how many are silent."""
+        self._numbers.nodes(seen, silent)
 
     def learning(self, report: MetricsReport) -> None:
         """What the metrics of the run say, for the gauges."""
-        self._learning = report
+        self._numbers.learning(report)
 
     def forget(self, job: str) -> None:
-        self._progress.pop(job, None)
+        self._numbers.forget(job)
 
     def look(self, job: str, look: Look, event: Event, *, began_s: float) -> None:
         """A trace of a snapshot, node > process, and its verdict as a log record in the same trace."""
         try:
+            self._numbers.look(job, look, event)
             self._look(job, look, event, began_s)
         except Exception:  # noqa: BLE001 telemetry must not cost the watch
             return
@@ -87,6 +90,7 @@ class Telemetry:
     def event(self, job: str, event: Event) -> None:
         """A log record."""
         try:
+            self._numbers.event(job, event)
             self._emit(f"rayrl.{event.kind}", event.kind, event.text, {"ray.job.id": job}, event.time_s, None)
         except Exception:  # noqa: BLE001 telemetry must not cost the watch
             return
@@ -152,58 +156,6 @@ class Telemetry:
             attributes=dict(attributes),
             event_name=name,
         )
-
-    def _make_gauges(self) -> None:
-        from opentelemetry.metrics import CallbackOptions, Observation
-
-        def gauge(name: str, unit: str, description: str, values: Any) -> None:
-            def observe(_: CallbackOptions) -> Iterable[Observation]:
-                return [Observation(value, attributes) for value, attributes in values()]
-
-            self._meters.get_meter("rayrl-debug", __version__).create_observable_gauge(name, [observe], unit, description)
-
-        gauge("rayrl.progress.age", "s", "Time since the last progress", self._ages)
-        gauge("rayrl.ranks", "{rank}", "Processes by role and state", self._ranks)
-        gauge(
-            "rayrl.step",
-            "{step}",
-            "Step of the run, where its log tells",
-            lambda: [(s, {"ray.job.id": j}) for j, (_, _, s) in self._now() if s is not None],
-        )
-        gauge("rayrl.learning.findings", "{finding}", "Findings about the metrics of the run", self._findings)
-        gauge("rayrl.learning.metric", "1", "Last value of a metric that a rule knows", self._metrics)
-        gauge("hw.gpu.utilization", "1", "Share of time with a kernel", lambda: self._gpu("utilization"))
-        gauge("hw.gpu.memory.usage", "By", "GPU memory in use", lambda: self._gpu("memory_bytes"))
-        gauge("hw.power", "W", "Power draw", lambda: self._gpu("power_watts"))
-
-    def _now(self) -> list[tuple[str, tuple[tuple[RoleLine, ...], float, int | None]]]:
-        return list(self._progress.items())
-
-    def _ages(self) -> list[tuple[float, dict[str, str]]]:
-        found = [(age, {"ray.job.id": job}) for job, (_, age, _) in self._now()]
-        return found + [(r.age_s, {"ray.job.id": job, "rayrl.role": r.role}) for job, (roles, _, _) in self._now() for r in roles]
-
-    def _ranks(self) -> list[tuple[float, dict[str, str]]]:
-        found: list[tuple[float, dict[str, str]]] = []
-        for job, (roles, _, _) in self._now():
-            for r in roles:
-                base = {"ray.job.id": job, "rayrl.role": r.role}
-                found += [(r.working, {**base, "rayrl.state": "working"}), (r.ranks - r.working, {**base, "rayrl.state": "resting"})]
-        return found
-
-    def _findings(self) -> list[tuple[float, dict[str, str]]]:
-        if self._learning is None:
-            return []
-        counts = Counter(f.certainty.value for f in self._learning.findings if f.certainty is not None)
-        return [(counts[c.value], {"rayrl.certainty": c.value}) for c in Certainty]
-
-    def _metrics(self) -> list[tuple[float, dict[str, str]]]:
-        series = self._learning.series if self._learning is not None else ()
-        return [(s.last, {"rayrl.metric": s.name, "rayrl.quantity": s.quantity}) for s in series if s.last is not None and s.quantity is not None]
-
-    def _gpu(self, field: str) -> list[tuple[float, dict[str, str]]]:
-        values = ((getattr(gpu, field), node, index) for (node, index), gpu in self._gpus.items())
-        return [(v, {"hw.id": f"{node}/gpu{index}", "hw.type": "gpu", "host.name": node}) for v, node, index in values if v is not None]
 
 
 def _process(process: Any, accused: set[tuple[str | None, int | None]]) -> dict[str, Any]:

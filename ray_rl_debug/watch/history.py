@@ -23,6 +23,7 @@ import msgspec
 from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.model.codec import encode
 from ray_rl_debug.model.errors import OutputError
+from ray_rl_debug.model.snapshot import RayJob
 from ray_rl_debug.model.whole_files import write_whole
 from ray_rl_debug.watch.learn import Learned
 
@@ -56,6 +57,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     age_s: float | None = None
     """Since the last progress."""
     numbers: dict[str, float] = {}
+
+
+def folder_of_run(job: RayJob) -> str:
+    """One folder per run: Ray counts jobs from 1 again in every session, so the start belongs to the name."""
+    start = time.strftime("%Y%m%d-%H%M%S", time.gmtime(job.start_time_s)) if job.start_time_s else "unknown"
+    return f"job-{job.job_id}-{start}"
 
 
 class History:

@@ -21,6 +21,9 @@ class Listener(Protocol):
     def gpus(self, gpus: Mapping[tuple[str, int], GpuSign]) -> None:
         """All GPUs, by node and index."""
 
+    def nodes(self, seen: int, silent: int) -> None:
+        """How many nodes were heard in the last reading, and how many are silent."""
+
     def event(self, job: str, event: Event) -> None:
         """Something that happened."""
 

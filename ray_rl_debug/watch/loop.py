@@ -22,7 +22,7 @@ from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.beats import Census
 from ray_rl_debug.watch.closer_look import Keeping, Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.crew import Crew
-from ray_rl_debug.watch.history import Event, History
+from ray_rl_debug.watch.history import Event, History, folder_of_run
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
 from ray_rl_debug.watch.learn import Limits
@@ -293,7 +293,7 @@ class Companion:
                 self._end_job(job.job_id, "the job has ended")
             watched = self._options.job_id in (None, job.job_id) and job.alive and not (own and job.submission_id == own)
             if watched and job.job_id not in self._jobs and job.job_id not in self._ended:
-                history = History(self._options.output / _folder_name(job))
+                history = History(self._options.output / folder_of_run(job))
                 watch = JobWatch(job, history, self._options.limits, interval_s=self._options.interval_s, now=now, now_s=now_s)
                 self._jobs[job.job_id] = watch
                 self._say(watch.history.events[-1].text)
@@ -368,6 +368,7 @@ class Companion:
             for job, watch in self._jobs.items():
                 self._listener.progress(job, jobs[job][1], watch.progress.age_s(now), watch.progress.learned.step)
             self._listener.gpus(self._census.gpus)
+            self._listener.nodes(nodes, len(self._silent))
 
     def _trouble(self, text: str) -> None:
         if text != self._told_trouble:
@@ -382,12 +383,6 @@ def _node_names(roll: RollCall) -> dict[str, str]:
     from ray_rl_debug.cluster.node_choice import unique_names
 
     return unique_names([n for n in roll.nodes if n.alive])
-
-
-def _folder_name(job: RayJob) -> str:
-    """One folder per run: Ray counts jobs from 1 again in every session, so the start belongs to the name."""
-    start = time.strftime("%Y%m%d-%H%M%S", time.gmtime(job.start_time_s)) if job.start_time_s else "unknown"
-    return f"job-{job.job_id}-{start}"
 
 
 def _own_submission() -> str | None:

@@ -169,9 +169,9 @@ def test_gauges() -> None:
     pytest.importorskip("opentelemetry.sdk")
     import msgspec
 
-    from ray_rl_debug.otel.telemetry import Telemetry
+    from ray_rl_debug.otel.numbers import Numbers
 
-    made = Telemetry.__new__(Telemetry)
+    made = Numbers.__new__(Numbers)
     made._learning = msgspec.json.decode(report(State.TROUBLE, findings=(FLAT,)), type=MetricsReport)
     assert made._findings() == [(0, {"rayrl.certainty": "proven"}), (1, {"rayrl.certainty": "likely"}), (0, {"rayrl.certainty": "possible"})]
     assert made._metrics() == [(0.3, {"rayrl.metric": "critic/score/mean", "rayrl.quantity": "reward"})]
