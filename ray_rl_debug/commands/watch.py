@@ -35,16 +35,16 @@ Examples:
   rayrl-debug watch --metrics /shared/logs/run.jsonl
   # tell people
   rayrl-debug watch --slack-file ~/.slack-webhook
-  rayrl-debug watch \\
-    --on-hang 'mail -s "$RAYRL_DEBUG_SUMMARY" me < "$RAYRL_DEBUG_REPORT_TEXT"'
+  rayrl-debug watch --on-hang \\
+    'mail -s "$RAYRL_DEBUG_HEADLINE" me < "$RAYRL_DEBUG_REPORT_TEXT"'
   # traces, gauges and verdicts to OpenTelemetry
   OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 rayrl-debug watch
 
 \b
-The command of --on-hang finds in its environment: RAYRL_DEBUG_SUMMARY,
-_STATE, _CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT
-(JSON), _REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry
-says.
+The command of --on-hang finds in its environment: RAYRL_DEBUG_HEADLINE
+(a subject), _SHORT (three lines for a telephone), _SUMMARY, _STATE,
+_CERTAINTY, _RULE, _CAUSE, _WHO, _JOB, _STALLED_S, _FOLDER, _REPORT (JSON),
+_REPORT_TEXT, _REPORT_HTML. OTEL_* variables mean what OpenTelemetry says.
 Addresses of --webhook and --slack are secrets, and others can read a command
 line: put them into a file, or into RAYRL_DEBUG_WEBHOOK and RAYRL_DEBUG_SLACK.
 

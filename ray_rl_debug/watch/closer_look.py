@@ -19,6 +19,7 @@ from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.render.html.strips import Strip
+from ray_rl_debug.render.phone import best_finding, headline, phone_text
 from ray_rl_debug.saving.files import save, save_snapshot
 from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.page_strips import strips_of
@@ -178,11 +179,13 @@ def spared(history: History) -> frozenset[str]:
 
 def hook_environment(look: Look, *, job_id: str, age_s: float, base: dict[str, str] | None = None) -> dict[str, str]:
     """What ``--on-hang`` commands are told, beside our own environment."""
-    best = next((f for f in look.report.findings if f.root), None)
+    best = best_finding(look.report)
     folder = look.folder
     told = {
         "RAYRL_DEBUG_STATE": look.report.verdict.state.value,
         "RAYRL_DEBUG_CERTAINTY": look.report.verdict.certainty.value,
+        "RAYRL_DEBUG_HEADLINE": headline(look.report),
+        "RAYRL_DEBUG_SHORT": phone_text(look.report, job_id=job_id, age_s=age_s),
         "RAYRL_DEBUG_SUMMARY": look.report.verdict.summary,
         "RAYRL_DEBUG_RULE": best.id if best else "",
         "RAYRL_DEBUG_CAUSE": best.cause.value if best else "",

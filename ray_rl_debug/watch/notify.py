@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ray_rl_debug.metrics.model import Judgement
-from ray_rl_debug.model.report import Finding, Report
+from ray_rl_debug.model.report import Report
+from ray_rl_debug.render.phone import TEXT_CHARS, best_finding, clipped, headline, phone_text
 from ray_rl_debug.watch.hooks import run_hook
 
 HOOK_S = 600.0
@@ -79,13 +80,15 @@ class Notifier:
 
 def message(report: Report, *, kind: str, job_id: str, age_s: float, folder: str | None) -> dict[str, Any]:
     """The generic document: schema ``rayrl-debug/event/1``."""
-    best = _best(report)
+    best, has_recovered = best_finding(report), kind == "recovered"
     return {
         "schema": "rayrl-debug/event/1",
         "event": kind,
         "job": job_id,
         "state": report.verdict.state.value,
         "certainty": report.verdict.certainty.value,
+        "headline": headline(report, has_recovered=has_recovered),
+        "text": phone_text(report, job_id=job_id, age_s=age_s, has_recovered=has_recovered),
         "summary": report.verdict.summary,
         "stalled_s": round(age_s, 1),
         "taken_time_s": report.taken_time_s,
@@ -99,10 +102,11 @@ def message(report: Report, *, kind: str, job_id: str, age_s: float, folder: str
 
 
 def slack_message(report: Report, *, kind: str, job_id: str, age_s: float, folder: str | None) -> dict[str, Any]:
-    """The form of Slack's incoming webhooks."""
-    best = _best(report)
-    head = f"Ray job {job_id}: {report.verdict.state.value}" if kind != "recovered" else f"Ray job {job_id} goes on"
-    lines = [f"*{_escaped(report.verdict.summary)}*", f"{report.verdict.certainty.value}, no progress for {age_s:.0f} s"]
+    """The form of Slack's incoming webhooks: a telephone shows `text`, the channel the blocks."""
+    best, has_recovered = best_finding(report), kind == "recovered"
+    job = f"Ray job {_escaped(job_id)}"
+    since = f"{job} goes on" if has_recovered else f"{job}: {report.verdict.certainty.value}, no progress for {age_s:.0f} s"
+    lines = [f"*{_escaped(report.verdict.summary)}*", since]
     if best is not None:
         lines.append(f"{best.id} {_escaped(best.name)}: {_escaped(', '.join(w.label for w in best.who[:8]))}; {len(best.victims)} wait")
         lines += [f"• {_escaped(r)}" for r in best.remedy[:3]]
@@ -110,10 +114,10 @@ def slack_message(report: Report, *, kind: str, job_id: str, age_s: float, folde
         lines.append(f"`{_escaped(folder)}`")
     text = "\n".join(lines)[:SLACK_CHARS]
     blocks = [
-        {"type": "header", "text": {"type": "plain_text", "text": head[:150]}},
+        {"type": "header", "text": {"type": "plain_text", "text": headline(report, has_recovered=has_recovered)}},
         {"type": "section", "text": {"type": "mrkdwn", "text": text}},
     ]
-    return {"text": f"{head}: {_escaped(report.verdict.summary)}"[:SLACK_CHARS], "blocks": blocks}
+    return {"text": _escaped(phone_text(report, job_id=job_id, age_s=age_s, has_recovered=has_recovered)), "blocks": blocks}
 
 
 def learning_message(job_id: str, finding: Judgement) -> dict[str, Any]:
@@ -123,6 +127,7 @@ def learning_message(job_id: str, finding: Judgement) -> dict[str, Any]:
         "event": "learning",
         "job": job_id,
         "certainty": finding.certainty.value if finding.certainty is not None else None,
+        "text": clipped(f"{finding.name}: {finding.summary}", TEXT_CHARS),
         "summary": finding.summary,
         "rule": finding.id,
         "metric": finding.metric,
@@ -139,11 +144,7 @@ def slack_learning(job_id: str, finding: Judgement) -> dict[str, Any]:
         {"type": "header", "text": {"type": "plain_text", "text": head[:150]}},
         {"type": "section", "text": {"type": "mrkdwn", "text": text}},
     ]
-    return {"text": f"{head}: {_escaped(finding.summary)}"[:SLACK_CHARS], "blocks": blocks}
-
-
-def _best(report: Report) -> Finding | None:
-    return next((f for f in report.findings if f.root), None)
+    return {"text": _escaped(clipped(f"{head}: {finding.summary}", TEXT_CHARS)), "blocks": blocks}
 
 
 def _escaped(text: str) -> str:
