@@ -113,6 +113,26 @@ returned_samples     | mixed                              | main                
 weights_under_readers| mixed                              | trainer                 | lock-deadlock                             |
 judged_ranks         | mixed                              | program checker         | blocked-io                                |
 far_cleaner          | mixed                              | cleaner                 | blocked-io lock-deadlock                  |
+counted_microbatches | recv against collective            | rank1                   | p2p-mismatch collective-mismatch          | rank0
+checkpoints_behind   | mixed                              | rank1                   | blocked-io straggler                      |
+received_by_threads  | mixed                              | rank2                   | blocked-io straggler                      |
+parts_of_grades      | pool inside pool                   | grader                  | lock-deadlock                             |
+inbox_of_files       | queue with a slow producer         | sampler                 | blocked-io                                |
+ring_in_memory       | polls for what nobody makes        | sampler learner         | lock-deadlock producer-died blocked-io    |
+signal_to_save       | mixed                              | main                    | lock-deadlock                             |
+streamed_tokens      | client, server, handler, engine    | server                  | asyncio-stuck producer-died lock-deadlock |
+locks_of_coroutines  | mixed                              | main                    | asyncio-stuck lock-deadlock               |
+opened_pipes         | other end of a pipe                | main engine             | blocked-io lock-deadlock                  |
+inherited_lock       | mixed                              | helper worker0          | blocked-io lock-deadlock                  |
+judge_asks_back      | ring over a connection             | engine judge            | event-loop-blocked ray-get-cycle blocked-io asyncio-stuck |
+pulls_of_version     | concurrency groups of an actor     | worker2                 | blocked-io                                |
+stream_of_samples    | mixed                              | sampler main            | ray-queued-call ray-get-cycle lock-deadlock |
+counted_tasks        | mixed                              | main                    | lock-deadlock producer-died               | worker0 worker1 worker2
+lines_of_log         | mixed                              | main                    | lock-deadlock                             |
+shell_of_agent       | other end of a pipe                | main shell0             | blocked-io lock-deadlock                  |
+pause_before_weights | ring over a connection             | main generator judge    | asyncio-stuck weight-sync-mismatch blocked-io lock-deadlock engine-paused |
+threads_of_buffer    | mixed                              | main                    | lock-deadlock producer-died               |
+lock_around_batches  | semaphores across processes        | main loader0 loader1    | lock-deadlock dataloader-stuck            |
 """
 
 
