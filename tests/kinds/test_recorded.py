@@ -16,6 +16,17 @@ from ray_rl_debug.model.report import Certainty
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
+    "checkpoints_behind-hang": "a thread that waits in a collective of its own: the main threads are taken for locked, another rank is accused",
+    "counted_microbatches-hang": "a supervised meeting and a receive beside it: told as a tie of the wrong two, possible",
+    "counted_tasks-hang": "a queue that counts what is unfinished: its workers are idle, nobody is named",
+    "inbox_of_files-hang": "a parent that looks into a folder, a child that reads a pipe: nobody is named",
+    "parts_of_grades-hang": "named, but only possible",
+    "pulls_of_version-hang": "threads that wait for who calls the same actor: the actor is accused, not the caller that does not come",
+    "received_by_threads-hang": "threads that receive for a queue: the rank that waits for all of them is accused",
+    "ring_in_memory-hang": "a process looks again and again into shared memory: slow",
+    "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: not seen, as a child sleeps",
+    "stream_of_samples-hang": "named, but only possible: a call in a queue behind a stream that nobody takes",
+    "threads_of_buffer-healthy": "a main thread that joins by short waits: unknown, named as possible",
     "answers_by_threads-hang": "threads that wait for coroutines that wait for threads: a coroutine that ticks beside them is taken for hope",
     "returned_samples-hang": "named, but only possible: a thread beside sleeps, and might reach the queues",
     "versions_asked_for-hang": "coroutines poll by short calls, and an early call took half as long: slow",

@@ -127,10 +127,10 @@ inherited_lock       | mixed                              | helper worker0      
 judge_asks_back      | ring over a connection             | engine judge            | event-loop-blocked ray-get-cycle blocked-io asyncio-stuck |
 pulls_of_version     | concurrency groups of an actor     | worker2                 | blocked-io                                |
 stream_of_samples    | mixed                              | sampler main            | ray-queued-call ray-get-cycle lock-deadlock |
-counted_tasks        | mixed                              | main                    | lock-deadlock producer-died               | worker0 worker1 worker2
+counted_tasks        | mixed                              | main                    | lock-deadlock producer-died            | worker0 worker1 worker2
 lines_of_log         | mixed                              | main                    | lock-deadlock                             |
 shell_of_agent       | other end of a pipe                | main shell0             | blocked-io lock-deadlock                  |
-pause_before_weights | ring over a connection             | main generator judge    | asyncio-stuck weight-sync-mismatch blocked-io lock-deadlock engine-paused |
+pause_before_weights | ring over a connection             | main generator judge    | asyncio-stuck weight-sync-mismatch lock-deadlock blocked-io |
 threads_of_buffer    | mixed                              | main                    | lock-deadlock producer-died               |
 lock_around_batches  | semaphores across processes        | main loader0 loader1    | lock-deadlock dataloader-stuck            |
 """

@@ -1,4 +1,4 @@
-"""A generator and a judge serve as coroutines; the generator asks the judge. A trainer pauses both, when what runs there is done, and renews their weights."""
+"""A generator and a judge serve as coroutines, the first asks the second. A trainer pauses both, as soon as nothing runs there, and renews them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ def ask(trainer: int) -> None:
     kit.mark("scheduler")
     while True:
         time.sleep(0.7)
+        (kit.folder() / "saved").unlink(missing_ok=True)
         os.kill(trainer, signal.SIGUSR1)
+        while not (kit.folder() / "saved").exists():
+            time.sleep(0.1)
 
 
 if __name__ == "__main__":
@@ -38,6 +41,7 @@ if __name__ == "__main__":
     else:
         kit.begin()
         signal.signal(signal.SIGUSR1, save)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])  # for the thread, too: it must come to the main thread
         threading.Thread(target=report, daemon=True, name="report").start()
         subprocess.Popen([sys.executable, __file__, "ask"])
         for step in range(1, 10**6):

@@ -1,4 +1,4 @@
-"""A server streams tokens, one coroutine makes them for all requests and tells whoever waits; a client reads the stream, and asks whether it is well."""
+"""A server streams tokens; one coroutine makes them for all requests and tells whoever waits. A client reads, and asks whether it is well."""
 
 from __future__ import annotations
 

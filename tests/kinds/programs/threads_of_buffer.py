@@ -1,4 +1,4 @@
-"""Two threads fill a buffer of bounded size, a learner takes the best of it; the main thread looks every second whether the learner is still there."""
+"""Two threads fill a buffer of bounded size, a learner takes the best of it; the main thread looks every second whether that is still there."""
 
 from __future__ import annotations
 
