@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting
@@ -87,6 +88,8 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     # where no process is to blame, one of those that wait shows whether they stand
     stalled = [m for w in scene.worlds for m in w.members if is_waiting(m)] if findings[0].cause is Cause.COLLECTIVE_STALLED else []
     for one in (named or stalled)[:1]:
+        if not one.is_assumed and one.motion is not Motion.MOVING:
+            continue  # several looks have shown that it stands there
         options = _options(one)
         thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
         yield NextDump(

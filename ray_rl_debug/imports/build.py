@@ -15,11 +15,15 @@ from ray_rl_debug.imports.titles import safe_title
 from ray_rl_debug.imports.told import async_tasks, kernel_threads, remarks_of, state_of, unread_gap
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
+from ray_rl_debug.privacy.masking import mask
 
 _RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_|process_)(\d{2,8})(?!\d)", re.IGNORECASE)
 _NAME_TITLE = re.compile(r"(ray__[\w.]+)")
 _RAY_SYSTEM = ("python monitor.py", "DashboardAgent", "RuntimeEnvAgent", "raylet", "gcs_server")
+
+
+MAX_LABEL = 200
 
 
 class FileDumps(msgspec.Struct, kw_only=True):
@@ -31,6 +35,10 @@ class FileDumps(msgspec.Struct, kw_only=True):
     """File name without its ending."""
     name: str = ""
     """File name as given."""
+    folder: str = ""
+    """Name of the folder it lies in; empty where none is known."""
+    above: str = ""
+    """Name of the folder above that."""
     time_s: float
     """Last modification, Unix time."""
     dumps: list[Dump]
@@ -152,14 +160,14 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
 def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], table: StackTable) -> Process:
     read = [(f, d) for f, d in held if d.source != "ps"]
     title = next((d.title for _, d in reversed(read) if d.title), None) or next((d.title for _, d in held if d.title), None)
-    title = title or next((d.label for _, d in held if d.label), None)
+    label = next((d.label for _, d in held if d.label), None)
     rank = next((r for _, d in held if (r := _rank(d)) is not None), None)
     dumps = [d for _, d in held]
     shown = _shown(list(zip(times, held, strict=True)))
     return Process(
         pid=pid,
-        title=safe_title(title) if title else held[0][0].stem,
-        kind=_kind(title or "", dumps),
+        title=safe_title(title) if title else mask(label)[:MAX_LABEL] if label else held[0][0].stem,
+        kind=_kind(title or label or "", dumps),
         ppid=next((d.ppid for d in dumps if d.ppid is not None), None),
         state=state_of(dumps),
         threads=kernel_threads(dumps),

@@ -13,6 +13,7 @@ from ray_rl_debug.formats.speedscope import is_speedscope
 from ray_rl_debug.imports.build import FileDumps, build, without_errors
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
+from ray_rl_debug.imports.looks import as_looks
 from ray_rl_debug.imports.stacks import read_stacks
 from ray_rl_debug.imports.unpacking import GZIP, blocks, is_packed
 from ray_rl_debug.logs.book import BLOCK_BYTES
@@ -69,7 +70,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
             counters += _counters_inside(found, path, troubles)
     dumps = without_errors(dumps)
     if dumps:
-        snapshots.append(build(_one_format(dumps)))
+        snapshots.append(build(as_looks(_one_format(dumps))))
     if snapshots or counters or logs:
         merged = merge_snapshots(snapshots) if snapshots else None
         merged = add_counters(merged, counters) if counters else merged
@@ -217,12 +218,12 @@ def _ours(path: Path, data: bytes) -> Snapshot | Report:
 
 def _one_format(files: Iterable[FileDumps]) -> list[FileDumps]:
     """``x.json`` and ``x.txt`` are one moment written twice: frames of the JSON (full paths), title and version of the text."""
-    result: dict[tuple[str, str], FileDumps] = {}
+    result: dict[tuple[str, ...], FileDumps] = {}
     for file in files:
-        key = (file.node, file.stem)
+        key = (file.node, file.above, file.stem)
         other = result.get(key)
         if other is None or len(other.dumps) != 1 or len(file.dumps) != 1 or other.dumps[0].pid != file.dumps[0].pid:
-            result[key if other is None else (file.node, f"{file.stem}#{len(result)}")] = file
+            result[key if other is None else (file.node, file.above, f"{file.stem}#{len(result)}")] = file
             continue
         text, structured = sorted((other, file), key=lambda f: f.dumps[0].title is None)
         kept = structured.dumps[0]

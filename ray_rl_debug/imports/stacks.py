@@ -42,7 +42,17 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
                 dumps += _of_document(line, document, path, troubles)
     if not dumps and not counters:
         return None
-    return FileDumps(node=node, stem=stem, name=path.name, time_s=time_s, dumps=dumps, documents=tuple(counters))
+    folder = path.resolve().parent
+    return FileDumps(
+        node=node,
+        stem=stem,
+        name=path.name,
+        folder=folder.name,
+        above=folder.parent.name,
+        time_s=time_s,
+        dumps=dumps,
+        documents=tuple(counters),
+    )
 
 
 def _is_list(data: bytes) -> bool:
