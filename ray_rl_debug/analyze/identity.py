@@ -195,10 +195,11 @@ def _label(process: Process, actor: RayActor | None, class_name: str | None, rol
         return class_name
     if process.kind == "driver":
         return "driver"
-    if not process.pid and (source := source_of(process)) is not None and process.title == source.split(".", 1)[0]:
-        # nothing but its file is known of it
-        count = stands_for(process)
-        return f"{source} ({count} ranks)" if count > 1 else source
+    if not process.pid and (source := source_of(process)) is not None and not agent_lightning:
+        # nothing but its file is known of it, or what its writer calls it
+        is_nameless = process.title == source.split(".", 1)[0]
+        name, count = source if is_nameless else process.title[:60], stands_for(process)
+        return f"{name} ({count} ranks)" if count > 1 else name
     name = agent_lightning or _program(process)
     return f"{name} (pid {process.pid})" if process.pid else name
 

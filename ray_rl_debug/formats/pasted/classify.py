@@ -21,6 +21,8 @@ _STANDS = re.compile(
 )
 _BEFORE = re.compile(_LABEL + r"(?::| -| –| —| =|\s=>|\s→| \|| @| at| in) {1,8}(?P<rest>\S.{0,8000})$")
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
+_TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
+"""A number before a whole stack is how often it was met (``sort | uniq -c``)."""
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
 _MARK = re.compile(r"^\s{0,12}(?:[-*•+] |#{1,6} |\d{1,2}[.)] |# )")
 _MAY_TELL = re.compile(
@@ -77,7 +79,12 @@ def _plain(text: str) -> tuple[Event, ...]:
 
 
 def _labelled(text: str) -> tuple[Event, ...]:
-    """``Rank 3 (pid 12): f (a.py:1)``: a label and a stack on one line."""
+    """``Rank 3 (pid 12): f (a.py:1)``: a label and a stack on one line; ``31 f (a.py:1)|g (b.py:2)``: a count and a stack."""
+    if tallied := _TALLIED.match(text):
+        whole = read_frame(tallied["rest"])
+        if whole is not None and whole.is_whole and len(whole.places) > 1:
+            head = Head(level="label", count=int(tallied["count"]), is_new=True)
+            return (head, _whole(whole))
     if named := labels.parts(text):
         role, ranks, rest = named
         frames = read_frame(rest)

@@ -13,7 +13,7 @@ _FILE = (
     + _EXTENSION
     + r"|python[\d.]{0,6})"
 )
-_NUMBER = r"(?::|#L|, line |:L|:~)(?P<line>\d{1,7})(?P<more>(?:[/,-]\d{1,7}){0,4})(?::\d{1,5})?"
+_NUMBER = r"(?::|#L|,? line |:L|:~)(?P<line>\d{1,7})(?P<more>(?:[/,-]\d{1,7}){0,4})(?::\d{1,5})?"
 _NAME = r"(?:async )?(?:<\w{1,30}>|[^\W\d][\w.]{0,160}(?:<locals>\.?[\w.<>]{0,120})?(?:<(?:lambda|listcomp|genexpr|module)>)?)"
 
 _PAREN = re.compile(r" {0,60}\((?P<file>" + _FILE + r")(?:" + _NUMBER + r")?(?P<second>(?:[,;/] ?| -> | → )" + _FILE + r":\d{1,7})?\)")

@@ -24,6 +24,11 @@ class Label:
         """The name for a stack that begins in this line."""
         return self._head if self._head is not None and self._head.is_new and number - self._line <= FOLLOWS_WITHIN else None
 
+    @property
+    def node(self) -> str | None:
+        """The machine that was named last: it counts for all that follows."""
+        return self._head.node if self._head is not None else None
+
     def is_near(self, number: int) -> bool:
         """Was something named in the last few lines?"""
         return number - self._line <= 6

@@ -8,7 +8,8 @@ from ray_rl_debug.formats.pasted import said
 from ray_rl_debug.formats.pasted.events import Head
 
 _COMMAND = re.compile(
-    r"(?:py-?spy (?:dump|record).{0,120}?|pystack remote.{0,80}?|gdb .{0,80}?|strace .{0,80}?|asyncio (?:ps|pstree).{0,20}?) ?"
+    r"(?:py-?spy (?:dump|record)[^|;&$]{0,120}?|pystack remote[^|;&$]{0,80}?|gdb [^|;&$]{0,80}?|strace [^|;&$]{0,80}?"
+    r"|asyncio (?:ps|pstree).{0,20}?) ?"
     r"(?:-p|--pid)?[ =]?(?P<pid>\d{1,9})\b"
 )
 _FILE = re.compile(
@@ -16,8 +17,9 @@ _FILE = re.compile(
     r"|dump|json|pyspy|trace)))\b.{0,20}$"
 )
 _RANK = re.compile(
-    r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?ranks?[ _#:=]{0,3}\[?(?P<ranks>\d{1,6}(?:"
-    r"(?:\s?(?:,|-|–|\.\.|to|and|&)\s?){1,2}\d{1,6}){0,64}))(?![\w.])",
+    r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
+    r"(?:ranks?|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程)[ _#:=]{0,3}"
+    r"\[?" + said.NUMBERS + r")(?![\w.])",
     re.IGNORECASE,
 )
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
@@ -99,7 +101,7 @@ def ray_stack(text: str) -> str | None:
 def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
-    found = _RANK.search(text)
+    found = _RANK.search(said.without_excepted(text))
     if found is None:
         return (), None
     if found["part"]:

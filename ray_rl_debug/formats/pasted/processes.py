@@ -63,7 +63,8 @@ class Processes:
             # Heads of the main threads of several processes, over one stack.
             dump = self.new(head, line.number, line)
         elif dump is None or again or self._is_other(dump, head, label):
-            same = dump if again and label is None and dump is not None and head.pid in (None, dump.pid) and not head.label else None
+            is_same = again and label is None and dump is not None and head.pid in (None, dump.pid) and not head.label and not self._has_moved(dump)
+            same = dump if is_same else None
             dump = self.new(with_label(head, label) if label is not None else head, line.number, line, like=same)
         elif label is not None:
             set_names(dump, label)
@@ -105,8 +106,13 @@ class Processes:
         return (
             (head.pid is not None and dump.pid not in (None, head.pid))
             or (head.label is not None and head.label != (dump.label or ""))
+            or (has_threads and self._has_moved(dump))
             or (has_threads and (label is not None or dump.source != head.source or dump.is_headless or current_again or another_traceback))
         )
+
+    def _has_moved(self, dump: Partial) -> bool:
+        """Was another machine named since the dump began?"""
+        return self.label.node is not None and dump.node != self.label.node
 
     def frames(self, line: Line, frames: Frames) -> None:
         """Frames: of the stack that is open, or of one without a head."""
@@ -237,6 +243,7 @@ class Processes:
                 dump.said.append((number, head.said))
             elif head.count is not None and head.count > 1:
                 dump.said.append((number, Said(kind="same", text=f"{head.count} processes", count=head.count)))
+        dump.node = dump.node or self.label.node
         self.dumps.append(dump)
         self.current = dump
         return dump

@@ -6,7 +6,9 @@ import re
 
 from ray_rl_debug.formats.dump import Said
 
-_NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?(?:,|-|–|\.\.|to|and|&|/)\s?){1,2}\d{1,6}){0,64})"
+_BETWEEN = r"(?:,|-|–|~|\.\.|to|and|&|/|à|al?|bis|et|und|[ey]|至|到|和|、)"
+"""What stands between numbers of ranks, in the languages that people write."""
+NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?" + _BETWEEN + r"\s?){1,2}\d{1,6}){0,64})"
 _COUNT = re.compile(
     r"(?:~|≈|about |all |other |the |x|×|\+)?\s?(?P<count>\d{1,6}|one|two|three|four|five|six|seven|eight|both)(?:x|×)?\s(?:other "
     r"|more |of (?:the )?(?P<all>\d{1,6}) |remaining |identical |local )?"
@@ -20,8 +22,10 @@ _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch",
     re.IGNORECASE,
 )
-_RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + _NUMBERS, re.IGNORECASE)
-_EXCEPT = re.compile(r"\b(?:except|but|apart from|other than|besides)\b(?: for)? (?:global )?rank[s ]{0,2}#?" + _NUMBERS, re.IGNORECASE)
+_RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
+_EXCEPT = re.compile(
+    r"\b(?:except|excluding|but|apart from|other than|besides)\b(?: for| on)? (?:global )?(?:rank)?[s ]{0,2}#?" + NUMBERS, re.IGNORECASE
+)
 _ALL = re.compile(r"\b(?:all|every|each|both|others?|rest|remaining)\b", re.IGNORECASE)
 _APART = re.compile(
     r"(?:(?P<n>\d{1,3})\s?[x×]\s?)?(?P<s>\d{1,5}(?:\.\d{1,3})?)\s?(?P<unit>ms|sec(?:onds?)?|s|min(?:utes?)?|m|h(?:ours?)?)\b\.? "
@@ -72,6 +76,11 @@ def remark(text: str) -> Said | None:
     return None
 
 
+def without_excepted(text: str) -> str:
+    """The line without the ranks of which it says that they are not meant: ``same on every rank except rank 3``."""
+    return _EXCEPT.sub("", text)
+
+
 def count_in(text: str) -> int | None:
     """``~181 ranks blocked in ...`` → 181: how many are in the place that the next stack shows."""
     return _count(text) if len(text) <= 400 else None
@@ -91,7 +100,7 @@ def unread(text: str, *, expected: bool) -> Said | None:
 def numbers(text: str) -> tuple[int, ...]:
     """``1-3,5`` → (1, 2, 3, 5). More ranks than any job has is a number that means something else."""
     found: dict[int, None] = {}
-    for part in re.split(r"\s?(?:,|and|&|/)\s?", text):
+    for part in re.split(r"\s?(?:,|and|&|/|et|und|[ey]|和|、)\s?", text):
         ends = [int(n) for n in re.findall(r"\d{1,6}", part)]
         if len(ends) == 2 and ends[0] <= ends[1]:
             found.update(dict.fromkeys(range(ends[0], min(ends[1], ends[0] + _MAX_RANKS) + 1)))

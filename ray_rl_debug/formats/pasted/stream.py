@@ -123,8 +123,8 @@ class Stream:
             self._found.apart_s = remark.apart_s
             if label is None and dump is not None:
                 label = Head(level="label", pid=dump.pid, title=dump.title, label=dump.label, is_new=True)
-        elif remark is not None and is_head and label is not None:
-            label = msgspec.structs.replace(label, said=remark)
+        elif remark is not None and is_head and (label is not None or remark.kind == "except"):
+            label = msgspec.structs.replace(label or Head(level="label", label="other ranks", is_new=True), said=remark)
         elif remark is not None and dump is not None:
             dump.said.append((line.number, remark))
             return
