@@ -139,11 +139,11 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
     for server in servers if not cores else ():
         if _has_told(server, names):
             return labels["core"], None
-    for server in (s for s in servers if _serves(s)):
+    for server in (s for s in servers if _serves(s) or s.process.async_tasks is None):  # one that only starts has no core that was seen
         ended = next((e for e in server.node.ended if e.ppid == server.process.pid and _is_core(e.title, names) and e.exit_code != 0), None)
         if ended is not None:
             return labels["core"], ended.pid
-        if _has_lost_core(server, names, bool(cores)):
+        if _serves(server) and _has_lost_core(server, names, bool(cores)):
             return labels["core"], None
     return None, None
 

@@ -89,15 +89,19 @@ class Census:
         """Job of a process, as Ray's tables tell."""
         self._power: dict[tuple[str, int], tuple[float | None, int | None]] = {}
         self.gpus: dict[tuple[str, int], GpuSign] = {}
+        self.gone: list[Seen] = []
+        """Those that have ended, by the last readings."""
         self._asked: dict[tuple[str, int, int, str], int] = {}
 
     def beats(self, readings: Mapping[str, NodeReading], at_s: float, jobs: Iterable[str]) -> dict[str, Beat]:
         """The beat of each of these jobs, from what each node told since the last time."""
         found = {job: _Counts() for job in jobs}
+        self.gone = []
         gpus_work: bool | None = None
         for node, reading in readings.items():
             for one in self._refresh(node, reading.known):
                 self._count(found, one, "vanished")
+                self.gone.append(one)
             born = {k.pid for k in reading.known or () if (node, k.pid) in self._new}
             for sign in reading.signs:
                 seen = self.seen.get((node, sign.pid))

@@ -22,6 +22,7 @@ from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.beats import Census
 from ray_rl_debug.watch.closer_look import Keeping, Look, describe_trouble, hook_environment, keep_trace, take_look
 from ray_rl_debug.watch.crew import Crew
+from ray_rl_debug.watch.departed import Departed
 from ray_rl_debug.watch.history import Event, History, folder_of_run
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
@@ -95,6 +96,7 @@ class Companion:
         self._name = uuid.uuid4().hex[:12]
         self._machine = machine_of()
         self._census = Census()
+        self._departed = Departed()
         self._jobs: dict[str, JobWatch] = {}
         self._ended: set[str] = set()
         self._notifier = Notifier(heard=self._say)
@@ -145,6 +147,7 @@ class Companion:
             self._show(now, 0)
             return  # nobody has been seen yet: silence would say nothing
         beats = self._census.beats(readings, now, self._jobs)
+        self._departed.note(self._census.gone, now)
         for job, watch in list(self._jobs.items()):
             last = watch.last_look
             for event in watch.take(beats[job], self._wall(), self._census.gpus.values()):
@@ -190,7 +193,7 @@ class Companion:
         self._say(f"job {job}: {decision.reason}; looking closer")
         began = self._wall()
         try:
-            look = take_look(lambda: self._crew.gather(job), watch.history, now_s=began)
+            look = take_look(lambda: self._departed.told_in(self._crew.gather(job), self._clock()), watch.history, now_s=began)
         except Exception as e:  # noqa: BLE001 the watch must outlive any look
             watch.progress.looked(self._clock(), rest_s=REST_S)
             event = watch.note(self._wall(), "trouble", f"the closer look failed: {describe_trouble(e)}")

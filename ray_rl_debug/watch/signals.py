@@ -34,6 +34,8 @@ MAX_DESCRIPTORS = 1 << 14
 TITLES_S, LOG_S = 0.5, 0.5
 """For the titles of all processes, and for one log on a network mount."""
 _STEP = re.compile(rb"(?:^|[^a-z])(?:global[_ ]?)?(?:step|iteration|iter)s?[^\w\n]{0,4}[:= #]\s*(\d{1,9})", re.IGNORECASE)
+_OWN_TITLE = re.compile(r"[A-Za-z_]\w*::")
+"""A title that a process gave itself: ``ray::``, ``VLLM::EngineCore``, ``sglang::scheduler``."""
 _TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
@@ -274,7 +276,7 @@ class SignReader:
             return None
         one.raw_title = raw
         text = mask(as_text(raw.split(b"\0", 1)[0]).strip())
-        if not text or text == one.title or not text.startswith("ray::"):
+        if not text or text == one.title or not _OWN_TITLE.match(text):
             return None  # the arguments of other programs do not change, and may hold secrets
         one.title = text
         return text
