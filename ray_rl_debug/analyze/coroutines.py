@@ -290,4 +290,9 @@ def remote_of(process: Process, fd: int | None) -> str | None:
 
 def ticks(process: Process) -> bool:
     """Does a coroutine look again and again for something, sleeping in between?"""
-    return any(t.awaited is not None and t.awaited.kind == "sleep" and not serves(t) for t in process.async_tasks or ())
+    return any(t.awaited is not None and t.awaited.kind == "sleep" and not serves(t) and not is_apart(t) for t in process.async_tasks or ())
+
+
+def is_apart(task: AsyncTask) -> bool:
+    """Does it go round in a function that hands nothing to the rest of the program? Then nobody waits for it, though it moves."""
+    return bool(task.chain) and task.chain[0].apart is True

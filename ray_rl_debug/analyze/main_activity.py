@@ -46,6 +46,11 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.stack.frames
 
     @property
+    def is_apart(self) -> bool:
+        """Does it go round in one function that hands nothing to the rest of the program? Then nobody waits for it, though it moves."""
+        return len(self.place.path) == 1 and any(f.apart for f in self.frames[:1])
+
+    @property
     def is_main(self) -> bool:
         return self.name == "MainThread"
 
@@ -205,7 +210,13 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         if other is not telling and joined & own:
             return follow(other, [t for t in others if t is not telling]) or other
     working = [
-        t for t in others if t is not telling and t.score > 0 and (t.place.path or t.place.kind is Kind.MP_QUEUE) and not waits_for_worker(telling, t)
+        t
+        for t in others
+        if t is not telling
+        and t.score > 0
+        and (t.place.path or t.place.kind is Kind.MP_QUEUE)
+        and not waits_for_worker(telling, t)
+        and not t.is_apart
     ]
     return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
 

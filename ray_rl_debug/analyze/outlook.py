@@ -16,7 +16,18 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.pauses import ANSWER_S, child_ended, is_asleep, is_blind, napping, puts_object, quiet_s, script_goes_on, sleeps
+from ray_rl_debug.analyze.pauses import (
+    ANSWER_S,
+    child_ended,
+    is_asleep,
+    is_blind,
+    may_be_fed,
+    napping,
+    puts_object,
+    quiet_s,
+    script_goes_on,
+    sleeps,
+)
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
@@ -354,6 +365,7 @@ TABLE: tuple[Row, ...] = (
     Row("overdue for those who wait", Outlook.STANDS, _overdue_for_others),
     Row("earlier answers took this long", Outlook.WAKES, _answers_came),
     Row("puts an object", Outlook.UNSEEN, _puts),
+    Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import serves
+from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, find_ends, is_apart, rank, serves
 from ray_rl_debug.analyze.engines import is_in_step
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -45,8 +45,21 @@ def naps(one: Seen) -> bool:
 
 def napping(one: Seen) -> list[AsyncTask]:
     """Those coroutines."""
-    asleep = [t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind == "sleep" and t.chain and not serves(t)]
+    tasks = [t for t in one.process.async_tasks or () if t.chain and not serves(t) and not is_apart(t)]
+    asleep = [t for t in tasks if t.awaited is not None and t.awaited.kind == "sleep"]
     return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
+
+
+def may_be_fed(one: Seen) -> str | None:
+    """Why coroutines of an idle process may go on that wait for what another part of it hands on: data came for another, or its pause ends."""
+    ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK]
+    waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None
+    if waiting is None or waiting.is_cycle or waiting.is_lost or waiting.awaited.kind in LOCKS | OUTSIDE:
+        return None
+    if any(not e.is_still and e.awaited.kind == "socket" for e in ends):
+        return f"data came in for another coroutine than those at {waiting.at}, and it may hand something on"
+    pauses = any(t.chain[0].apart is False for t in napping(one))
+    return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
 
 
 def is_blind(one: Seen) -> bool:

@@ -2,11 +2,11 @@
 
 ``work.wait()`` of a collective, ``lock.acquire()`` and ``with lock:`` are calls into C that leave no frame: all three show a line of own code
 that sleeps in a futex. The source tells the first from the others: the names that a line with a ``wait``, ``get`` or ``sleep`` calls, and the
-names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Names of functions are all that is kept, as in a
-stack.
+names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Of a line that sleeps it also tells whether the
+function around it could hand anything to the rest of the program (see `source_reach`). Names of functions are all that is kept, as in a stack.
 
 Sources lie on shared file systems, and one that hangs is what people call us for: a child process reads them, local ones first. It runs this
-very file with ``-I -S``, so the standard library alone is imported here. A child that the kernel does not let go is left behind.
+file with ``-I -S``, so the standard library alone is imported here. A child that the kernel does not let go is left behind.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import ast
 import json
 import os
 import re
+import runpy
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 MAX_SOURCE_BYTES = 1 << 20
 TOTAL_S = 0.3
@@ -31,6 +32,17 @@ MAX_LINES, MAX_PATH = 400, 200
 """One argument of a program holds 128 KiB."""
 CLOCK_SLACK_S = 1.0
 """Of the clocks of a file system and the kernel; a source edited after its process began no longer tells what runs."""
+
+
+class SourceLine(NamedTuple):
+    """What the source tells of one line."""
+
+    calls: tuple[str, ...]
+    """Names called on it, then those of the calls that made the objects whose ``wait`` it calls; each once."""
+    apart: bool | None = None
+    """Of a line that sleeps: could the function around it hand nothing to the rest of the program? None of other lines."""
+
+
 _WAIT = re.compile(rb"\b(?:wait|get|sleep)\b")
 
 
@@ -40,8 +52,8 @@ def read_calls(
     proc: Path = Path("/proc"),
     total_s: float = TOTAL_S,
     run: Callable[..., Any] | None = None,
-) -> dict[int, tuple[str, ...]]:
-    """Names called on lines of source, by the keys of `lines`.
+) -> dict[int, SourceLine]:
+    """What lines of source call, by the keys of `lines`.
 
     Args:
         lines: Per key a process id, the file as that process names it, the line number.
@@ -66,12 +78,12 @@ def read_calls(
     return dict(_answers(done.out))
 
 
-def _answers(out: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
     """What the child wrote, line by line, as far as it came."""
     for line in out.splitlines():
         try:
-            key, names = json.loads(line)
-            yield int(key), tuple(map(str, names))
+            key, names, apart = json.loads(line)
+            yield int(key), SourceLine(tuple(map(str, names)), apart if isinstance(apart, bool) else None)
         except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
             return
 
@@ -79,15 +91,24 @@ def _answers(out: bytes) -> Iterator[tuple[int, tuple[str, ...]]]:
 def main(order: str) -> None:
     """The child: one line of JSON for each line of source, as soon as it is known."""
     proc, total_s, wanted = json.loads(order)
-    for key, names in find_calls(wanted, Path(proc), time.monotonic() + total_s):
-        sys.stdout.write(json.dumps([key, names]) + "\n")
+    for key, found in find_calls(wanted, Path(proc), time.monotonic() + total_s):
+        sys.stdout.write(json.dumps([key, *found]) + "\n")
         sys.stdout.flush()
 
 
-def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: float) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Names called on each line (key, process, file, line number) that can be read."""
+def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: float) -> Iterator[tuple[int, SourceLine]]:
+    """What each line (key, process, file, line number) calls that can be read."""
     sources: dict[tuple[int, str], bytes | None] = {}
     trees: dict[tuple[int, str], ast.Module | None] = {}
+    is_apart: Callable[..., bool] = runpy.run_path(str(Path(__file__).with_name("source_reach.py")))["is_apart"]
+
+    def tree_of(pid: int, file: str) -> ast.Module | None:
+        which = (pid, file)
+        if which not in trees:
+            source = sources[which] if which in sources else _read(pid, file, proc)
+            trees[which] = _parse(source) if source is not None else None
+        return trees[which]
+
     for key, pid, file, line in wanted:
         if time.monotonic() > until:
             return
@@ -99,13 +120,17 @@ def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: f
         if source is None or not 0 < line <= len(rows):
             continue
         if not _WAIT.search(rows[line - 1]):
-            yield key, ()
+            yield key, SourceLine(())
             continue
-        if which not in trees:
-            trees[which] = _parse(source)
-        tree = trees[which]
-        if tree is not None:
-            yield key, calls_at(tree, line)
+        tree = tree_of(pid, file)
+        if tree is None:
+            continue
+        calls = calls_at(tree, line)
+
+        def beside(module: str, pid: int = pid, file: str = file) -> ast.Module | None:
+            return tree_of(pid, f"{file.rpartition('/')[0]}/{module}.py") if module.isidentifier() else None
+
+        yield key, SourceLine(calls, is_apart(tree, line, beside) if "sleep" in calls else None)
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:

@@ -130,7 +130,7 @@ class StackSampler:
             gaps=tuple(self._gaps()),
         )
 
-    def _calls(self) -> dict[int, tuple[str, ...]]:
+    def _calls(self) -> dict[int, source_lines.SourceLine]:
         stacks = self._table.stacks()
         runs = {stacks[t.stack][0]: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if stacks[t.stack]}
         ends = self._table.innermost()

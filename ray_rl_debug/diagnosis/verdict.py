@@ -43,14 +43,28 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
     if scene.view.by_hand and scene.view.seen and not scene.joined.flight and not scene.joined.ras:
         return verdict_by_hand(scene, findings, next_dump or _LONGER)
-    if findings and scene.graph.roots and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
-        summary = f"what the others wait for only pauses, and may go on by itself: {findings[0].summary}"
+    if findings and _only_pauses(scene, findings):
+        what = "what the others wait for only pauses, and may go on by itself" if scene.graph.roots else _why_pauses(scene, findings[0])
+        summary = f"{what}: {findings[0].summary}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     if findings:
         reason = f"{_names(silent)} did not answer, and may explain it" if silent else "the window is too short to tell"
         summary = f"slow or hung, {reason}: {findings[0].summary}"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
     return _without_findings(scene, all_gaps, next_dump)
+
+
+def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
+    """Will everybody wake by itself for whom the others wait; or, where nobody is waited for, everybody who is suspected?"""
+    if scene.graph.roots:
+        return all(r.hope is Outlook.WAKES for r in scene.graph.roots)
+    keys = [scene.view.by_node_pid.get((w.node, w.pid)) for f in findings for w in f.who if w.node is not None and w.pid is not None]
+    return bool(keys) and all(key is not None and scene.graph.hope(key) is Outlook.WAKES for key in keys)
+
+
+def _why_pauses(scene: Scene, finding: Finding) -> str:
+    key = next(key for w in finding.who if (key := scene.view.by_node_pid.get((w.node or "", w.pid or 0))) is not None)
+    return f"it may go on by itself ({scene.graph.solution.activities[key].reason})"
 
 
 def _names(machines: Sequence[str]) -> str:

@@ -24,12 +24,13 @@ class StackTable:
         stack = tuple([self._frames.setdefault(place, len(self._frames)) for place in places])
         return self._stacks.setdefault(stack, len(self._stacks))
 
-    def frames(self, calls: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> tuple[Frame, ...]:
-        """All frames, with what the lines of some of them call."""
-        return tuple(
-            Frame(function=function, file=short_file(file)[0], line=line or None, calls=calls.get(number))
-            for number, (function, file, line) in enumerate(self._frames)
-        )
+    def frames(self, lines: Mapping[int, tuple[tuple[str, ...], bool | None]] = MappingProxyType({})) -> tuple[Frame, ...]:
+        """All frames; of some of them what their line calls, and whether their function is apart from the rest of the program."""
+        found = []
+        for number, (function, file, line) in enumerate(self._frames):
+            calls, apart = lines.get(number, (None, None))
+            found.append(Frame(function=function, file=short_file(file)[0], line=line or None, calls=calls, apart=apart))
+        return tuple(found)
 
     def innermost(self) -> dict[int, tuple[str, int]]:
         """File and line of the frames where stacks end, the standard library's left out."""

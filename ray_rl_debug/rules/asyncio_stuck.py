@@ -30,6 +30,7 @@ from ray_rl_debug.analyze.coroutines import (
     End,
     describe_awaited,
     find_ends,
+    is_apart,
     is_ray_call,
     is_write,
     line_of,
@@ -141,7 +142,8 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
 
     Also those that they gather: a coroutine that sleeps for longer than the window was never seen to get nowhere.
     """
-    ticking = [t.awaited for t in one.process.async_tasks or () if t.awaited and t.awaited.kind in ("sleep", "running", "ready") and not serves(t)]
+    tasks = [t for t in one.process.async_tasks or () if not serves(t) and not is_apart(t)]
+    ticking = [t.awaited for t in tasks if t.awaited and t.awaited.kind in ("sleep", "running", "ready")]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE
     return Certainty.LIKELY if (not ticking and not is_blind(one)) or _is_overdue(scene, one) else Certainty.POSSIBLE
@@ -263,14 +265,20 @@ def _is_beside_server(one: Seen, end: End) -> bool:
 def _is_closed(scene: Scene, one: Seen) -> bool:
     """Is nothing left that could complete what the coroutines wait for: none that goes on, no thread at work, no peer, no child process?"""
     tasks, sockets = one.process.async_tasks or (), one.process.sockets
-    if scene.view.children(one) or sockets is None or not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in tasks):
+    others = [t for t in tasks if not is_apart(t)]
+    if scene.view.children(one) or sockets is None or not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in others):
         return False
-    if any(t.timer_s is not None and 0 <= t.timer_s < SOON_S for t in tasks):
+    if any(t.timer_s is not None and 0 <= t.timer_s < SOON_S and _has_other_timers(t, tasks) for t in others):
         return False
     ends = {s.inode for s in sockets}
     if any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair
         return False
     return all(t.place.kind in IDLE_KINDS or not t.place.path for t in one.threads)
+
+
+def _has_other_timers(task: AsyncTask, tasks: tuple[AsyncTask, ...]) -> bool:
+    """May a timer of its loop be another than those of coroutines that wake nobody?"""
+    return task.timers is None or task.timers > sum(1 for t in tasks if t.loop == task.loop and is_apart(t))
 
 
 def _count(end: End, tasks: tuple[AsyncTask, ...]) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import waits_inside
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_queued, rank, ticks, waits_inside
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -113,7 +113,14 @@ def _is_deaf(one: Seen) -> bool:
     """Do all its threads wait for each other, and none listens to anybody? Then it answers nobody, whoever asks."""
     thread, threads = waiting_thread(one), one.process.threads
     in_thread = thread is not None and bool(thread.place.path) and thread.place.kind in THREAD_WAITS
-    return in_thread and bool(threads) and all(kernel_call(t) == "futex" for t in threads)
+    return in_thread and bool(threads) and all(kernel_call(t) == "futex" or t.tid in _starved_loops(one) for t in threads)
+
+
+def _starved_loops(one: Seen) -> set[int | None]:
+    """Threads of event loops all of whose coroutines wait for threads of their own process, and some for a free one."""
+    ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK]
+    starved = any(is_queued(e.awaited) for e in ends) and all(e.is_still and e.awaited.kind == "executor" for e in ends) and not ticks(one.process)
+    return {t.tid for t in one.process.async_tasks or ()} if starved else set()
 
 
 def _is_io(one: Seen) -> bool:

@@ -58,7 +58,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
             continue  # a coroutine or a process of it goes on, and may complete the future
-        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t)]
+        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t) and not t.is_apart]
         if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
         at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not _listens(t)]

@@ -144,7 +144,7 @@ def test_source_lines(job: int, mount: HungMount, tmp_path: Path) -> None:
     os.utime(local, (1, 1))
     began = time.monotonic()
     found = read_calls({1: (job, str(mount.folder / "train.py"), 5), 2: (job, str(local), 2)}, total_s=0.5)
-    assert found == {2: ("wait",)}
+    assert found == {2: (("wait",), None)}
     assert time.monotonic() - began < SOON_S
 
 

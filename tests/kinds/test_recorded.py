@@ -27,15 +27,9 @@ MISSED = {
     "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: not seen, as a child sleeps",
     "stream_of_samples-hang": "named, but only possible: a call in a queue behind a stream that nobody takes",
     "threads_of_buffer-healthy": "a main thread that joins by short waits: unknown, named as possible",
-    "answers_by_threads-hang": "threads that wait for coroutines that wait for threads: a coroutine that ticks beside them is taken for hope",
-    "returned_samples-hang": "named, but only possible: a thread beside sleeps, and might reach the queues",
     "versions_asked_for-hang": "coroutines poll by short calls, and an early call took half as long: slow",
     "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
     "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
-    "prefetch_thread-hang": "another thread of the process sleeps again and again, and might fill the queue",
-    "remote_episodes-healthy": "an empty queue in a process without connections: unknown, nobody accused",
-    "tasks_of_loop-hang": "an empty queue: named, but only possible",
-    "tasks_of_loop-healthy": "an empty queue in a process without connections: unknown, nobody accused",
 }
 """What is not told yet, and why."""
 

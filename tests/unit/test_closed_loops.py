@@ -8,7 +8,7 @@ from test_coroutines import LOOP, NO_PERMIT, lock, of, task
 
 from ray_rl_debug.analyze.coroutines import describe_awaited, find_ends
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import Certainty, Report
+from ray_rl_debug.model.report import Certainty, Report, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Process, Socket
 from tests.unit.scenes import Stacks, process, snapshot
 
@@ -67,6 +67,27 @@ def test_somebody_may_wake_them(more: dict[str, object]) -> None:
 @pytest.mark.parametrize(("timer_s", "is_sure"), [(30.0, False), (3600.0, True), (-5.0, True), (None, True)])
 def test_a_timer_that_is_soon_due(timer_s: float | None, is_sure: bool) -> None:
     assert (certainty(msgspec.structs.replace(task(1, EVENT, "episode"), timer_s=timer_s)) is Certainty.LIKELY) == is_sure
+
+
+@pytest.mark.parametrize(
+    ("apart", "timers", "sure", "state"),
+    [
+        (True, 1, Certainty.LIKELY, State.HANG),
+        (True, 2, Certainty.POSSIBLE, State.UNKNOWN),
+        (True, None, Certainty.POSSIBLE, State.UNKNOWN),
+        (False, 1, Certainty.POSSIBLE, State.SLOW),
+        (None, 1, Certainty.POSSIBLE, State.UNKNOWN),
+    ],
+    ids=["a heartbeat", "another timer", "timers unread", "it may set the event", "source unread"],
+)
+def test_a_coroutine_beside_them_that_sleeps(apart: bool | None, timers: int | None, sure: Certainty, state: State) -> None:
+    waiting = task(1, EVENT, "episode")
+    beating = task(2, Awaited(kind="sleep", delay_s=1.0, due_s=0.3), "beat")
+    chain = tuple(msgspec.structs.replace(frame, apart=apart) for frame in beating.chain)
+    told = report(
+        *(msgspec.structs.replace(t, timer_s=0.3, timers=timers) for t in (waiting, msgspec.structs.replace(beating, chain=chain, stable=False)))
+    )
+    assert (told.findings[0].certainty, told.verdict.state) == (sure, state)
 
 
 def test_a_thread_of_a_pool_does_not_wait_for_the_loop() -> None:

@@ -108,8 +108,21 @@ def test_lines_are_read_from_the_files_of_the_process(tmp_path: Path) -> None:
         8: (pid, name, line_of("a pause")),
     }
     found = read_calls(lines)
-    assert {key: set(names) for key, names in found.items()} == {1: {"wait", "isend"}, 2: set(), 8: {"sleep"}}
+    assert {key: set(line.calls) for key, line in found.items()} == {1: {"wait", "isend"}, 2: set(), 8: {"sleep"}}
     assert read_calls(lines, total_s=-1.0) == {}
+
+
+def test_a_heartbeat_is_apart_also_through_a_file_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "kit.py").write_text("import os\ndef folder():\n    return os.environ['F']\nKEPT = []\ndef keep(x):\n    KEPT.append(x)\n")
+    source = tmp_path / "beats.py"
+    text = "import kit\nimport time\ndef beat():\n    while True:\n        time.sleep(1)\n        kit.{}\n"
+    found = []
+    for call in ("folder()", "keep(1)"):
+        source.write_text(text.format(call))
+        for file in tmp_path.iterdir():
+            os.utime(file, (1, 1))
+        found.append(read_calls({1: (os.getpid(), str(source), 5)})[1].apart)
+    assert found == [True, False]
 
 
 def test_a_source_that_is_newer_broken_or_huge_tells_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.collect.async_tasks.apart import mark_apart
 from ray_rl_debug.collect.async_tasks.asked import ask_helper
 from ray_rl_debug.collect.async_tasks.reader import read_async_tasks
 from ray_rl_debug.model import gaps
@@ -84,7 +85,7 @@ def attach_async_tasks(
         found.append(msgspec.structs.replace(process, async_tasks=tasks))
         if gap is not None:
             missing.append(gap)
-    return found, _merged(missing)
+    return mark_apart(found, proc=proc), _merged(missing)
 
 
 def mark_stable(earlier: Iterable[AsyncTask], later: Iterable[AsyncTask], elapsed_s: float) -> tuple[AsyncTask, ...]:

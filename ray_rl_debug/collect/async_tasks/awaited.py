@@ -181,15 +181,15 @@ class Ends:
         # later than it can be: another clock, as in a time namespace
         return round(left, 3) if left is not None and delay is not None and abs(left) < 1e9 and left < delay + 1 else None
 
-    def next_timer(self, loop: int) -> float | None:
-        """Seconds until the next timer of an event loop is due; None where there is none, or the loop does not tell."""
+    def timers(self, loop: int) -> tuple[float | None, int | None]:
+        """Seconds until the next timer of an event loop is due, and how many there are; None where there is none, or the loop does not tell."""
         try:
             timers = self._objects.sequence(self._objects.attribute(loop, "_scheduled"), MAX_TIMERS)
             due = [when for timer in timers if (when := self._when(timer)) is not None]
         except BadRead:
-            return None
+            return None, None
         left = min(due) - self._clock() if due else None
-        return round(left, 3) if left is not None and abs(left) < MAX_TIMER_S else None
+        return (round(left, 3) if left is not None and abs(left) < MAX_TIMER_S else None), len(due)
 
     def _when(self, timer: int) -> float | None:
         """When a timer is due, by the clock of its loop; None when it was cancelled."""

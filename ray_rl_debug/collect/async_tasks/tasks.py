@@ -52,7 +52,7 @@ class Interpreter:
         self._kinds = self._find_kinds(modules.get("_asyncio", 0))
         self._threads = runtime.threads(address)
         self._lists = runtime.task_lists() if self._kinds.task else None
-        self._loops: dict[int, tuple[int | None, float | None]] = {}
+        self._loops: dict[int, tuple[int | None, float | None, int | None]] = {}
         self.chains = Chains(runtime)
         libraries = Libraries(self.chains, lambda at: self._kinds.is_task(self._objects.type_of(at)), MAX_CHILDREN, pid, proc)
         self._ends = Ends(self.chains, self._kinds, Descriptors(self.chains, pid, proc), libraries)
@@ -166,7 +166,7 @@ class Interpreter:
             awaited = READY
         else:
             awaited = self._ends.describe(links, end or waiter)
-        thread, timer = self._loop(loop)
+        thread, timer, timers = self._loop(loop)
         task = AsyncTask(
             address=address,
             name=self._name(name_at),
@@ -175,6 +175,7 @@ class Interpreter:
             loop=loop or None,
             tid=thread,
             timer_s=timer,
+            timers=timers,
         )
         return Read(task=task, links=links, marks=marks, held=self._held(links))
 
@@ -200,15 +201,15 @@ class Interpreter:
             return "?"  # a task type of the program's own
         return f"Task-{self._objects.number(address)}"  # a number until somebody asks for the name
 
-    def _loop(self, loop: int) -> tuple[int | None, float | None]:
-        """The native thread that runs a loop, and the seconds until its next timer is due."""
+    def _loop(self, loop: int) -> tuple[int | None, float | None, int | None]:
+        """The native thread that runs a loop, the seconds until its next timer is due, and how many timers it has."""
         if loop not in self._loops:
             try:
                 ident = self._loop_ident(loop)
             except BadRead:
                 ident = None
             inner = self._threads.get(ident) if ident is not None else None
-            self._loops[loop] = (self._native.get(inner) if inner is not None else None, self._ends.next_timer(loop))
+            self._loops[loop] = (self._native.get(inner) if inner is not None else None, *self._ends.timers(loop))
         return self._loops[loop]
 
     def _loop_ident(self, loop: int) -> int | None:

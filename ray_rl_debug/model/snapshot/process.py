@@ -18,6 +18,8 @@ class Frame(Fact, frozen=True, kw_only=True):
     line: int | None = None
     calls: tuple[str, ...] | None = None
     """Names that this line calls or whose result it waits on, as its source tells; of innermost frames of own code. None: not read."""
+    apart: bool | None = None
+    """Of a line that sleeps: whether the function around it can hand nothing to the rest of the program, as its source tells. None: not read."""
 
 
 class Local(Fact, frozen=True, kw_only=True):
@@ -162,6 +164,8 @@ class AwaitFrame(Fact, frozen=True, kw_only=True):
     function: str
     file: str | None = None
     line: int | None = None
+    apart: bool | None = None
+    """As of a `Frame`; of the first coroutine of one that sleeps."""
 
 
 class Awaited(Fact, frozen=True, kw_only=True):
@@ -203,6 +207,8 @@ class AsyncTask(Fact, frozen=True, kw_only=True):
     """The operating-system thread that runs the loop."""
     timer_s: float | None = None
     """Seconds until the next timer of the loop is due, negative when that is late; None where it has none, or does not tell (uvloop)."""
+    timers: int | None = None
+    """How many timers of the loop are to come, that of each sleeping coroutine among them; None where it does not tell."""
     stable: bool | None = None
     """Unchanged between two reads of this snapshot."""
 
