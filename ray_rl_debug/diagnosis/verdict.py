@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
+from ray_rl_debug.diagnosis.open_questions import LONGER, most_suspicious, why_open
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
@@ -19,7 +20,6 @@ from ray_rl_debug.rules.first_failure import ID as FIRST_FAILURE
 from ray_rl_debug.rules.scene import Scene, judge
 
 _BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT, gaps.STACKS_FAILED})
-_LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
 
 
 def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap], *, next_dump: str | None = None) -> Verdict:
@@ -42,15 +42,17 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
         unseen = f"; not seen: {_names(silent)}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
     if scene.view.by_hand and scene.view.seen and not scene.joined.flight and not scene.joined.ras:
-        return verdict_by_hand(scene, findings, next_dump or _LONGER)
+        return verdict_by_hand(scene, findings, next_dump or LONGER)
     if findings and _only_pauses(scene, findings):
         what = "what the others wait for only pauses, and may go on by itself" if scene.graph.roots else _why_pauses(scene, findings[0])
         summary = f"{what}: {findings[0].summary}"
-        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if findings:
-        reason = f"{_names(silent)} did not answer, and may explain it" if silent else "the window is too short to tell"
-        summary = f"slow or hung, {reason}: {findings[0].summary}"
-        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+        told = why_open(scene)
+        reason = f"{_names(silent)} did not answer, and may explain it" if silent else told.reason
+        settles = f"look at {_names(silent)}" if silent else told.settles
+        summary = f"slow or hung, {reason}: {findings[0].summary}. To settle it: {settles}"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=told.next)
     return _without_findings(scene, all_gaps, next_dump)
 
 
@@ -89,7 +91,7 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
 def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | None) -> Verdict:
     if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
         summary = "collectives went on between the Flight Recorder dumps of the ranks: nothing hangs, or the dumps were taken at different times"
-        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     seen = [s for s in scene.view if s.process.kind in ("ray-worker", "driver", "named", "child")]
     # a process that runs may wait in a loop: without stacks only finished calls are progress
     progress = (Motion.MOVING, Motion.BUSY) if scene.view.has_stacks else (Motion.MOVING,)
@@ -99,7 +101,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     if not_overdue:
         one = not_overdue[0]
         summary = f"others wait for {one.where()}, which {one.does()}; {judge(scene, one).reason}"
-        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=_LONGER)
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.LIKELY, next=LONGER)
     if not seen and any(n.log_lines for n in scene.view.snapshot.nodes) and scene.view.snapshot.options.get("imported"):
         summary = "the logs hold no error that explains a hang; take stacks of the processes to see more"
         return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
@@ -111,11 +113,16 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     unseen = _unseen_end(scene)
     if unseen is not None:
         cure = next((g.remedy for g in blind if g.remedy), None)
-        return Verdict(state=State.UNKNOWN, summary=f"no verdict: {unseen}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+        return Verdict(
+            state=State.UNKNOWN,
+            summary=f"no verdict: {unseen}. To settle it: {cure or 'look at its machine'}",
+            certainty=Certainty.POSSIBLE,
+            next=cure or LONGER,
+        )
     if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
         asked = ", ".join(s.identity.label for s in moving[:3])
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
-        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+        return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if moving and (scene.view.has_stacks or not standing):
         summary = f"{len(moving)} of {len(seen)} processes move, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
@@ -129,13 +136,15 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
         looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
         summary = f"nothing works now: {pauses[0].where()} {_pause(pauses[0])} and will wake by itself{looks}; all others are idle"
-        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=_LONGER)
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if scene.view.by_hand:
-        return verdict_by_hand(scene, (), next_dump or _LONGER)
+        return verdict_by_hand(scene, (), next_dump or LONGER)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
-    reason += _most_suspicious(scene)
+    reason += most_suspicious(scene)
+    told = why_open(scene)
     cure = next((g.remedy for g in blind if g.remedy), None)
-    return Verdict(state=State.UNKNOWN, summary=f"no verdict: {reason}", certainty=Certainty.POSSIBLE, next=cure or _LONGER)
+    summary = f"no verdict: {reason}. To settle it: {cure or told.settles}"
+    return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=cure or told.next)
 
 
 def _pause(one: Seen) -> str:
@@ -144,17 +153,6 @@ def _pause(one: Seen) -> str:
     if thread is None or (one.place is not None and one.place.timed):
         return one.does()
     return f"{one.does()}; its thread {thread.name or thread.tid} {as_verb(describe_place(thread.place))}"
-
-
-def _most_suspicious(scene: Scene) -> str:
-    """Where to look first: a root that no rule claims, else whoever stands still and is not idle."""
-    keys = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS and r.nodes[0] in scene.view.seen]
-    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.STANDS and not scene.graph.out(s.key)]
-    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.UNSEEN and not scene.graph.out(s.key)]
-    if not keys:
-        return ""
-    one = scene.view.seen[keys[0]]
-    return f". Look first at {one.where()}: it {one.does()}, {scene.graph.solution.activities[one.key].reason}"
 
 
 _FULL = 0.95

@@ -11,7 +11,7 @@ from kinds.truth import PROGRAMS
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.codec import encode
-from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.report import Certainty, State
 
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
@@ -42,6 +42,9 @@ def test_recorded(name: str) -> None:
     program, _, how = name.rpartition("-")
     told = PROGRAMS[program].is_told(json.loads(encode(report)), MARKS[name], how == "healthy")
     assert told is (name not in MISSED), report.verdict.summary
+    if report.verdict.state is State.UNKNOWN:
+        assert "(node1 pid " in report.verdict.summary
+        assert ". To settle it: " in report.verdict.summary
     if how == "healthy":
         assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
 

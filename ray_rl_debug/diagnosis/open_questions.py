@@ -1,0 +1,57 @@
+"""Why an answer is open, and what would settle it: somebody was not seen, something was not read, or the window was too short."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.rules.scene import Scene
+
+LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
+_READ_MORE = "rayrl-debug doctor"
+"""It says what may not be read on each node, and what to do about it."""
+
+
+class Open(NamedTuple):
+    reason: str
+    """Why nobody can tell yet."""
+    settles: str
+    """What would settle it."""
+    next: str
+    """The command for that."""
+
+
+def why_open(scene: Scene) -> Open:
+    """Of the first root that does not simply stand: those that were not seen before those that were not read, the window last."""
+    unseen = [r for r in scene.graph.roots if r.hope is Outlook.UNSEEN]
+    for root in unseen:
+        if root.nodes[0] not in scene.view.seen:
+            label = scene.who(root.nodes[0]).label
+            return Open(f"{label} was not seen", "look at all processes of its machine, as root", _READ_MORE)
+    for root in unseen:
+        one = scene.view.seen[root.nodes[0]]
+        if not one.threads:
+            return Open(f"no stack of {one.where()} was read", "a longer window shows whether it ends; strace or its log shows what it does", LONGER)
+        if any(t.kernel is None for t in (one.followed or one.telling,) if t is not None) and one.process.threads == ():
+            return Open(f"in which call {one.where()} is was not read", "read /proc as root", _READ_MORE)
+    if not unseen and any(r.hope is Outlook.STANDS for r in scene.graph.roots):
+        return Open("some facts leave another answer open", "a longer window, and what is listed as not seen", LONGER)
+    return Open("the window is too short to tell", "a longer window shows whether it goes on", LONGER)
+
+
+def most_suspicious(scene: Scene) -> str:
+    """Where to look first, as a sentence; empty where nobody stands: a root that no rule claims, its waiters, else whoever is not idle."""
+    keys = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS and r.nodes[0] in scene.view.seen]
+    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.STANDS and not scene.graph.out(s.key)]
+    keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.UNSEEN and not scene.graph.out(s.key)]
+    if keys:
+        one = scene.view.seen[keys[0]]
+        return f". Look first at {one.where()}: it {one.does()}, {scene.graph.solution.activities[one.key].reason}"
+    waiting = [(w, root) for root in scene.graph.roots for w in root.waiters if w in scene.view.seen]
+    return _waiter(scene, *waiting[0]) if waiting else ""
+
+
+def _waiter(scene: Scene, key: str, root: Root) -> str:
+    one = scene.view.seen[key]
+    return f". Look first at {one.where()}: it {one.does()}, and waits for {scene.who(root.nodes[0]).label}"
