@@ -21,6 +21,7 @@ from ray_rl_debug.analyze.pauses import (
     child_ended,
     is_asleep,
     is_blind,
+    is_half_read,
     may_be_fed,
     napping,
     puts_object,
@@ -28,7 +29,7 @@ from ray_rl_debug.analyze.pauses import (
     script_goes_on,
     sleeps,
 )
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
@@ -281,15 +282,7 @@ def _receives_unseen(f: Facts) -> str | None:
 
 
 def _half_read(f: Facts) -> str | None:
-    """Where the kernel told of others, a thread without its side of it may be in any wait, and for anybody."""
-    thread = f.one.followed or f.one.telling
-    if thread is None or thread.place.kind in IDLE_KINDS or thread.kernel is not None or f.waits or not f.view.once(_kernel_was_read):
-        return None
-    return f"{f.one.motion_reason}; in which call its thread is was not read"
-
-
-def _kernel_was_read(view: View) -> bool:
-    return any(one.process.threads for one in view)
+    return f"{f.one.motion_reason}; in which call its thread is was not read" if not f.waits and is_half_read(f.view, f.one) else None
 
 
 def _outward(f: Facts) -> str | None:

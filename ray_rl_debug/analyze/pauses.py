@@ -7,7 +7,7 @@ from ray_rl_debug.analyze.engines import is_in_step
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
-from ray_rl_debug.analyze.places import THREAD_WAITS
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View
 from ray_rl_debug.model.snapshot import AsyncTask
@@ -66,6 +66,26 @@ def is_blind(one: Seen) -> bool:
     """Does it wait for coroutines that were not read? Unread coroutines never raise certainty."""
     waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
     return one.process.async_tasks is None and waits and has_loop(one)
+
+
+def is_half_read(view: View, one: Seen) -> bool:
+    """Where the kernel told of others, a thread without its side of it, or without the place in the kernel where it sleeps, may wait for anybody."""
+    thread = one.followed or one.telling
+    if thread is None or thread.place.kind in IDLE_KINDS:
+        return False
+    kernel = thread.kernel
+    if kernel is None:
+        return view.once(_kernel_was_read)
+    sleeps_somewhere = kernel.state == "S" and kernel.wchan is None and kernel.syscall is not None
+    return sleeps_somewhere and thread.place.kind is Kind.CODE and view.once(_channels_were_read)
+
+
+def _kernel_was_read(view: View) -> bool:
+    return any(one.process.threads for one in view)
+
+
+def _channels_were_read(view: View) -> bool:
+    return any(t.wchan is not None for one in view for t in one.process.threads)
 
 
 def has_loop(one: Seen) -> bool:

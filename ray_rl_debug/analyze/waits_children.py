@@ -34,10 +34,12 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         for child in (c for c in view.children(one) if c.process.state in ("Z", "X")):
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
+        if _has_orphans(view, one):
+            yield _to_unseen_child(one, Why.CHILD_QUEUE)
         return
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
     if not named and _has_orphans(view, one):
-        yield to_unseen(one, f"what a child of pid {one.process.pid} should deliver", why)
+        yield _to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
@@ -101,3 +103,7 @@ def waits_for_work(child: Seen) -> bool:
 def to_unseen(one: Seen, what: str, why: Why = Why.PIPE) -> Edge:
     target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
     return Edge(source=one.key, target=target, why=why, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)
+
+
+def _to_unseen_child(one: Seen, why: Why) -> Edge:
+    return to_unseen(one, f"what a child of pid {one.process.pid} should deliver", why)

@@ -25,7 +25,8 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         feeders = _holders(view, one, kernel.syscall_arg0)
         parent = [f for f in feeders if f.process.pid == one.process.ppid]
-        if (one.node.name, one.process.ppid) not in view.by_node_pid:
+        held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
+        if (one.node.name, one.process.ppid) not in view.by_node_pid or kernel.syscall_arg0 not in held:
             yield to_unseen(one, f"the other end of descriptor {kernel.syscall_arg0}")
         for feeder in parent or feeders:
             evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {kernel.syscall_arg0}"
@@ -61,6 +62,9 @@ def semaphore_edges(view: View) -> Iterator[Edge]:
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     what = "lock" if semaphore.maximum == 1 else "semaphore"
     uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
+    unseen = [use for use in semaphore.uses if use.taken and (node.name, use.pid) not in view.by_node_pid]
+    if unseen and not one.is_idle:
+        yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     # some only take and others only give: room in a queue, or items of it
     givers = [(use, key) for use, key in uses if use.taken < 0]
     for use, key in givers:

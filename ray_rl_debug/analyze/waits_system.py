@@ -36,7 +36,13 @@ def system_edges(view: View) -> Iterator[Edge]:
             continue
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
             yield from child_edges(view, one, thread)
-    yield from _lock_edges(view)
+    locks = list(_lock_edges(view))
+    yield from locks
+    known = {e.source for e in locks}
+    for one in view:
+        waiting = waiting_thread(one)
+        if waiting is not None and kernel_call(waiting.kernel) == "flock" and one.key not in known and one.motion is not Motion.MOVING:
+            yield to_unseen(one, "the lock on a file", Why.FILE_LOCK)
     for one in view:
         if one.kind is Kind.SLEEP and one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
@@ -164,7 +170,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         for other in view
         if other.node is one.node and other.key != one.key
         for f in other.process.files or ()
-        if f.kind == held.kind and f.inode == held.inode
+        if f.kind == held.kind and (f.inode == held.inode or (f.kind == "pipe" and f.path == held.path))
     ]
     ends = list({other.key: other for other, writable in holders if writable is (call == "read")}.values())
     if any(writable is None for _, writable in holders):

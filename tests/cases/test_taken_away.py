@@ -44,6 +44,18 @@ RRD102/hang-mismatch_overlapped_works | process 8883: threads  |
 RRD205/hang          | core_workers[2].running_task_ids        | since when its call runs
 RRD404/quiet         | core_workers[2].running_task_ids        |
 tasks_in_common      | process 9784: files[5].writable         | whether it writes into a pipe
+shard_writer         | process 24839: samples[2].threads[0].locals[0] | in which group a rank stands
+writers_of_log       | process 1299: samples[2].threads[0].locals |
+writers_of_log       | process 1301: torch                     |
+evaluation_rounds    | process 16349: samples[2].threads[0].locals[0] |
+loaders_beside       | locks[1].waiting                        | who waits for a lock, and who holds it
+locked_data          | locks                                   |
+far_cleaner          | locks[1].waiting                        |
+forked_simulators    | process 6467: files[9].inode            | which pipe it is; its name tells it too
+graders_of_graders   | process 1231: ppid                      | that a worker is there
+two_engines          | process 21832: sockets[0].fd            | where its next task comes from
+queue_of_ray         | process 23933: async_tasks[0].awaited   | for what a coroutine waits
+keys_of_store        | process 1728: threads[0].wchan          | where in the kernel a thread sleeps
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 
