@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
@@ -26,7 +27,7 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         feeders = _holders(view, one, kernel.syscall_arg0)
         parent = [f for f in feeders if f.process.pid == one.process.ppid]
         held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
-        if (one.node.name, one.process.ppid) not in view.by_node_pid or kernel.syscall_arg0 not in held:
+        if (one.node.name, one.process.ppid) not in view.by_node_pid or kernel.syscall_arg0 not in held or not feeders:
             yield to_unseen(one, f"the other end of descriptor {kernel.syscall_arg0}")
         for feeder in parent or feeders:
             evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {kernel.syscall_arg0}"
@@ -57,6 +58,16 @@ def semaphore_edges(view: View) -> Iterator[Edge]:
                 key = view.by_node_pid.get((node.name, pid))
                 if key is not None:
                     yield from _to_holders(view, node, view.seen[key], semaphore)
+    known = {(node.name, pid) for node in view.snapshot.nodes for semaphore in node.semaphores for pid, _ in semaphore.waiters}
+    for one in view:
+        if not one.is_idle and (one.node.name, one.process.pid) not in known and _is_at_semaphore(one):
+            yield to_unseen(one, "a lock of multiprocessing", Why.SEMAPHORE)
+
+
+def _is_at_semaphore(one: Seen) -> bool:
+    """Does the thread that counts take a lock or semaphore of multiprocessing, by its innermost frame?"""
+    frame = one.telling.frames[0] if one.telling is not None and one.telling.frames else None
+    return frame is not None and frame.file.endswith("multiprocessing/synchronize.py") and one.motion is Motion.FROZEN
 
 
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:

@@ -173,7 +173,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         if f.kind == held.kind and (f.inode == held.inode or (f.kind == "pipe" and f.path == held.path))
     ]
     ends = list({other.key: other for other, writable in holders if writable is (call == "read")}.values())
-    if any(writable is None for _, writable in holders):
+    if any(writable is None for _, writable in holders) or any(c.process.state is None for c in view.children(one)):
         yield to_unseen(one, f"the other end of {held.path}")
     what = "writes to" if call == "read" else "reads from"
     orphan = one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid

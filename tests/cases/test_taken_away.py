@@ -56,6 +56,10 @@ graders_of_graders   | process 1231: ppid                      | that a worker i
 two_engines          | process 21832: sockets[0].fd            | where its next task comes from
 queue_of_ray         | process 23933: async_tasks[0].awaited   | for what a coroutine waits
 keys_of_store        | process 1728: threads[0].wchan          | where in the kernel a thread sleeps
+evaluation_rounds    | process 16350: samples[2].threads[0].locals | told by an earlier look
+forked_simulators    | process 6468: state                     | that a child has ended
+one_gpu              | semaphores[0]                           | who has the lock
+two_engines          | process 21813: sockets[1]               | who is at the other end
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 
