@@ -36,13 +36,8 @@ def system_edges(view: View) -> Iterator[Edge]:
             continue
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
             yield from child_edges(view, one, thread)
-    locks = list(_lock_edges(view))
-    yield from locks
-    known = {e.source for e in locks}
-    for one in view:
-        waiting = waiting_thread(one)
-        if waiting is not None and kernel_call(waiting.kernel) == "flock" and one.key not in known and one.motion is not Motion.MOVING:
-            yield to_unseen(one, "the lock on a file", Why.FILE_LOCK)
+    yield from _lock_edges(view)
+    yield from _unknown_locks(view)
     for one in view:
         if one.kind is Kind.SLEEP and one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
@@ -230,6 +225,17 @@ def _lock_edges(view: View) -> Iterator[Edge]:
                 op=waiter.kind.lower(),
                 evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}",
             )
+
+
+def _unknown_locks(view: View) -> Iterator[Edge]:
+    """From those that the kernel holds up at a lock on a file to its holder, where the table of locks does not tell who that is."""
+    held = {(node.name, lock.lock) for node in view.snapshot.nodes for lock in node.locks if not lock.waiting}
+    told = {(node.name, lock.pid) for node in view.snapshot.nodes for lock in node.locks if lock.waiting and (node.name, lock.lock) in held}
+    for one in view:
+        thread = waiting_thread(one)
+        at_lock = thread is not None and kernel_call(thread.kernel) == "flock" and one.motion is not Motion.MOVING
+        if at_lock and (one.node.name, one.process.pid) not in told:
+            yield to_unseen(one, "the lock on a file", Why.FILE_LOCK)
 
 
 def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
