@@ -44,7 +44,7 @@ FAR_APART_S = 15.0
 
 def is_assumed(process: Process) -> bool:
     """Is its last look one that nobody took?"""
-    return any(s.source == ASSUMED for s in process.samples)
+    return bool(process.samples) and process.samples[-1].source == ASSUMED
 
 
 def looks(process: Process) -> tuple[Sample, ...]:
@@ -71,14 +71,16 @@ def why_assumed(process: Process) -> str:
 
 def source_of(process: Process) -> str | None:
     """``node7.txt:12``: file and line of its last look; None where no file is known."""
-    taken = looks(process)
-    if not taken or taken[-1].file is None:
-        return None
-    return f"{taken[-1].file}:{taken[-1].line}" if taken[-1].line else taken[-1].file
+    for last in reversed(process.samples):
+        if last.source != ASSUMED:
+            return f"{last.file}:{last.line}" if last.file is not None and last.line else last.file
+    return None
 
 
 def stands_for(process: Process) -> int:
     """How many ranks a stack stands for, by what its file says ("7 ranks identical"); one where it says nothing."""
+    if not process.remarks:
+        return 1
     same = [r for r in process.remarks if r.kind == "same"]
     # "the others the same": at least one more
     return max([1, *(r.count or max(2, len(r.ranks) + 1) for r in same)])

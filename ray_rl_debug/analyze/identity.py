@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -51,6 +52,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What it is in an inference engine."""
 
 
+@lru_cache(maxsize=4096)
 def split_title(title: str) -> tuple[str | None, str | None]:
     """Class and running method of a Ray title.
 
@@ -99,7 +101,7 @@ def identify(
     world = None
     job_id = (actor.job_id if actor else None) or process.job_id
     if rank is not None:
-        meeting = env.get("WG_PREFIX") or ":".join(x for x in (env.get("MASTER_ADDR"), env.get("MASTER_PORT")) if x)
+        meeting = env.get("WG_PREFIX") or ":".join(filter(None, (env.get("MASTER_ADDR"), env.get("MASTER_PORT"))))
         if source == "torch":
             meeting = _met_at(process) or meeting or f"{node.name}/{process.ppid}"
         world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
@@ -162,10 +164,10 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
     arguments = dict(_ARGV.findall(process.title)) if "--" in process.title else {}
     if "role" in arguments and _int(arguments.get("worker-index")) is not None:
         return arguments["role"], _int(arguments["worker-index"]), "arguments"
-    if process.env_now is not None and _int(process.env_now.get("RANK")) is not None:
-        return None, _int(process.env_now["RANK"]), "environment now"
-    if _int(env.get("RANK")) is not None:
-        return None, _int(env["RANK"]), "environment as started"
+    if process.env_now is not None and (now := _int(process.env_now.get("RANK"))) is not None:
+        return None, now, "environment now"
+    if (started := _int(env.get("RANK"))) is not None:
+        return None, started, "environment as started"
     if actor and actor.name:
         verl = _VERL_NAME.match(actor.name)
         if verl:

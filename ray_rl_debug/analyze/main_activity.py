@@ -67,8 +67,11 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
 
 def drop_torn(process: Process) -> Process:
     """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
+    met = [[t.tid for t in sample.threads] for sample in process.samples]
+    if met[1:] == met[:-1]:
+        return process
     living = {t.tid for t in process.threads}
-    tids = [{t.tid for t in sample.threads} & living for sample in process.samples]
+    tids = [living.intersection(some) for some in met]
     known: set[int | None] = set().union(*tids)
     last = next((i for i in range(len(tids) - 1, -1, -1) if tids[i] == known), None)
     if last is None or last == len(tids) - 1:
@@ -105,18 +108,23 @@ class Looks:
         return tuple(seen)
 
     def places_of(self, thread: SeenThread) -> list[Place]:
-        """Where one thread was met at each look."""
-        found = []
+        """Where one thread was met at each look; equal looks are one."""
+        found: list[Place] = []
+        before: Sample | None = None
+        met: SeenThread | None = None
         for sample in self.process.samples:
-            same = [t for t in sample.threads if t.tid == thread.tid and t.name == thread.name]
-            if len(same) > 1:
-                seen = self.see(sample)
-                met = next((t for t in seen if t.tid == thread.tid and t.name == thread.name), None)
-            else:
-                met = self._see(same[0]) if same else None
+            if before is None or sample.threads != before.threads:
+                before, met = sample, self._meet(sample, thread)
             if met is not None:
                 found.append(met.place)
         return found
+
+    def _meet(self, sample: Sample, thread: SeenThread) -> SeenThread | None:
+        """The same thread at one look."""
+        same = [t for t in sample.threads if t.tid == thread.tid and t.name == thread.name]
+        if len(same) > 1:
+            return next((t for t in self.see(sample) if t.tid == thread.tid and t.name == thread.name), None)
+        return self._see(same[0]) if same else None
 
     def _see(self, thread: ThreadSample) -> SeenThread | None:
         stack = self._stacks[thread.stack] if 0 <= thread.stack < len(self._stacks) else NOWHERE
@@ -194,7 +202,7 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    return any(comm.startswith(_GROUP_THREADS) for comm in {t.comm for t in process.threads})
+    return any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

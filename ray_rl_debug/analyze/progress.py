@@ -70,14 +70,15 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         done = core.executed_tasks - core.executed_tasks_before
         if done > 0:
             return Motion.MOVING, f"finished {done} Ray task{'s' if done > 1 else ''} during the window"
-    carried = _carried(process, places, thread)
+    distinct = tuple({id(p): p for p in places}.values())  # places of equal threads are one object
+    carried = _carried(process, distinct, thread)
     if carried is not None:
         return Motion.MOVING, carried
-    if len(places) > 1 and all(p.spins for p in places) and len({p.path for p in places}) == 1:
+    if len(places) > 1 and places[0].spins and all(p.spins for p in distinct) and len({p.path for p in distinct}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
-    if any(p.was_left for p in places) and not _waits_for_gil(process, thread):
+    if any(p.was_left for p in distinct) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
-    if len({p.waiter for p in places if p.waiter is not None}) > 1:
+    if len(distinct) > 1 and len({p.waiter for p in distinct if p.waiter is not None}) > 1:
         return Motion.MOVING, "came out of its wait and into another one"
     running = _runs(process, thread)
     if len(places) < 2:
@@ -87,10 +88,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.UNKNOWN, "no stacks"
         return Motion.UNKNOWN, "one sample only"
     first = places[0]
-    others = [p for p in places if p is not first]  # places of equal threads are one object
-    functions = {tuple((f, file) for f, file, _ in p.path) for p in (first, *others)} if others else {()}
-    lines = {(p.path, p.op) for p in (first, *others)} if others else {()}
-    passed = any(p.kind in _PASSED for p in places)
+    functions = {tuple((f, file) for f, file, _ in p.path) for p in distinct} if len(distinct) > 1 else {()}
+    lines = {(p.path, p.op) for p in distinct} if len(distinct) > 1 else {()}
+    passed = any(p.kind in _PASSED for p in distinct)
     if len(functions) > 1:
         shared = _shared_outer(places)
         # a loop that calls helpers changes its innermost frames only; a step loop changes which phase it is in

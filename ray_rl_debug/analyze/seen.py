@@ -22,6 +22,8 @@ NO_NODE = "imported"
 class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One process as the rules see it."""
 
+    key: str
+    """That of its identity."""
     identity: Identity
     process: Process
     node: Node
@@ -39,10 +41,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     motion_reason: str
     core: CoreWorker | None
     actor: RayActor | None
-
-    @property
-    def key(self) -> str:
-        return self.identity.key
 
     @property
     def place(self) -> Place | None:

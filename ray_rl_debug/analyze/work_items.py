@@ -23,7 +23,7 @@ def item_of(sample: ThreadSample, frames: Sequence[Frame]) -> str | None:
 
 def works_on(node: Node, process: Process) -> bool:
     """Did the process come from one item to the next between its first and last sample?"""
-    if len(process.samples) < 2:
+    if not process.samples or process.samples[0].threads == process.samples[-1].threads:
         return False
     first, last = (frozenset(_items(node, sample.threads)) for sample in (process.samples[0], process.samples[-1]))
     return bool(first) and bool(last - first)

@@ -36,10 +36,9 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     parts = [f"{moved} of {len(seen)} processes moved in {window:.1f} s"]
     parts += [f"{busy} used the processor without being seen to move"] if busy else []
     parts += [f"{unknown} not told"] if unknown else []
-    loads = [(100 * s.process.cpu_s / s.process.window_s, s) for s in seen if s.process.cpu_s is not None and s.process.window_s]
-    if loads:
-        load, one = max(loads, key=lambda pair: pair[0])
-        parts.append(f"most CPU {load:.0f} % ({one.identity.label})")
+    loads = [cpu_s / window_s if (cpu_s := s.process.cpu_s) is not None and (window_s := s.process.window_s) else -1.0 for s in seen]
+    if max(loads) >= 0:
+        parts.append(f"most CPU {100 * max(loads):.0f} % ({seen[loads.index(max(loads))].identity.label})")
     quiet = _log_age_s(seen)
     parts.append(f"last line of a log {quiet:.0f} s ago" if quiet is not None else "logs not measured")
     return Symptom(number=1, name="no progress", holds=holds, measured=", ".join(parts))
@@ -48,7 +47,7 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
 def _log_age_s(seen: Sequence[Seen]) -> float | None:
     """Since somebody last wrote to the file of its standard output or error."""
     ages = []
-    for one in seen:
+    for one in (s for s in seen if s.process.files):
         written = [f.written_time_s for f in one.process.files or () if f.fd in (1, 2) and f.written_time_s is not None]
         ages += [one.node.started_time_s + one.node.window_s - t for t in written]
     return max(0.0, min(ages)) if ages else None
