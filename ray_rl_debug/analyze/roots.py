@@ -10,7 +10,7 @@ frees all that stand, and a root that is not freed goes on standing.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -104,7 +104,8 @@ def _parts(keeping: Mapping[str, Sequence[Wait]]) -> list[tuple[str, ...]]:
     Whoever has waits, but none that its own part alone keeps up, would go on and is left out; the rest may then fall into smaller parts,
     so we ask again until nothing changes. Two or three times in practice, each linear.
     """
-    part = _components({name: [t for wait in waits for t in wait.any_of] for name, waits in keeping.items()})
+    keeping = _without_mere_waiters(keeping)
+    part = _components({name: [t for wait in waits for t in wait.any_of if t in keeping] for name, waits in keeping.items()})
     while True:
         inner = {name: [w for w in keeping[name] if all(part.get(t) == part[name] for t in w.any_of)] for name in part}
         stays = {name: waits for name, waits in inner.items() if waits or not keeping[name]}
@@ -116,6 +117,20 @@ def _parts(keeping: Mapping[str, Sequence[Wait]]) -> list[tuple[str, ...]]:
     for name in sorted(part):
         members[part[name]].append(name)
     return [tuple(names) for names in members.values()]
+
+
+def _without_mere_waiters(keeping: Mapping[str, Sequence[Wait]]) -> dict[str, Sequence[Wait]]:
+    """Without those that wait for others and for whom nobody waits, but others of their sort: they are in no ring and no end of any waiting."""
+    waiters = Counter(name for waits in keeping.values() for wait in waits for name in wait.any_of)
+    passes_on = {name for name, waits in keeping.items() if waits and all(wait.any_of for wait in waits)}
+    mere = [name for name in keeping if name in passes_on and name not in waiters]
+    for waiter in mere:  # grows as we walk it
+        for name in (name for wait in keeping[waiter] for name in wait.any_of):
+            waiters[name] -= 1
+            if not waiters[name] and name in passes_on:
+                mere.append(name)
+    left = set(mere)
+    return {name: waits for name, waits in keeping.items() if name not in left}
 
 
 def _components(ahead: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -159,7 +174,7 @@ class _Ways:
         self.into: defaultdict[str, list[Wait]] = defaultdict(list)
         for waits in keeping.values():
             for wait in waits:
-                for name in set(wait.any_of):
+                for name in wait.any_of if len(wait.any_of) < 2 else set(wait.any_of):
                     self.into[name].append(wait)
         self.known: dict[tuple[tuple[str, int], ...], _Above] = {}
 
@@ -201,6 +216,8 @@ class _Ways:
 
     def _around(self, entry: str, inside: set[str]) -> Iterator[Step]:
         """Once around a cycle, from `entry` back to it; nothing where a root is no cycle."""
+        if len(inside) == 1 and not any(inside.issuperset(wait.any_of) for wait in self.keeping[entry] if wait.any_of):
+            return
         toward: _Toward = {}
         for doubt in DOUBT.values():
             self._spread(toward, [entry, *toward], doubt, inside)

@@ -27,6 +27,7 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 
 import msgspec
 
@@ -59,7 +60,7 @@ class Activity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How sure it is that it does not go on by itself; *possible* if time alone says so. Means nothing for other outlooks."""
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Wait(msgspec.Struct, frozen=True, kw_only=True, gc=False, order=True):
     """`waiter` cannot go on before one of `any_of` does something for it."""
 
     waiter: str
@@ -91,27 +92,34 @@ def solve(activities: Iterable[Activity], waits: Iterable[Wait]) -> Solution:
     Pure; the result does not depend on the order of the input; time grows with activities plus names in waits.
     Of two accounts of one activity the more hopeful counts: contradicting facts accuse nobody.
     """
-    ordered = sorted(waits, key=lambda w: (w.waiter, w.any_of, w.why, w.evidence, DOUBT[w.certainty]))
-    known = {a.id: a for a in sorted(activities, key=lambda a: (a.id, a.outlook, DOUBT[a.certainty], a.reason, a.owner or ""))}
-    for name in sorted({name for wait in ordered for name in (wait.waiter, *wait.any_of)} - known.keys()):
+    ordered = sorted(waits)
+    known: dict[str, Activity] = {}
+    for activity in activities:
+        other = known.get(activity.id)
+        if other is None or _hopeful(other) < _hopeful(activity):
+            known[activity.id] = activity
+    for name in {name for wait in ordered for name in (wait.waiter, *wait.any_of) if name not in known}:
         known[name] = Activity(id=name, outlook=Outlook.UNSEEN, reason="it was not seen")
+    known = {name: known[name] for name in sorted(known)}
 
     height, ways_out = _lift(known, ordered)
     hope = {name: _HOPES[height.get(name, 0)] for name in known}
-    least = dict.fromkeys(known, Outlook.MOVES)
-    for wait, way_out in zip(ordered, ways_out, strict=True):
-        least[wait.waiter] = min(least[wait.waiter], _HOPES[way_out])
-    kept = {name for name, activity in known.items() if activity.outlook is not Outlook.MOVES and least[name] <= hope[name]}
-    keeping: dict[str, list[Wait]] = {name: [] for name in sorted(known)}
-    for wait, way_out in zip(ordered, ways_out, strict=True):
-        if wait.waiter in kept and _HOPES[way_out] is least[wait.waiter]:
-            keeping[wait.waiter].append(wait)
+    keeping: dict[str, tuple[Wait, ...]] = dict.fromkeys(known, ())
+    for name, held in groupby(zip(ordered, map(_HOPES.__getitem__, ways_out), strict=True), key=lambda pair: pair[0].waiter):
+        pairs = list(held)
+        least = min(way_out for _, way_out in pairs)
+        if known[name].outlook is not Outlook.MOVES and least <= hope[name]:
+            keeping[name] = tuple(wait for wait, way_out in pairs if way_out is least)
     return Solution(
         activities=known,
         hope=hope,
-        certainty={name: _CERTAINTIES[height.get(name, 0)] for name in sorted(known) if hope[name] is Outlook.STANDS},
-        keeping={name: tuple(waits) for name, waits in keeping.items()},
+        certainty={name: _CERTAINTIES[height.get(name, 0)] for name in known if hope[name] is Outlook.STANDS},
+        keeping=keeping,
     )
+
+
+def _hopeful(activity: Activity) -> tuple[Outlook, int, str, str]:
+    return activity.outlook, DOUBT[activity.certainty], activity.reason, activity.owner or ""
 
 
 _CERTAINTIES = tuple(DOUBT)

@@ -34,14 +34,18 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     at_work: tuple[Root, ...]
     """Those that others wait for while they move."""
     solution: Solution
-    by_source: Mapping[str, tuple[Edge, ...]]
-    by_target: Mapping[str, tuple[Edge, ...]]
+    by_source: Mapping[str, Sequence[Edge]]
+    by_target: Mapping[str, Sequence[Edge]]
 
-    def out(self, node: str) -> tuple[Edge, ...]:
+    def out(self, node: str) -> Sequence[Edge]:
         return self.by_source.get(node, ())
 
-    def into(self, nodes: Iterable[str]) -> tuple[Edge, ...]:
+    def into(self, nodes: Iterable[str]) -> Sequence[Edge]:
+        """Waits of others for any of these nodes."""
         wanted = set(nodes)
+        only = next(iter(wanted)) if len(wanted) == 1 else None
+        if only is not None and all(e.target != only for e in self.out(only)):
+            return self.by_target.get(only, ())
         return tuple(e for n in sorted(wanted) for e in self.by_target.get(n, ()) if e.source not in wanted)
 
     def hope(self, node: str) -> Outlook:
@@ -60,26 +64,34 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
 def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     """Solve the edges of a view; of several edges between two nodes the surest stays. Pure."""
     best: dict[tuple[str, str], Edge] = {}
-    for edge in sorted(edges, key=lambda e: (e.source, e.target, DOUBT[e.certainty], e.words)):
+    for edge in edges:
         if edge.source != edge.target or edge.why is Why.QUEUED_CALL:
-            best.setdefault((edge.source, edge.target), edge)
+            ends = (edge.source, edge.target)
+            other = best.get(ends)
+            if other is None or _surest_first(edge) < _surest_first(other):
+                best[ends] = edge
+    kept = tuple(best[ends] for ends in sorted(best))
     by_source: dict[str, list[Edge]] = defaultdict(list)
     by_target: dict[str, list[Edge]] = defaultdict(list)
-    for edge in best.values():
+    for edge in kept:
         by_source[edge.source].append(edge)
         by_target[edge.target].append(edge)
     known = activities_of(view, by_source, by_target, joined)
     others = [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
-    solution = solve([*known, *others], _waits(best.values()))
+    solution = solve([*known, *others], _waits(kept))
     found = [r for r in roots(solution, Outlook.MOVES) if r.waiters or r.is_cycle]
     return Graph(
-        edges=tuple(best.values()),
+        edges=kept,
         roots=tuple(r for r in found if r.hope is not Outlook.MOVES),
         at_work=tuple(r for r in found if r.hope is Outlook.MOVES),
         solution=solution,
-        by_source={node: tuple(held) for node, held in by_source.items()},
-        by_target={node: tuple(held) for node, held in by_target.items()},
+        by_source=dict(by_source),
+        by_target=dict(by_target),
     )
+
+
+def _surest_first(edge: Edge) -> tuple[int, str]:
+    return DOUBT[edge.certainty], edge.words
 
 
 def _waits(edges: Iterable[Edge]) -> Iterator[Wait]:

@@ -14,13 +14,13 @@ from ray_rl_debug.analyze import roots, solve
 from ray_rl_debug.analyze.solve import Activity, Outlook, Solution, Wait
 
 SOLVE = {
-    "any_of is taken as all_of": ("sorted(waits,", "sorted([msgspec.structs.replace(w, any_of=(n,)) for w in waits for n in w.any_of],"),
+    "any_of is taken as all_of": ("sorted(waits)", "sorted(msgspec.structs.replace(w, any_of=(n,)) for w in waits for n in w.any_of)"),
     "only the first of any_of counts": ("for name in wait.any_of:", "for name in wait.any_of[:1]:"),
     "one wait that can end is enough": ("if unmet[waiter] == 0 and", "if"),
     "each helper of a wait counts as one wait": ("if ways_out[number] == 0:", "if True:"),
     "help goes one step only": ("risen.append(waiter)", "pass"),
-    "one wait is missing": ("key=lambda w: (w.waiter, w.any_of, w.why, w.evidence, DOUBT[w.certainty]))", "key=lambda w: w.waiter)[1:]"),
-    "a wait that nobody could end is no wait": ("sorted(waits,", "sorted([w for w in waits if w.any_of],"),
+    "one wait is missing": ("sorted(waits)", "sorted(waits)[1:]"),
+    "a wait that nobody could end is no wait": ("sorted(waits)", "sorted(w for w in waits if w.any_of)"),
     "who waits for nothing goes on": ("or DOUBT[activity.certainty]]", "or (0 if name in unmet else 5)]"),
     "who was not seen stands": ("Activity(id=name, outlook=Outlook.UNSEEN", "Activity(id=name, outlook=Outlook.STANDS"),
     "who was not seen moves": ("Activity(id=name, outlook=Outlook.UNSEEN", "Activity(id=name, outlook=Outlook.MOVES"),
