@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ray_rl_debug.analyze.frameworks import PHASE_OF_FUNCTION
 
@@ -62,4 +63,9 @@ def phase_of_stack(functions: Iterable[str]) -> str | None:
 
 def is_leaving(functions: Iterable[str]) -> bool:
     """Is a stack on its way out: destroying groups, shutting down, closing?"""
-    return any(CLEANUP_WORDS.search(f.rsplit(".", 1)[-1].lower()) for f in functions)
+    return any(map(_cleans_up, functions))
+
+
+@lru_cache(maxsize=4096)
+def _cleans_up(function: str) -> bool:
+    return CLEANUP_WORDS.search(function.rsplit(".", 1)[-1].lower()) is not None

@@ -47,6 +47,6 @@ def joined_edges(view: View, joined: Joined, by_stacks: Sequence[Edge]) -> list[
     """Edges between ranks: by dumps where there are some, by stacks for the rest, by RAS beside them."""
     exact = {key for world in joined.flight for key in covered(world, view)}
     # a recv that names its peer is exact by itself; that its rank has not enqueued a collective does not end its wait
-    named = {one.key for one in view if one.place is not None and one.place.kind is Kind.P2P and one.place.peer is not None}
+    named = {one.key for one in view.at(Kind.P2P) if one.place is not None and one.place.peer is not None}
     kept = [e for e in by_stacks if e.source not in exact or e.source in named]
     return [*flight_edges(view, joined.flight), *ras_edges(view, joined.ras), *kept]

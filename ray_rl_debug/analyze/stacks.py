@@ -68,6 +68,10 @@ class Stacks:
         stacks = self.of(node)
         return stacks[index] if 0 <= index < len(stacks) else NOWHERE
 
+    def all(self) -> tuple[Stack, ...]:
+        """Those that were asked for, without those of one node more than once."""
+        return tuple(self._stacks.values())
+
     def of(self, node: Node) -> tuple[Stack, ...]:
         """All stacks of a node, in its own order. Frames that the node does not have are left out."""
         known = self._of_node.get(id(node))

@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.stacks import Known, Once, Stacks
+from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Sample, Snapshot
 
@@ -43,6 +43,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     by_node_pid: Mapping[tuple[str, int], str]
     ray: RayState | None
     has_stacks: bool
+    stacks: tuple[Stack, ...] = ()
+    """The distinct stacks that were met."""
     engines: tuple[Engine, ...] = ()
     """Inference engines, each with its processes."""
     actors: Mapping[str, RayActor] = {}
@@ -71,6 +73,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         found: Known = self.known[find]
         return found
 
+    def at(self, kind: Kind) -> Sequence[Seen]:
+        """Processes whose telling thread stands in this kind of place."""
+        return self.once(_by_kind_of_place).get(kind, ())
+
     def actor_process(self, actor_id: str) -> Seen | None:
         """The process of an actor that is alive and was collected."""
         key = self.by_actor.get(actor_id)
@@ -84,6 +90,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
             between = (not child.threads and child.process.comm in SHELLS) or _is_fork_server(child)
             found.extend(self.children(child) if between else (child,))
         return tuple(found)
+
+
+def _by_kind_of_place(view: View) -> dict[Kind | None, list[Seen]]:
+    found: dict[Kind | None, list[Seen]] = defaultdict(list)
+    for one in view:
+        found[one.kind].append(one)
+    return found
 
 
 def _is_fork_server(one: Seen) -> bool:
@@ -124,6 +137,7 @@ def build_view(snapshot: Snapshot) -> View:
     return View(
         snapshot=snapshot,
         seen=seen,
+        stacks=stacks.all(),
         engines=engines,
         by_node_pid=index,
         ray=snapshot.ray,
@@ -206,6 +220,7 @@ def _see(
     if phase is None and telling is not None and (identity.part is None or identity.part.part == "worker"):
         phase = _phase_of(telling)
     return Seen(
+        key=identity.key,
         identity=identity,
         process=process,
         node=node,

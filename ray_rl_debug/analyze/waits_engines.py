@@ -26,7 +26,7 @@ def engine_edges(view: View) -> Iterator[Edge]:
     for engine in view.engines:
         yield from _server_edges(view, engine)
         yield from _core_edges(view, engine)
-    for one in (o for o in view if o.kind is Kind.CHANNEL and not o.is_stopped):
+    for one in (o for o in view.at(Kind.CHANNEL) if not o.is_stopped):
         found = list(_weight_edges(view, one)) if one.identity.part is None and one.phase == "weight_sync" else []
         yield from found
         if not found and (one.identity.part is None or one.identity.part.part == "server"):

@@ -67,16 +67,15 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """Edges from pollers to the producers that owe them something; `known` are the edges found so far."""
-    sources = {e.source for e in known}
+    short_calls = only_short_calls_end(view)
+    polling = [(one, True if short_calls and _sleeps_in_one_loop(one) else is_poller(one)) for one in view]
+    pollers = [(one, polls) for one, polls in polling if polls is not False]
+    sources = {e.source for e in known} if pollers else ()
     targets: dict[str, set[str]] = {}
-    for edge in known:
+    for edge in known if pollers else ():
         if edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):  # the server that a producer waits for may well live in the poller's process
             targets.setdefault(edge.source, set()).add(edge.target)
-    short_calls = only_short_calls_end(view)
-    for one in view:
-        polls = is_poller(one) or (short_calls and _sleeps_in_one_loop(one)) or None
-        if polls is None and is_poller(one) is False:
-            continue
+    for one, polls in pollers:
         sure = Certainty.LIKELY if polls else Certainty.POSSIBLE
         at = one.place.path[0][0] if one.place and one.place.path else "poll"
         others = [p for p in view if p is not one and one.key not in targets.get(p.key, set())]

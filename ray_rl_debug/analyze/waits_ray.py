@@ -8,7 +8,7 @@ unfinished tasks that the process submitted stand in, less surely: submitted is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup, RayTask
+from ray_rl_debug.model.snapshot import OwnedTask, RayActor, RayPlacementGroup, RayTask
 
 _TASK_HEX = 48
 _ACTOR_PENDING = frozenset({"DEPENDENCIES_UNREADY", "PENDING_CREATION", "RESTARTING"})
@@ -40,11 +40,11 @@ class RayIndex(msgspec.Struct, frozen=True, kw_only=True):
 
     running: dict[str, Seen]
     """Task id to the process that runs it."""
-    owned: dict[str, tuple[str, str | None, str | None]]
-    """Task id to (name, actor id, status), from the workers that submitted it."""
-    tasks: dict[str, RayTask]
-    actors: dict[str, RayActor]
-    groups: dict[str, RayPlacementGroup]
+    owned: dict[str, OwnedTask]
+    """By task id, from the workers that submitted it."""
+    tasks: Mapping[str, RayTask]
+    actors: Mapping[str, RayActor]
+    groups: Mapping[str, RayPlacementGroup]
     owners: dict[str, Seen]
     """Task id to the process that submitted it, of those that were collected."""
     needy: dict[tuple[str, str], str]
@@ -54,15 +54,14 @@ class RayIndex(msgspec.Struct, frozen=True, kw_only=True):
 def index_ray(view: View) -> RayIndex:
     """Index a view's Ray tables."""
     running: dict[str, Seen] = {}
-    owned: dict[str, tuple[str, str | None, str | None]] = {}
+    owned: dict[str, OwnedTask] = {}
     for one in view:
         for task_id in one.core.running_task_ids if one.core else ():
             running[task_id] = one
     ray = view.ray
     for worker in ray.core_workers if ray else ():
-        for submitted in worker.owned:
-            owned[submitted.task_id] = (submitted.name, submitted.actor_id, submitted.status)
-    tasks = {t.task_id: t for t in ray.tasks} if ray else {}
+        owned |= {submitted.task_id: submitted for submitted in worker.owned}
+    tasks = view.tasks
     for task in tasks.values():
         if task.state.startswith("RUNNING") and task.task_id not in running and task.pid is not None:
             runner = _process_of(view, task)
@@ -71,17 +70,17 @@ def index_ray(view: View) -> RayIndex:
     owners = {t.task_id: one for one in view for t in (one.core.owned if one.core else ())}
     needy: dict[tuple[str, str], str] = {}
     for task_id, owner in owners.items():
-        actor_id, status = owned[task_id][1:] if task_id in owned else (None, None)
-        if actor_id is not None and (tasks[task_id].state if task_id in tasks else status) == NEEDS_ARGS:
-            needy.setdefault((owner.key, actor_id), task_id)
+        call = owned.get(task_id)
+        if call is not None and call.actor_id is not None and (tasks[task_id].state if task_id in tasks else call.status) == NEEDS_ARGS:
+            needy.setdefault((owner.key, call.actor_id), task_id)
     return RayIndex(
         owners=owners,
         needy=needy,
         running=running,
         owned=owned,
         tasks=tasks,
-        actors={a.actor_id: a for a in ray.actors} if ray else {},
-        groups={g.placement_group_id: g for g in ray.placement_groups} if ray else {},
+        actors=view.actors,
+        groups=view.placement_groups,
     )
 
 
@@ -153,7 +152,7 @@ def _producers(index: RayIndex, owner: Seen, task_id: str) -> list[str]:
 
 def _state(index: RayIndex, task_id: str) -> str | None:
     task, owned = index.tasks.get(task_id), index.owned.get(task_id)
-    return task.state if task is not None else owned[2] if owned is not None else None
+    return task.state if task is not None else owned.status if owned is not None else None
 
 
 def _submitted_s(index: RayIndex, task_id: str) -> float | None:
@@ -180,10 +179,8 @@ def _edges_to_groups(index: RayIndex, one: Seen, call: str) -> Iterator[Edge]:
 def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: str, certainty: Certainty) -> Iterator[Edge]:
     op = call if call.startswith("ray") or call == "await" else f"ray.{call}"
     why = Why.ARGUMENT if call == "argument" else Why.CALL
-    name, actor_id, _ = index.owned.get(task_id, (None, None, None))
-    task = index.tasks.get(task_id)
-    name = name or (task.name if task else None)
-    actor_id = actor_id or (task.actor_id if task else None)
+    owned, task = index.owned.get(task_id), index.tasks.get(task_id)
+    name = (owned.name if owned else None) or (task.name if task else None)
     runner = index.running.get(task_id)
     if runner is not None:
         evidence = f"waits for {name or 'task ' + task_id[:16]}, running there"
@@ -202,6 +199,7 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
             certainty=certainty,
         )
         return
+    actor_id = (owned.actor_id if owned else None) or (task.actor_id if task else None)
     actor = index.actors.get(actor_id or "")
     needy = task_id if _state(index, task_id) == NEEDS_ARGS else _needy_before(view, index, one, actor)
     if needy is not None:

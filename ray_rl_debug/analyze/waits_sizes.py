@@ -54,7 +54,7 @@ class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
 def find_disagreements(view: View) -> list[Disagreement]:
     """One for each job in which ranks claim different sizes of what looks like one group."""
     by_job: dict[str | None, list[Claim]] = defaultdict(list)
-    for one in view:
+    for one in view.at(Kind.RENDEZVOUS):
         claim = _claim(one)
         if claim is not None:
             by_job[one.identity.job_id].append(claim)
@@ -100,7 +100,7 @@ def size_edges(view: View) -> Iterator[Edge]:
 
 
 def _claim(one: Seen) -> Claim | None:
-    if one.kind is not Kind.RENDEZVOUS or one.telling is None or one.motion is Motion.MOVING or one.is_stopped:
+    if one.telling is None or one.motion is Motion.MOVING or one.is_stopped:
         return None
     frames: dict[int, dict[str, str]] = defaultdict(dict)
     for local in one.telling.sample.locals:

@@ -31,12 +31,14 @@ def store_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 
 def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    if not any(stack.once(_is_held) for stack in view.stacks):
+        return
     waiting: dict[str, set[str]] = defaultdict(set)
     for edge in known:
         waiting[edge.target].add(edge.source)
     for key in sorted(waiting.keys() & view.seen.keys()):
         manager = view.seen[key]
-        if not any(_is_held(t.frames) for t in manager.threads):
+        if not any(t.stack.once(_is_held) for t in manager.threads):
             continue
         family = [s for s in view if s.node is manager.node and s.process.ppid in (manager.process.ppid, *_pids(view, waiting[key]))]
         others = [s for s in {s.key: s for s in (*_unix_clients(view, manager), *family)}.values() if s is not manager and s.key not in waiting[key]]
@@ -70,9 +72,7 @@ def _unix_clients(view: View, server: Seen) -> list[Seen]:
 
 
 def _of_meeting_places(view: View) -> Iterator[Edge]:
-    waiting = [
-        (one, at) for one in view if one.kind is Kind.CHANNEL and one.motion is Motion.FROZEN and (at := _only_endpoint(view, one)) is not None
-    ]
+    waiting = [(one, at) for one in view.at(Kind.CHANNEL) if one.motion is Motion.FROZEN and (at := _only_endpoint(view, one)) is not None]
     if not waiting:
         return
     clients = _clients(view, {at for _, at in waiting})

@@ -38,11 +38,11 @@ def system_edges(view: View) -> Iterator[Edge]:
             yield from child_edges(view, one, thread)
     yield from _lock_edges(view)
     yield from _unknown_locks(view)
-    for one in view:
-        if one.kind is Kind.SLEEP and one.motion is not Motion.MOVING:
+    for one in view.at(Kind.SLEEP):
+        if one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
-        if one.kind is Kind.FLOCK:
-            yield from _build_edges(view, one)
+    for one in view.at(Kind.FLOCK):
+        yield from _build_edges(view, one)
 
 
 def waiting_thread(one: Seen) -> SeenThread | None:

@@ -50,8 +50,11 @@ def sibling_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
             if one.key not in told and one.kind is Kind.CODE and one.motion is Motion.FROZEN and one.place is not None:
                 places[one.place.path].append(one)
         alike = max(places.values(), key=len, default=[])
-        others = [one for one in group if one not in alike and not one.is_idle and one.motion is not Motion.MOVING]
-        if len(alike) > 1 and len(alike) > len(others):
+        if len(alike) < 2:
+            continue
+        here = {one.key for one in alike}
+        others = [one for one in group if one.key not in here and not one.is_idle and one.motion is not Motion.MOVING]
+        if len(alike) > len(others):
             for waiter in alike:
                 yield from (_sibling_edge(waiter, one, len(alike)) for one in others)
 

@@ -45,7 +45,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         ranks = [m for m in members if is_waiting(m)]
         out = [m for m in ranks if _leaves(m)]
         if out and len(out) < len(ranks):
-            rest = [m for m in ranks if m not in out]
+            rest = [m for m in ranks if not _leaves(m)]
             yield Found(finding=_finding(out, rest, Certainty.LIKELY, "they wait in different calls"), explains=frozenset(root.nodes))
 
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Who
 from ray_rl_debug.model.snapshot import Frame
@@ -45,9 +45,12 @@ def detect(scene: Scene) -> Iterator[Found]:
         for n in scene.view.ray.nodes
         if (s := scene.view.ray.object_store.get(n.node_id)) and s.capacity_bytes and (s.used_bytes or 0) / s.capacity_bytes > FULL_FRACTION
     ]
-    waiters = [s for s in scene.view if s.kind in WAITS_FOR_RAY and not scene.goes_on(s) and not scene.graph.out(s.key)]
+    if not stuck and not full:
+        return
+    waiting = (*scene.view.at(Kind.RAY_GET), *scene.view.at(Kind.RAY_WAIT))
+    waiters = [s for s in waiting if not scene.goes_on(s) and not scene.graph.out(s.key)]
     putting = [s for s in scene.view if s.telling and s.telling.stack.once(_puts) and not scene.goes_on(s)]
-    if not stuck and not (full and (waiters or putting)):
+    if not stuck and not waiters and not putting:
         return
     who = [w.who(thread=_thread_id(w)) for w in stuck] or [Who(label=f"object store of {n.host}", node=n.host) for n in full]
     victims = waiters or putting

@@ -50,8 +50,8 @@ _DOCTOR = "rayrl-debug doctor --preflight names what is too small, taken or unre
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes that cannot get into Ray, with what the logs say."""
-    for one in scene.view:
-        if one.kind is Kind.RAY_INIT and not scene.goes_on(one) and not one.is_stopped:
+    for one in scene.view.at(Kind.RAY_INIT):
+        if not scene.goes_on(one) and not one.is_stopped:
             yield Found(finding=_finding(one), explains=frozenset([one.key]))
 
 

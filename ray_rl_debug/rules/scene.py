@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from heapq import nsmallest
 
 import msgspec
 
@@ -229,9 +230,13 @@ def proc_evidence(one: Seen, text: str) -> Evidence:
 
 def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
     """One line for the waiting ranks, folded by what they wait in."""
+    known: dict[int, str] = {}
     by_place: dict[str, list[Seen]] = {}
     for one in waiters:
-        by_place.setdefault(one.at(), []).append(one)
+        at = id(one.place)  # one for all that stand there
+        if one.place is None or at not in known:
+            known[at] = one.at()
+        by_place.setdefault(known[at], []).append(one)
     return tuple(
         Evidence(kind="stack", where=_few(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they(), source=_sources(ones))
         for text, ones in list(by_place.items())[:4]
@@ -240,14 +245,18 @@ def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
 
 def _sources(ones: Iterable[Seen]) -> str | None:
     """The files of the first few."""
-    known = list(dict.fromkeys(one.source for one in ones if one.source is not None))
+    known = list(dict.fromkeys(source for one in ones if (source := one.source) is not None))
     return ", ".join(known[:3]) + (", ..." if len(known) > 3 else "") or None
 
 
 def _few(labels: Iterable[str]) -> str:
     """The first six, and how many more there are."""
-    labels = sorted(labels, key=lambda label: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", label)])
-    return ", ".join(labels[:6]) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+    labels = list(labels)
+    first = nsmallest(6, labels, key=lambda label: [int(part) if part.isdigit() else part for part in _DIGITS.split(label)])
+    return ", ".join(first) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
+
+
+_DIGITS = re.compile(r"(\d+)")
 
 
 def _node_names(view: View) -> dict[str | None, str]:

@@ -41,7 +41,7 @@ _EPISODES = ("episode", "arun", "_run_workflow", "_execute_workflow", "run_agent
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Processes that wait for rollouts while their executor admits none."""
-    for one in scene.view:
+    for one in scene.view if any(stack.once(_has_gate) for stack in scene.view.stacks) else ():
         gates = [t for t in one.threads if t.stack.once(_has_gate)]
         waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
         if not waits or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
