@@ -5,7 +5,7 @@ Pure: no clock, no environment, no file. Whatever came from outside (titles, act
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.model import gaps as gap_names
@@ -357,5 +357,5 @@ def _count(number: int, noun: str) -> str:
 def _labels(people: Iterable[Who]) -> str:
     """Folded labels; equal ones are told apart by their pids."""
     people = list(people)
-    labels = [w.label for w in people]
-    return fold_labels([f"{w.label} pid {w.pid}" if w.pid and labels.count(w.label) > 1 else w.label for w in people])
+    times = Counter(w.label for w in people)
+    return fold_labels([f"{w.label} pid {w.pid}" if w.pid and times[w.label] > 1 else w.label for w in people])

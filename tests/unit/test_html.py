@@ -387,3 +387,22 @@ def test_what_a_coroutine_does_is_told_as_in_the_terminal(kind: str, said: str) 
     finding = Finding(id="RRD201", name="coroutines stuck", cause=Cause.ASYNCIO_STUCK, certainty=Certainty.LIKELY, summary="s", root=True, who=(who,))
     report = Report(verdict=Verdict(state=State.HANG, summary="x", certainty=Certainty.LIKELY), findings=(finding,), awaits=(waits,))
     assert said in " ".join(Page(render(report)).text.split())
+
+
+def test_of_more_ranks_than_are_drawn_the_accused_one_is() -> None:
+    ranks = 6_000
+    everybody = [Who(label=f"actor/{rank}", node=f"n{rank // 8}", pid=1_000 + rank, world="actor", rank=rank) for rank in range(ranks)]
+    culprit = everybody[-1]
+    finding = Finding(id="RRD101", name="straggler", cause=Cause.STRAGGLER, certainty=Certainty.LIKELY, summary="s", root=True, who=(culprit,))
+    report = Report(
+        verdict=Verdict(state=State.HANG, summary="x", certainty=Certainty.LIKELY),
+        findings=(finding,),
+        processes=tuple(ProcessSummary(who=who, kind="ray-worker", doing="waits in all_reduce") for who in everybody),
+        worlds=(WorldSummary(name="actor", size=ranks, ranks=tuple(range(ranks))),),
+    )
+    text = render(report)
+    assert len(text) < 5_000_000
+    assert f"<tr id=p{ranks - 1} " in text
+    assert f'<a href="#p{ranks - 1}" class="cell' in text
+    assert "1,904 more ranks not drawn" in text
+    assert "1,000 more rows in report.json" in text

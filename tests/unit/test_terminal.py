@@ -237,3 +237,13 @@ def test_markdown_cannot_be_broken_out_of() -> None:
     lines = list(markdown.render(report))
     assert "\\`\\`\\` \\<script\\> \\@team" in lines
     assert "````text" in lines
+
+
+def test_the_text_of_many_ranks_is_as_short_as_that_of_eight() -> None:
+    def lines(ranks: int) -> list[str]:
+        victims = tuple(Who(label=f"actor/{rank}", node="n1", pid=1_000 + rank) for rank in range(1, ranks))
+        finding = Finding(id="RRD101", name="straggler", cause=Cause.STRAGGLER, certainty=Certainty.LIKELY, summary="s", root=True, victims=victims)
+        return list(render(Report(verdict=Verdict(state=State.HANG, summary="x", certainty=Certainty.LIKELY), findings=(finding,)), colour=False))
+
+    assert len(lines(100_000)) == len(lines(8))
+    assert "victims actor/1-99999  (99999 only wait)" in " ".join(lines(100_000))

@@ -32,8 +32,10 @@ def draw(book: Book) -> str:
     parts = []
     left = MAX_CELLS
     for title in sorted({*worlds, *known}, key=lambda n: (-len(worlds.get(n, ())), n)):
-        members = worlds.get(title, [])
+        members = sorted(worlds.get(title, []), key=lambda p: not book.is_accused(p.who))
         parts.append(_world(title, members[:left], known.get(title), book, used))
+        if len(members) > left:
+            parts.append(f"<p class=note>{count(len(members) - left, 'more rank')} not drawn.</p>")
         left = max(0, left - len(members))
     if others:
         # Driver and controllers matter more than spare processes when there is no room for all.

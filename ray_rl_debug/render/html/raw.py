@@ -63,10 +63,13 @@ def _part(title: str, many: int, head: Sequence[str], rows: Sequence[Sequence[st
 
 
 def _processes(book: Book) -> str:
-    """A row each, with an anchor; equal stacks are written once and linked."""
+    """A row each, with an anchor, where there are too many those accused before others; equal stacks are written once and linked."""
+    processes = book.report.processes
+    accused_first = sorted(range(len(processes)), key=lambda position: not book.is_accused(processes[position].who))
     is_listed = len(book.report.classes) <= MAX_LISTED
     rows = []
-    for position, process in enumerate(book.report.processes[:MAX_ROWS]):
+    for position in sorted(accused_first[:MAX_ROWS]):
+        process = processes[position]
         who = process.who
         bad = "bad" if book.is_accused(who) else ""
         group = book.group(process)
@@ -85,7 +88,8 @@ def _processes(book: Book) -> str:
     head = "".join(f"<th scope=col>{h}</th>" for h in ("who", "node, pid", "call", "phase", "does", "CPU", "stack"))
     body = f"<table id=processes><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     box = "<label>filter <input id=find type=search autocomplete=off spellcheck=false></label> <span id=found role=status></span>"
-    return f'<p class=find hidden>{box}</p><div class=scroll role=region tabindex=0 aria-label="Processes">{body}</div>'
+    more = f"<p class=note>{count(len(processes) - len(rows), 'more row')} in report.json.</p>" if len(rows) < len(processes) else ""
+    return f'<p class=find hidden>{box}</p><div class=scroll role=region tabindex=0 aria-label="Processes">{body}</div>{more}'
 
 
 def _snapshot(snapshot: Snapshot) -> Iterator[str]:
