@@ -186,10 +186,10 @@ def _place(
         op=op,
         own=own,
         path=path,
-        peer=_peer(sample, names) if _names_peer(kind, op) else None,
+        peer=_peer(sample, frames) if _names_peer(kind, op) else None,
         timed=timed,
         spins=spins,
-        waiter=_waiter(sample, names),
+        waiter=_waiter(sample, frames),
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
@@ -197,9 +197,8 @@ def _place(
 
 def with_locals(place: Place, sample: ThreadSample, frames: Sequence[Frame]) -> Place:
     """The place of a thread that was found without its locals, with what they tell."""
-    names = [short_name(f.function) for f in frames]
-    peer = _peer(sample, names) if _names_peer(place.kind, place.op) else None
-    return msgspec.structs.replace(place, peer=peer, waiter=_waiter(sample, names))
+    peer = _peer(sample, frames) if _names_peer(place.kind, place.op) else None
+    return msgspec.structs.replace(place, peer=peer, waiter=_waiter(sample, frames))
 
 
 def _names_peer(kind: Kind, op: str) -> bool:
@@ -344,20 +343,20 @@ TELLING_LOCALS = frozenset({"waiter", "timeout", "src", "dst", "group_src", "gro
 """The only locals that `place_of` looks at."""
 
 
-def _waiter(sample: ThreadSample | None, names: Sequence[str]) -> str | None:
+def _waiter(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:
     """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself."""
     told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
     for (frame, name), value in told.items():
-        if name == "waiter" and frame < len(names) and names[frame] == "wait" and told.get((frame, "timeout")) == "None":
+        if name == "waiter" and frame < len(frames) and short_name(frames[frame].function) == "wait" and told.get((frame, "timeout")) == "None":
             return value
     return None
 
 
-def _peer(sample: ThreadSample | None, names: Sequence[str]) -> int | None:
+def _peer(sample: ThreadSample | None, frames: Sequence[Frame]) -> int | None:
     if sample is None:
         return None
     for wanted in ("src", "dst", "group_src", "group_dst"):
         for local in sample.locals:
-            if local.name == wanted and local.frame < len(names) and local.value.lstrip("-").isdigit():
+            if local.name == wanted and local.frame < len(frames) and local.value.lstrip("-").isdigit():
                 return int(local.value)
     return None

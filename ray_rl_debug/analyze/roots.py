@@ -92,6 +92,8 @@ def _roots(solution: Solution, among: Iterable[str], asked: str | None) -> tuple
 
 def _to_movers(solution: Solution, wait: Wait) -> Wait:
     """The wait without those that pause or were not seen, if somebody moves: they keep nobody. Who stands for good is told all the same."""
+    if len(wait.any_of) < 2:
+        return wait
     hopes = {name: solution.hope[name] for name in wait.any_of}
     if Outlook.MOVES not in hopes.values():
         return wait
