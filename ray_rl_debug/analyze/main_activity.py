@@ -101,7 +101,7 @@ class Looks:
         """All threads of one sample, most telling first."""
         seen = [one for one in map(self._see, sample.threads) if one is not None]
         seen.sort(key=_telling_first)
-        first = _backward(seen) or _polled(seen)
+        first = _backward(seen) or _sent_to_ranks(seen) or _polled(seen)
         if first is not None and first is not seen[0]:
             seen.remove(first)
             seen.insert(0, first)
@@ -186,6 +186,21 @@ def _is_of_autograd(frames: Sequence[Frame]) -> bool:
     """Did C++ call its outermost Python frame? Threads of Python's own begin in its threading module."""
     outer = next((f for f in reversed(frames) if not is_native(f)), None)
     return outer is not None and outer.file.startswith("torch/") and not outer.function.startswith(("_bootstrap", "Thread._bootstrap", "<module>"))
+
+
+def _sent_to_ranks(seen: Sequence[SeenThread]) -> SeenThread | None:
+    """The thread that waits for other ranks, and that the first one waits for: what a rank writes or sends behind its training, it meets in a thread.
+
+    Where several threads may end the wait of the first, none of them tells.
+    """
+    behind = follow(seen[0], seen) if seen else None
+    if behind is None or behind.place.kind not in WAITS_FOR_RANKS or any(_ends_too(behind, t) for t in seen[1:]):
+        return None
+    return behind
+
+
+def _ends_too(behind: SeenThread, other: SeenThread) -> bool:
+    return other is not behind and other.score > 0 and other.place.kind is behind.place.kind and other.place.path == behind.place.path
 
 
 def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:

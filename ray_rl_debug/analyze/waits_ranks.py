@@ -19,14 +19,12 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import MEETS_ALL, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.rank_threads import Beside, Site
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
-
-Site = tuple[str, tuple[tuple[str, str, int | None], ...]]
-"""A collective and the own path that leads to it: ranks at equal sites are in the same call."""
 
 _FEW = 64
 """Ranks up to which every pair of a mismatch gets its edge; their number grows with the square."""
@@ -140,16 +138,19 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     exact = [w for w in others if w.group is not None and w.identity.rank is not None and not (unread and w.group.is_default)]
     known = {w.key for w in exact}
     together = [w for w in others if w.key not in known]
+    beside = Beside(world.members)
     yield from _p2p_edges(world, in_p2p, absent or [*exact, *together])
-    yield from _group_edges(view, world, exact)
-    said = [(a.key, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]
-    said += [(p.key, f"{p.identity.label} is in {p.at()} instead") for p in _some(in_p2p, together)]
+    yield from _group_edges(view, world, exact, beside)
+    said = [(a, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]
+    said += [(p, f"{p.identity.label} is in {p.at()} instead") for p in _some(in_p2p, together)]
     elsewhere = _some([e for e in exact if all(site_of(e) != site_of(one) for one in together)], together)
-    said += [(e.key, f"{e.identity.label} is in {_elsewhere(e)} instead") for e in elsewhere if not absent]
+    said += [(e, f"{e.identity.label} is in {_elsewhere(e)} instead") for e in elsewhere if not absent]
     for one in together:
         op = one.place.op if one.place else "collective"
         for target, evidence in said:
-            yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
+            if not beside.has_joined(target, site_of(one)):
+                its = beside.certainty(one, target, sure)
+                yield Edge(source=one.key, target=target.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=its)
         yield from _missing_edges(view, world, one, op, bool(absent))
     if absent or in_p2p:
         return
@@ -160,10 +161,12 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
         sure = Certainty.POSSIBLE
     at = {m.key: f"{m.identity.label} {m.at()} instead" for m in together}
     for one, other in _across(list(sites.values())):
-        yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=at[other.key], certainty=sure)
+        if not beside.has_joined(other, site_of(one)):
+            its = beside.certainty(one, other, sure)
+            yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=site_of(one)[0], evidence=at[other.key], certainty=its)
 
 
-def _group_edges(view: View, world: World, exact: Sequence[Seen]) -> Iterator[Edge]:
+def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside) -> Iterator[Edge]:
     """Of ranks whose group is known: each waits for the members that have not joined the same call of the same group."""
     by_rank = {m.identity.rank: m for m in world.members if m.identity.rank is not None}
     joined: dict[GroupId, list[Seen]] = defaultdict(list)
@@ -177,9 +180,12 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen]) -> Iterator[Ed
         for one in ranks:
             op = one.place.op if one.place else "collective"
             for other in told:
+                if beside.has_joined(other, site_of(one)):
+                    continue
                 doing = "is stopped" if other.is_stopped else _elsewhere(other)
                 evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
-                yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
+                sure = beside.certainty(one, other, Certainty.LIKELY)
+                yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
             yield from _missing_edges(view, world, one, op, bool(absent))
         sites = split_by_site(ranks)
         is_whole = all(r in by_rank for r in group.members)

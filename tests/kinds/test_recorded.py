@@ -16,7 +16,6 @@ from ray_rl_debug.model.report import Certainty, State
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
-    "checkpoints_behind-hang": "a thread that waits in a collective of its own: the main threads are taken for locked, another rank is accused",
     "counted_microbatches-hang": "a supervised meeting and a receive beside it: told as a tie of the wrong two, possible",
     "counted_tasks-hang": "a queue that counts what is unfinished: its workers are idle, nobody is named",
     "inbox_of_files-hang": "a parent that looks into a folder, a child that reads a pipe: nobody is named",

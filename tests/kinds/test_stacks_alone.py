@@ -21,7 +21,7 @@ OF_RANKS = frozenset("straggler collective-mismatch p2p-mismatch init-deadlock r
 HANGS = sorted(n for n in MARKS if n.endswith("-hang") and OF_RANKS & set(PROGRAMS[n.removesuffix("-hang")].causes))
 """Those in which ranks wait for each other; of the others stacks alone seldom show the cause."""
 CANNOT_TELL = {
-    "checkpoints_behind-hang": "a thread of another rank waits in a collective: the main thread that joins it is taken for locked",
+    "checkpoints_behind-hang": "the file call of a thread hides in its stack: told as a stalled collective",
     "counted_microbatches-hang": "the receive hides in a request that is waited for: told as a straggler",
     "converted_checkpoints-hang": "a child that has ended, and others that look for its file: no stack is left of it",
     "late_evaluation-hang": "a rank in a collective of a group that stacks do not show",
