@@ -34,6 +34,8 @@ class Why(str, enum.Enum):
     """A rank that has not joined a collective, rendezvous or creation of a group."""
     P2P = "recv"
     """The rank at the other end of a send or recv."""
+    RECEIVERS = "recv of its threads"
+    """The ranks at the other ends of several threads, any of which may end the wait of the main one."""
     SAME_CALL = "same call"
     """A fellow in the same method that does something else."""
     POLL = "polls"

@@ -7,11 +7,15 @@ joined, but what keeps it is that thread, whose own waits are not followed: such
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Place
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Place
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Certainty
 
 Site = tuple[str, tuple[tuple[str, str, int | None], ...]]
@@ -36,6 +40,31 @@ class Beside:
         """Of an edge between two ranks: how sure it is that what `other` is seen in keeps it from where `one` is."""
         counterpart = _counterpart(one, other)
         return sure if counterpart is None or counterpart is other.followed else Certainty.POSSIBLE
+
+
+def _receivers(one: Seen) -> list[SeenThread]:
+    """The threads of a process that wait for messages of other ranks, where nothing else can end the wait of the thread by which it is seen.
+
+    At least two; of one alone the process is seen by it.
+    """
+    waits = one.place is not None and one.place.kind in THREAD_WAITS and not one.is_stopped
+    found = others(one) if waits and len(one.threads) > 2 else []
+    return found if len(found) > 1 and all(t.place.kind is Kind.P2P for t in found) else []
+
+
+def receiver_edges(world: World) -> Iterator[Edge]:
+    """Of ranks whose main thread waits for what threads of theirs receive, each from a rank that it names."""
+    by_rank = {world.ranks[m.key]: m for m in world.members if m.key in world.ranks}
+    for one in world.members:
+        for thread in _receivers(one) if one.motion is not Motion.MOVING else ():
+            peer = by_rank.get(thread.place.peer) if thread.place.peer is not None else None
+            said = f"its thread {thread.name or thread.tid} waits in {thread.place.op}"
+            said += f", which names rank {thread.place.peer}" if peer is not None else ", whose peer is not known"
+            for other in world.members if peer is None else (peer,):
+                sure = Certainty.LIKELY if peer is not None else Certainty.POSSIBLE
+                if other is not one:
+                    evidence = f"{said}: {other.at()}"
+                    yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=thread.place.op, evidence=evidence, certainty=sure)
 
 
 def others(one: Seen) -> list[SeenThread]:

@@ -48,21 +48,43 @@ def _functions(one: Seen) -> set[tuple[str, str]]:
 
 
 def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
-    """Edges of actors several of whose calls stand at an event or condition: the next call may set it, and those at work may make that call."""
+    """Edges of actors several of whose calls stand at an event or condition: the next call may set it.
+
+    Those at work may make that call, and whoever has a call of its own to end and does not wait for this actor, not even by way of others.
+    """
     for one in view:
         at = [t.place.path for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
         calls = len(one.core.running_task_ids) if one.core else 0
         if calls < 2 or len(at) < calls:
             continue
         waiters = {e.source for e in known if e.target == one.key}
+        behind = _all_waiters(one.key, known)
         for other in view:
-            if (
-                other.process.kind in ("ray-worker", "driver")
-                and other.motion in (Motion.BUSY, Motion.MOVING)
-                and other.key not in waiters | {one.key}
-            ):
+            if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.key}:
+                continue
+            may_call = other.motion in (Motion.BUSY, Motion.MOVING) or (_has_call(other) and other.key not in behind)
+            if may_call:
                 evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {other.identity.label} {_doing(other)}"
                 yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
+    """Whoever waits for a process, directly or by way of others."""
+    into: dict[str, list[str]] = {}
+    for edge in known:
+        into.setdefault(edge.target, []).append(edge.source)
+    found, left = set[str](), [key]
+    while left:
+        more = [s for s in into.get(left.pop(), ()) if s not in found]
+        found.update(more)
+        left += more
+    return found
+
+
+def _has_call(one: Seen) -> bool:
+    """Does it run a call of Ray, or the driver's own code, in which another call may follow?"""
+    runs = one.process.kind == "driver" or bool(one.core and one.core.running_task_ids)
+    return runs and not one.is_idle and not one.is_stopped
 
 
 def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import MEETS_ALL, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.rank_threads import Beside, Site
+from ray_rl_debug.analyze.rank_threads import Beside, Site, receiver_edges
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
@@ -44,7 +44,8 @@ def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
         told = list(_told_edges(world))
         named = {e.target for e in told}
         rest = tuple(r for r in world.missing if node_of_rank(world.key, r) not in named) if told else world.missing
-        found = [*told, *_world_edges(view, world if rest == world.missing else msgspec.structs.replace(world, missing=rest))]
+        world = world if rest == world.missing else msgspec.structs.replace(world, missing=rest)
+        found = [*told, *receiver_edges(world), *_world_edges(view, world)]
         yield from found
         if world.is_assumed:
             yield from _absent_edges(world, {e.source for e in found})
