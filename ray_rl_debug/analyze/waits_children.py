@@ -83,8 +83,8 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
 
 
 def has_process_pool(one: Seen) -> bool:
-    """Does a thread of it hand work to processes of ``concurrent.futures``? Then the future that it waits for may be theirs."""
-    return any(f.file.endswith("concurrent/futures/process.py") for t in one.threads for f in t.frames)
+    """Does a thread of it hand work to processes of ``concurrent.futures``? Then the future that it waits for may be theirs. Not a worker."""
+    return any(f.file.endswith("concurrent/futures/process.py") and f.function != "_process_worker" for t in one.threads for f in t.frames)
 
 
 def waits_for_work(child: Seen) -> bool:

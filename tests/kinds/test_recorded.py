@@ -19,7 +19,6 @@ MISSED = {
     "counted_microbatches-hang": "a supervised meeting and a receive beside it: told as a tie of the wrong two, possible",
     "counted_tasks-hang": "a queue that counts what is unfinished: its workers are idle, nobody is named",
     "inbox_of_files-hang": "a parent that looks into a folder, a child that reads a pipe: nobody is named",
-    "parts_of_grades-hang": "named, but only possible",
     "ring_in_memory-hang": "a process looks again and again into shared memory: slow",
     "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: not seen, as a child sleeps",
     "stream_of_samples-hang": "named, but only possible: a call in a queue behind a stream that nobody takes",
