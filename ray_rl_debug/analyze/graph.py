@@ -57,6 +57,8 @@ class Why(str, enum.Enum):
     CHILD_QUEUE = "queue of a child"
     SEMAPHORE = "semaphore"
     """The holder of a lock or semaphore between processes."""
+    GIVERS = "semaphore (given)"
+    """Those who give a semaphore back that others take: it counts room in a queue, items of it, or what is unfinished."""
     ENGINE = "engine"
     """A server waits for its engine core."""
     WORKERS = "workers' answers"

@@ -21,7 +21,7 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
 
-ANY = frozenset({Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE})
+ANY = frozenset({Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS})
 """Waits that any one of several may end; in the others each target is waited for."""
 
 

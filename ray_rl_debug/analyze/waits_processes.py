@@ -13,7 +13,7 @@ from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Node, SharedSemaphore
 
-_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET})
+_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS})
 """Waits for a process that may be a worker between two tasks."""
 
 
@@ -80,7 +80,7 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     givers = [(use, key) for use, key in uses if use.taken < 0]
     for use, key in givers:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
-        yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)
+        yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
     if givers:
         return
     for use, key in uses:

@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
-_LOCKS = frozenset({Why.SEMAPHORE, Why.FILE_LOCK, Why.TRIED_LOCK, Why.BUILD_LOCK})
+_LOCKS = frozenset({Why.SEMAPHORE, Why.GIVERS, Why.FILE_LOCK, Why.TRIED_LOCK, Why.BUILD_LOCK})
 _ENGINE_WORDS = ("llm", "sglang", "engine", "httpserver")
 
 
