@@ -64,7 +64,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not _listens(t)]
         pauses = [t for t in at_work if t.place.timed]
         if thread.place.kind is Kind.JOIN and one.followed is not None:
-            pauses = at_work = []  # the thread that it joins is known: no other can help
+            # the thread that it joins is known, and for whom that one waits: no other can help
+            pauses = at_work = [one.followed] if one.followed.place.timed else []
         if len(pauses) < len(at_work) or (pauses and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
         others = [t for t in others if t not in at_work and not _listens(t)]
