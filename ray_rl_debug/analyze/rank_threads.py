@@ -67,6 +67,14 @@ def receiver_edges(world: World) -> Iterator[Edge]:
                     yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=thread.place.op, evidence=evidence, certainty=sure)
 
 
+def any_peer_edges(world: World, one: Seen, op: str) -> Iterator[Edge]:
+    """Of a rank in a send or recv that does not tell its peer: any other rank may be it."""
+    for other in world.members:
+        if other is not one:
+            evidence = f"its peer is not known, and all other ranks wait elsewhere; {other.identity.label} {other.at()}"
+            yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=op, evidence=evidence, certainty=Certainty.LIKELY)
+
+
 def others(one: Seen) -> list[SeenThread]:
     """The threads of a process that do something of their own, without the one by which it is seen."""
     return [t for t in one.threads if t is not one.telling and t.score > 0 and t.place.path]

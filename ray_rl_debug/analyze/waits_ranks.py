@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import MEETS_ALL, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.rank_threads import Beside, Site, receiver_edges
+from ray_rl_debug.analyze.rank_threads import Beside, Site, any_peer_edges, receiver_edges
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
@@ -253,12 +253,22 @@ def _peer_edges(
         return
     if named in missing:
         return
+    if named is None and _all_wait(world):
+        yield from any_peer_edges(world, one, op)
+        return
     said = f"it names rank {named}, and no process is known to have that rank" if named is not None else "its peer is not known"
     # one that has returned may have done its part: whose message is missing, nobody can tell
     only = len(candidates) == 1 and not candidates[0].is_idle
     sure = Certainty.LIKELY if only or len(in_p2p) == len(world.members) else Certainty.POSSIBLE
     for other in candidates:
         yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {other.at()}", certainty=sure)
+
+
+def _all_wait(world: World) -> bool:
+    """Were all ranks seen, and does each of them wait for others, some of them in collectives? Then the peer is one of those, whichever it is."""
+    whole = world.size == len(world.members) and not world.missing and not world.is_assumed
+    stand = all(is_waiting(m) and m.motion is not Motion.MOVING for m in world.members)
+    return whole and stand and any(m.kind is not Kind.P2P for m in world.members)
 
 
 def _silent(view: View) -> list[str]:

@@ -57,7 +57,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_crossed(scene, ranks, edges), explains=frozenset(root.nodes))
             continue
         sites = split_by_site(ranks)
-        if len(sites) < 2 or any(e.why is Why.P2P for e in edges):
+        if len(sites) < 2 or any(e.why in (Why.P2P, Why.RECEIVERS) for e in edges):
             continue
         # in files nobody knows the groups, and a rank that was not dumped may be the one that all wait for
         is_whole = not any(w.is_assumed and set(root.nodes) & {m.key for m in w.members} for w in scene.worlds)

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
@@ -39,6 +41,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         p2p = {m.key for m in members if m.kind is Kind.P2P}
         directed = [e for e in edges if e.source in p2p and e.why is Why.P2P]
         if not directed:
+            yield from _unpaired(root, members, [e for e in edges if e.source in p2p and e.why is Why.RECEIVERS])
             continue
         culprits = _culprits(directed, p2p)
         who = [scene.view.seen[k] for k in culprits]
@@ -66,6 +69,31 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=who[0].phase,
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _unpaired(root: Root, members: list[Seen], edges: list[Edge]) -> Iterator[Found]:
+    """Ranks in sends and receives that do not tell their peers, while all others wait in a collective: the smaller side went another way."""
+    pair = [m for m in members if m.key in {e.source for e in edges}]
+    meet = [m for m in members if m not in pair]
+    if not pair or not meet:
+        return
+    who = [*pair, *meet] if len(pair) == len(meet) else min(pair, meet, key=len)
+    labels = " and ".join(m.identity.label for m in pair[:3])
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY if all(e.certainty is not Certainty.POSSIBLE for e in edges) else Certainty.POSSIBLE,
+        f"{labels} {pair[0].does() if len(pair) == 1 else pair[0].they()}, and nobody is left to pair: {meet[0].identity.label} {meet[0].does()}",
+        who=[w.who() for w in who],
+        evidence=[
+            *(stack_evidence(w) for w in (*pair[:2], meet[0])),
+            *(Evidence(kind="collective", where=e.source, text=e.evidence) for e in edges[:4]),
+        ],
+        remedy=["check the number of micro-batches that each stage expects: one side makes a send or recv more than the other"],
+        phase=who[0].phase,
+    )
+    yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
 def _unanswered(scene: Scene) -> Iterator[Found]:

@@ -16,7 +16,6 @@ from ray_rl_debug.model.report import Certainty, State
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
-    "counted_microbatches-hang": "a supervised meeting and a receive beside it: told as a tie of the wrong two, possible",
     "inbox_of_files-hang": "a parent that looks into a folder, a child that reads a pipe: nobody is named",
     "ring_in_memory-hang": "a process looks again and again into shared memory: slow",
     "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: not seen, as a child sleeps",
