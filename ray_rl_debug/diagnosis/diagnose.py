@@ -150,7 +150,8 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
         waiting = {**{w: None for w in root.waiters if w not in waiting}, **waiting}
         if root.is_cycle:
             waiting |= {n: None for n in root.nodes if n not in waiting}
-    victims = [scene.who(n) for n in waiting]
+    # those that the rule itself names come from logs, where no graph is
+    victims = [*finding.victims, *(scene.who(n) for n in waiting)]
     victims = [v for v in victims if (v.node, v.pid) not in accused]
     logs = tuple(e for e in _critical_lines(scene, finding) if e not in finding.evidence)
     links = tuple(scene.link(e) for e in chain)

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.seen import NO_NODE, Seen
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.diagnosis.dump_targets import TRAINER, engine, named, pid_of, refused, unread
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
 from ray_rl_debug.rules.scene import Scene
 
@@ -24,14 +25,32 @@ _LATER = "sleep 30; "
 
 def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...]:
     """The most telling looks first; none where the answer is sure, or was measured and not read from files."""
-    if not scene.view.by_hand or not scene.view.seen or any(f.certainty is not Certainty.POSSIBLE for f in findings):
+    if not scene.view.by_hand or any(f.certainty is not Certainty.POSSIBLE for f in findings):
         return ()
+    if not scene.view.seen:
+        return tuple(_of_logs(findings[0])) if findings else ()
     found: dict[str, NextDump] = {}
-    for one in (*_unread(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
+    for one in (*refused(scene), *unread(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
         found.setdefault(one.command, one)
     for one in _anybody(scene) if not found else ():
         found.setdefault(one.command, one)
     return tuple(found.values())[:MAX_DUMPS]
+
+
+def _of_logs(first: Finding) -> Iterator[NextDump]:
+    """Logs of ranks that waited in vain do not tell for whom: the stacks of all ranks do, and so does the log of the one that is missing."""
+    if first.cause is not Cause.STRAGGLER or any(w.pid is not None for w in first.who):
+        return
+    yield NextDump(
+        what="all ranks of the job, on every node, while they wait; after that the logs of all ranks",
+        command=ALL_PYTHON,
+        why=f"{first.victims[0].label if first.victims else 'a rank'} says that it waited in vain, and not for whom",
+        outcomes=(
+            Outcome(seen="one rank is in another place", means="it is the one that the others wait for: its stack says why"),
+            Outcome(seen="all are in the same collective", means="network or device: NCCL_DEBUG=INFO, Xid in dmesg"),
+            Outcome(seen="the job has ended", means="give all logs: the rank without such a line, or with the lowest SeqNum, did not come"),
+        ),
+    )
 
 
 def _ordered(findings: Sequence[Finding], again: Iterable[NextDump], ranks: Iterable[NextDump]) -> Iterator[NextDump]:
@@ -40,62 +59,23 @@ def _ordered(findings: Sequence[Finding], again: Iterable[NextDump], ranks: Iter
     yield from (*ranks, *again) if is_open else (*again, *ranks)
 
 
-def _on(scene: Scene, one: Seen) -> str:
-    """On which machine, where the files name it."""
-    folders = {n.name.partition(":")[0] for n in scene.view.snapshot.nodes}
-    folder = one.identity.node.partition(":")[0]
-    return "" if folder == NO_NODE or len(folders) < 2 else f" on {folder}"
-
-
-def _pid(one: Seen) -> str:
-    return str(one.process.pid) if one.process.pid else "PID"
-
-
-def _named(scene: Scene, one: Seen) -> str:
-    if one.process.pid:
-        return f"pid {one.process.pid} ({one.name}){_on(scene, one)}"
-    return f"{one.name}{_on(scene, one)} (its pid is not in the file)"
-
-
-def _unread(scene: Scene) -> Iterator[NextDump]:
-    """Those that a tool could not read: often the one that matters."""
-    for one in scene.view:
-        failed = next((r for r in one.process.remarks if r.kind == "unread"), None)
-        if one.threads or failed is None:
-            continue
-        pid = _pid(one)
-        yield NextDump(
-            what=f"{_named(scene, one)}, which could not be read",
-            who=(one.who(),),
-            command=f"grep State /proc/{pid}/status; sudo cat /proc/{pid}/stack; sudo py-spy dump --nonblocking --pid {pid}",
-            why=f"the tool said: {failed.text[:120]}",
-            outcomes=(
-                Outcome(
-                    seen="state D", means="it sits in the kernel: a mount, a disk or a driver does not answer. It is the one that the others wait for"
-                ),
-                Outcome(seen="state T or t", means="it was stopped, or another tool traces it: kill -CONT, or end that tool"),
-                Outcome(seen="no such process", means="it has died: look for its last lines in the log, and in dmesg"),
-            ),
-        )
-
-
 def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     """The first who is named, once more: does it still stand there?"""
     if not findings:
         return
     keys = {(w.node, w.pid, w.label) for w in findings[0].who}
-    named = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys and s.threads]
+    accused = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys and s.threads]
     # where no process is to blame, one of those that wait shows whether they stand
     stalled = [m for w in scene.worlds for m in w.members if is_waiting(m)] if findings[0].cause is Cause.COLLECTIVE_STALLED else []
-    for one in (named or stalled)[:1]:
+    for one in (accused or stalled)[:1]:
         if not one.is_assumed and one.motion is not Motion.MOVING:
             continue  # several looks have shown that it stands there
         options = _options(one)
         thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
         yield NextDump(
-            what=f"{_named(scene, one)} again, in 30 s",
+            what=f"{named(scene, one)} again, in 30 s",
             who=(one.who(),),
-            command=f"{_LATER}py-spy dump{options} --pid {_pid(one)}",
+            command=f"{_LATER}py-spy dump{options} --pid {pid_of(one)}",
             why=f"it was {'seen once' if one.is_assumed else 'met in other places'}: {one.at()}",
             outcomes=(
                 Outcome(seen="the same lines", means=f"{thing}; give both files to report" + _means(options)),
@@ -179,10 +159,12 @@ def _others(scene: Scene) -> Iterator[NextDump]:
                     Outcome(seen="only pending tasks", means="Ray cannot start them: too few free resources, or a dead node (ray status)"),
                 ),
             )
+        elif one.kind is Kind.CHANNEL and one.identity.part is not None:
+            yield engine(scene, one)
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
-            pid = _pid(one)
+            pid = pid_of(one)
             yield NextDump(
-                what=f"the process at the other end of the connection of {_named(scene, one)}",
+                what=f"the process at the other end of the connection of {named(scene, one)}",
                 who=(one.who(),),
                 command=f"ss -tnp | grep pid={pid}, ; py-spy dump --pid THE_OTHER_PID",
                 why=f"it {one.does()}",
@@ -193,9 +175,9 @@ def _others(scene: Scene) -> Iterator[NextDump]:
             )
         else:
             yield NextDump(
-                what=f"the children of {_named(scene, one)}",
+                what=f"the children of {named(scene, one)}",
                 who=(one.who(),),
-                command=f"for pid in $(pgrep -P {_pid(one)}); do py-spy dump --pid $pid; done",
+                command=f"for pid in $(pgrep -P {pid_of(one)}); do py-spy dump --pid $pid; done",
                 why=f"it {one.does()}",
                 outcomes=(
                     Outcome(seen="a child stands in own code", means="it is what this process waits for"),
@@ -208,9 +190,12 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
     """Where nothing tells: the driver of idle processes, or the same process again and all beside it."""
     seen = list(scene.view)
     if all(s.is_idle for s in seen):
+        part = next((s for s in seen if s.identity.part is not None), None)
+        if part is not None:
+            yield engine(scene, part)
         yield NextDump(
             what="the driver or trainer: the process that started the job, and waits in ray.get or sends the requests",
-            command="pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID",
+            command=TRAINER,
             why="all that were dumped wait for work",
             outcomes=(
                 Outcome(
@@ -225,9 +210,9 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
     if one is None:
         for other in seen[:2]:
             yield NextDump(
-                what=f"all threads of {_named(scene, other)}",
+                what=f"all threads of {named(scene, other)}",
                 who=(other.who(),),
-                command=f"py-spy dump --pid {_pid(other)}",
+                command=f"py-spy dump --pid {pid_of(other)}",
                 why="no stack of a thread at work was given",
                 outcomes=(
                     Outcome(seen="a thread in own code", means="it keeps the others of its process waiting, as a blocked event loop does"),
@@ -237,9 +222,9 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
     if one is not None:
         options = _options(one)
         yield NextDump(
-            what=f"{_named(scene, one)} again, in 30 s",
+            what=f"{named(scene, one)} again, in 30 s",
             who=(one.who(),),
-            command=f"{_LATER}py-spy dump{options} --pid {_pid(one)}",
+            command=f"{_LATER}py-spy dump{options} --pid {pid_of(one)}",
             why=f"one look cannot tell work from a wait: {one.at()}",
             outcomes=(
                 Outcome(seen="the same lines", means="it stands there" + _means(options)),

@@ -72,6 +72,11 @@ INNOCENT = re.compile(
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) .{0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
         r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
+        # what tools say that could not look at a process; the process may be well
+        r"^Reason: (?:.{0,160}\(os error \d+\)|E[A-Z]{3,12}: )|\b[Pp]y-?[Ss]py (?:dump )?(?:failed|could not|cannot|timed out)",
+        r"^(?:Error: )?(?:Failed to (?:suspend process|copy \w+ symbol|get stack trace|get process|lock process)"
+        r"|Timed out waiting for process \d+)",
+        r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
     )

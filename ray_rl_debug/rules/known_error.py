@@ -155,11 +155,13 @@ def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY) -
     by_signature: dict[str, list[_Written]] = defaultdict(list)
     for one in written:
         by_signature[one.signature.id].append(one)
+    if written and written[0].signature.late:
+        certainty = Certainty.POSSIBLE
     for held in list(by_signature.values())[:MAX_ERRORS]:
         first = held[0]
         who = Who(label=first.line.file.rsplit("/", 1)[-1], node=first.node.name)
         finding = _finding(first.signature, certainty, f"{who.label}: {first.signature.title}", [who], [_evidence(w.line) for w in held[:MAX_LINES]])
-        yield Found(finding=finding, explains=frozenset([f"log:{first.signature.id}"]))
+        yield Found(finding=_of_waiters(finding, first.signature), explains=frozenset([f"log:{first.signature.id}"]))
         certainty = Certainty.POSSIBLE
 
 
@@ -171,12 +173,21 @@ def _of_story(story: LogStory) -> Iterator[Found]:
         if signature is None or signature.effect != "critical":
             continue
         evidence = [Evidence(kind="log", where=f"{entry.file}:{entry.line}", text=text) for text in (entry.text, *entry.lines[-2:])]
-        certainty = Certainty.LIKELY if entry is story.first else Certainty.POSSIBLE
+        certainty = Certainty.LIKELY if entry is story.first and not signature.late else Certainty.POSSIBLE
         who = entry.who[:MAX_ERRORS]
-        yield Found(
-            finding=_finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES]),
-            explains=frozenset([f"log:{signature.id}"]),
-        )
+        finding = _finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES])
+        yield Found(finding=_of_waiters(finding, signature), explains=frozenset([f"log:{signature.id}"]))
+
+
+def _of_waiters(finding: Finding, signature: Signature) -> Finding:
+    """Who prints that its wait took too long is the victim of one who has not come, and whom the line does not name."""
+    if finding.cause is not Cause.STRAGGLER or not signature.late:
+        return finding
+    victims = finding.who
+    absent = Who(label="a rank that did not come", node=victims[0].node if len({w.node for w in victims}) == 1 else None)
+    many = f" and {len(victims) - 1} more" if len(victims) > 1 else ""
+    summary = f"{victims[0].label}{many} waited in vain: {signature.title}; the line does not name the rank that did not come"
+    return msgspec.structs.replace(finding, who=(absent,), victims=victims, summary=summary)
 
 
 def _of_process(seen: Seen, held: list[_Written]) -> Finding:

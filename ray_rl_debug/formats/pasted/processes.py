@@ -196,7 +196,7 @@ class Processes:
             if dump is None or dump.pid != unread.pid or dump.threads:
                 dump = self.new(Head(level="label", pid=unread.pid), line.number)
         elif label is not None and (label.pid is not None or label.ranks or label.label):
-            if dump is None or dump.threads:
+            if dump is None or dump.threads or (label.pid is not None and label.pid != dump.pid):
                 dump = self.new(label, line.number, line)
         elif dump is None or (dump.threads and not dump.said):
             # Of whom it speaks nobody says.

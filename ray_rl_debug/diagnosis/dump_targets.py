@@ -1,0 +1,89 @@
+"""Looks at processes that no tool could read, and at the parts of an engine; and how a process is named in such advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.seen import NO_NODE, Seen
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.report import NextDump, Outcome
+from ray_rl_debug.rules.scene import Scene
+
+
+def _on(scene: Scene, one: Seen) -> str:
+    """On which machine, where the files name it."""
+    folders = {n.name.partition(":")[0] for n in scene.view.snapshot.nodes}
+    folder = one.identity.node.partition(":")[0]
+    return "" if folder == NO_NODE or len(folders) < 2 else f" on {folder}"
+
+
+def pid_of(one: Seen) -> str:
+    return str(one.process.pid) if one.process.pid else "PID"
+
+
+def named(scene: Scene, one: Seen) -> str:
+    if one.process.pid:
+        return f"pid {one.process.pid} ({one.name}){_on(scene, one)}"
+    return f"{one.name}{_on(scene, one)} (its pid is not in the file)"
+
+
+def refused(scene: Scene) -> Iterator[NextDump]:
+    """Where the tool was refused everywhere, the same once more with the right to look."""
+    was_refused = any(g.id == gaps.STACKS_REFUSED for n in scene.view.snapshot.nodes for g in n.gaps)
+    if not was_refused or any(s.threads for s in scene.view):
+        return
+    pids = " ".join(str(s.process.pid) for s in scene.view if s.process.pid)
+    yield NextDump(
+        what="the same processes, with the right to look into them",
+        command=f"for pid in {pids or '$(pgrep -f python)'}; do sudo py-spy dump --pid $pid; done",
+        why="the tool was refused on every process: it needs root, or in a container the capability SYS_PTRACE (--cap-add SYS_PTRACE)",
+        outcomes=(
+            Outcome(seen="stacks", means="report on them tells who waits for whom"),
+            Outcome(seen="refused again", means="run it on the host, outside of the container, where sysctl kernel.yama.ptrace_scope is 0 or 1"),
+        ),
+    )
+
+
+def unread(scene: Scene) -> Iterator[NextDump]:
+    """Those that a tool could not read: often the one that matters."""
+    for one in scene.view:
+        failed = next((r for r in one.process.remarks if r.kind == "unread"), None)
+        if one.threads or failed is None:
+            continue
+        pid = pid_of(one)
+        yield NextDump(
+            what=f"{named(scene, one)}, which could not be read",
+            who=(one.who(),),
+            command=f"grep State /proc/{pid}/status; sudo cat /proc/{pid}/stack; sudo py-spy dump --nonblocking --pid {pid}",
+            why=f"the tool said: {failed.text[:120]}",
+            outcomes=(
+                Outcome(
+                    seen="state D", means="it sits in the kernel: a mount, a disk or a driver does not answer. It is the one that the others wait for"
+                ),
+                Outcome(seen="state T or t", means="it was stopped, or another tool traces it: kill -CONT, or end that tool"),
+                Outcome(seen="no such process", means="it has died: look for its last lines in the log, and in dmesg"),
+            ),
+        )
+
+
+TRAINER = "pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID"
+_ENGINE_PARTS = "EngineCore|VLLM::|sglang::"
+
+
+def engine(scene: Scene, one: Seen) -> NextDump:
+    """The parts of an engine wait for each other, and all of them for requests."""
+    part = one.identity.part
+    seen = {s.identity.part.part for s in scene.view if s.identity.part is not None and s.threads}
+    missing = [p.label for p in part.engine.parts if p.part in ("core", "worker", "server") and p.part not in seen] if part is not None else []
+    engine_of = f"the engine of {named(scene, one)}"
+    return NextDump(
+        what=f"{', '.join(missing)} in {engine_of}, and the trainer that sends it requests" if missing else f"the trainer that uses {engine_of}",
+        who=(one.who(),),
+        command=f"for pid in $(pgrep -f '{_ENGINE_PARTS}'); do py-spy dump --pid $pid; done" if missing else TRAINER,
+        why=f"it {one.does()}",
+        outcomes=(
+            Outcome(seen="a core or a worker is in a collective or in code of its own", means="it is what this process waits for"),
+            Outcome(seen="all of them rest", means="the engine has no request: the trainer keeps it waiting"),
+            Outcome(seen="one of them is gone", means="it died: its log holds the first failure"),
+        ),
+    )
