@@ -64,7 +64,20 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     if not findings:
         return
     keys = {(w.node, w.pid, w.label) for w in findings[0].who}
-    accused = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys and s.threads]
+    named_first = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys]
+    accused = [s for s in named_first if s.threads]
+    for one in [s for s in named_first if not s.threads and not any(r.kind == "unread" for r in s.process.remarks)][:1]:
+        yield NextDump(
+            what=f"{named(scene, one)}, of which no stack was given",
+            who=(one.who(),),
+            command=f"py-spy dump --pid {pid_of(one)}",
+            why="it is what the others wait for, and only its stack says why",
+            outcomes=(
+                Outcome(seen="it is in code of its own", means="that line is the cause: give all files to report"),
+                Outcome(seen="it is in a collective too", means="it waits in another group: dump the ranks of that group"),
+                Outcome(seen="no such process", means="it died: its log holds the first failure"),
+            ),
+        )
     # where no process is to blame, one of those that wait shows whether they stand
     stalled = [m for w in scene.worlds for m in w.members if is_waiting(m)] if findings[0].cause is Cause.COLLECTIVE_STALLED else []
     for one in (accused or stalled)[:1]:

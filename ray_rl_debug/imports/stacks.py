@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.formats import speedscope
+from ray_rl_debug.formats import flight_table, speedscope
 from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.dump import Dump
 from ray_rl_debug.formats.pasted.read import read
@@ -35,6 +35,7 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
             dumps = _of_ranks(sections, path, troubles)
         else:
             dumps = read(text)
+        counters += flight_table.documents(text)
         for line, document in documents(data):
             if not _is_list(document):
                 counters.append((line, document))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from ray_rl_debug.formats import flight_table
 from ray_rl_debug.formats.pasted import asyncio_tools, faulthandler, frames, gdb, kernel, labels, lines, ps, pyspy, pystack, said, tracebacks
 from ray_rl_debug.formats.pasted.classify import classify
 from ray_rl_debug.formats.pasted.read import read
@@ -22,6 +23,7 @@ relaxed = settings(deadline=None, max_examples=200, suppress_health_check=[Healt
 READERS: dict[str, Callable[[str], Any]] = {
     "asyncio_tools": lambda text: asyncio_tools.TaskReader().feed(text, 1),
     "faulthandler": faulthandler.read,
+    "flight_table": lambda text: list(flight_table.documents(f"Rank 0  Rank 1\n------  ------\n{text} state=x\n{text}")),
     "frames": frames.read_frame,
     "gdb": gdb.read,
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
