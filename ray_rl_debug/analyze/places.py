@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
-from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
@@ -181,6 +181,8 @@ def _place(
             if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):
                 kind = Kind.SLEEP  # met in the moment between two pauses
             timed = kind is Kind.SLEEP
+            if kind in (Kind.CODE, Kind.LOCK) and (together := _coordinated(frames, own)) is not None:
+                kind, op, spins = Kind.COLLECTIVE, together, True
     return Place(
         kind=kind,
         op=op,
@@ -236,6 +238,12 @@ def _engine_place(
     if waits and spot_of(RESTS, function, file) is not None:
         return Kind.IDLE, names[own], False
     return (Kind.CHANNEL, names[own], False) if carried else (kind, op, False)
+
+
+def _coordinated(frames: Sequence[Frame], own: int) -> str | None:
+    """The collective of an engine's group that a thread is in, where no frame of torch or the kernel names it: a library of C carries it out."""
+    found = (spot_of(COORDINATED, f.function, f.file) for f in frames[: own + _NEAR])
+    return next((short_name(s.function) for s in found if s is not None), None)
 
 
 def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:

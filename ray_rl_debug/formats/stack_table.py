@@ -9,6 +9,8 @@ from types import MappingProxyType
 from ray_rl_debug.model.snapshot import Frame
 
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
+_SOURCE_TREES = re.compile(r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+|ray/_private/.+)")
+"""Libraries that were built from source, or lie on PYTHONPATH: folders that no program of a user's has."""
 _STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
 
 
@@ -48,4 +50,6 @@ def short_file(path: str) -> tuple[str, bool]:
         return found[1], False
     if found := _STANDARD_LIBRARY.fullmatch(path):
         return found[1], True
+    if found := _SOURCE_TREES.fullmatch(path):
+        return found[1], False
     return path, False

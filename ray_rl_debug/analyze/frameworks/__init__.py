@@ -28,6 +28,9 @@ WATCHES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.watches)
 COLLECTIVES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.collectives)
 """Collectives of the engines' own, which spin."""
 
+COORDINATED: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.coordinated)
+"""Collectives of the engines' groups, whichever library carries them out."""
+
 HOUSEKEEPING: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.housekeeping)
 """Coroutines that wait for the next message by design."""
 

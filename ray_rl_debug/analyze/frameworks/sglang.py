@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks.table import EngineNames, Part, Spot
+from ray_rl_debug.analyze.frameworks.table import GROUP_OPS, EngineNames, Part, Spot
 
 _RANKS = r"(?P<ranks>(?:_[A-Z_]*?[A-Z]+\d+)*)$"
 _SCHEDULER, _TOKENIZER = "managers/scheduler.py", "managers/tokenizer_manager.py"
@@ -39,6 +39,7 @@ NAMES = EngineNames(
         Spot("DataParallelController.event_loop", "managers/data_parallel_controller.py"),
     ),
     watches=(Spot("SubprocessWatchdog._monitor_loop", "utils/watchdog.py"), Spot("_watchdog_once", "utils/watchdog.py")),
+    coordinated=tuple(Spot(f"GroupCoordinator.{op}", "sglang/srt/distributed/parallel_state.py") for op in GROUP_OPS),
     transport=(Spot("sock_recv", "managers/io_struct.py"), Spot("async_sock_recv", "managers/io_struct.py")),
     requests=(Spot("TokenizerManager._stream_one_response", _TOKENIZER), Spot("TokenizerManager._wait_one_response", _TOKENIZER)),
     calls=(Spot("FanOutCommunicator.queueing_call", "managers/communicator.py"), Spot("_Communicator.__call__", _TOKENIZER)),

@@ -39,6 +39,10 @@ class Spot(msgspec.Struct, frozen=True):
         return bare or function == self.function or function.endswith(f".{self.function}")
 
 
+GROUP_OPS = ("all_reduce", "_all_reduce_out_place", "all_gather", "reduce_scatter", "gather")
+"""Collectives of the ``GroupCoordinator`` that vLLM and SGLang share, whichever library carries them out."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """One kind of process of an inference engine."""
 
@@ -68,6 +72,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """Functions that only carry messages between the parts: who called them tells what is waited for. An empty name stands for the whole file."""
     collectives: tuple[Spot, ...] = ()
     """Collectives of its own, which spin."""
+    coordinated: tuple[Spot, ...] = ()
+    """Collectives of its process groups, told by the call when no frame above names what carries them out."""
     requests: tuple[Spot, ...] = ()
     """Coroutines of the server that await the engine: one for each request in flight."""
     calls: tuple[Spot, ...] = ()
