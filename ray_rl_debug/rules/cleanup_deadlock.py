@@ -35,7 +35,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots on their way out that other ranks wait for, and worlds where some ranks leave while others still train."""
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
-        leaving = _leaves(one)
+        # all that are in the same "finalize" do one thing together: none of them leaves the others behind
+        leaving = _leaves(one) and (_destroys(one) or not all(_leaves(w) for w in waiters))
         if scene.view.by_hand and not waiters and _exits(one):
             yield Found(finding=_alone(scene, one), explains=frozenset(root.nodes))
         if not waiters or one.is_stopped or not leaving:
@@ -51,7 +52,11 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 def _leaves(one: Seen) -> bool:
     place = one.place
-    return place is not None and (place.kind is Kind.DESTROY or is_leaving(f for f, _, _ in place.path))
+    return place is not None and (_destroys(one) or is_leaving(f for f, _, _ in place.path))
+
+
+def _destroys(one: Seen) -> bool:
+    return one.place is not None and one.place.kind is Kind.DESTROY
 
 
 _EXITS = frozenset({"_python_exit", "_exit_function", "_run_exitfuncs", "_run_finalizers"})

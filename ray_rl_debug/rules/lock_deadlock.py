@@ -36,6 +36,15 @@ NAME = "lock deadlock"
 CAUSE = Cause.LOCK_DEADLOCK
 
 
+def _lacks_main(one: Seen, thread: SeenThread) -> bool:
+    """Is only a thread shown that Python started, and none that began the program?"""
+    if not thread.frames:
+        return False
+    outermost = thread.frames[-1]
+    is_started = outermost.file.endswith("threading.py") and outermost.function.rsplit(".", 1)[-1] in ("_bootstrap", "_bootstrap_inner")
+    return is_started and not any(t.is_main for t in one.threads)
+
+
 _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
 
 
@@ -50,6 +59,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if not thread.place.path and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
             continue  # a thread of a library; only native frames that want a mutex tell a lock by themselves
+        if scene.view.by_hand and _lacks_main(one, thread):
+            continue  # the thread that may release it was not shown
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:
