@@ -140,4 +140,8 @@ def _text(one: Seen, awaited: Awaited) -> str:
 def _goal(one: Seen, awaited: Awaited) -> str:
     if awaited.kind in LOCKS:
         return f"nobody ({(awaited.detail or awaited.kind).split(' ')[0]})"
-    return remote_of(one.process, awaited.fd) or (f"object {awaited.object_id[:16]}" if awaited.object_id else awaited.detail or awaited.kind)
+    return remote_of(one.process, awaited.fd) or (
+        f"object {awaited.object_id[:16]}"
+        if awaited.object_id
+        else awaited.detail or ("something unknown" if awaited.kind == "unknown" else awaited.kind)
+    )

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ray_rl_debug import signatures
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
+from ray_rl_debug.analyze.waits_assumed import distance
 from ray_rl_debug.diagnosis.coroutine_summaries import await_classes, coroutine_links
 from ray_rl_debug.diagnosis.doubts import assumptions, with_doubts
 from ray_rl_debug.diagnosis.next_dumps import next_dumps
@@ -110,7 +112,7 @@ def _is_last_resort(order: int) -> bool:
 def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]:
     """One finding per root (the preferred rule's), with victims and chain; then findings about what nobody waits for."""
     taken: set[int] = set()
-    chosen: list[tuple[int, int, Finding]] = []
+    chosen: list[tuple[int, int, tuple[str, int], Finding]] = []
     covered: set[str] = set()
     for root in scene.graph.roots:
         if set(root.nodes) <= covered:
@@ -121,15 +123,34 @@ def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]
         _, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
         if index not in taken:
             taken.add(index)
-            chosen.append((_rank(best.finding.certainty), -len(root.waiters), _complete(scene, best, root)))
+            place = _place_of_root(scene, root)
+            chosen.append((_rank(best.finding.certainty), place, (best.finding.id, 0), _complete(scene, best, root)))
         covered |= best.explains
     for _, one in sorted(((o, f) for i, (o, f) in enumerate(found) if i not in taken), key=lambda x: x[0]):
         if one.explains & covered:
             continue
         covered |= one.explains
-        chosen.append((_rank(one.finding.certainty), 0, _complete(scene, one, None)))
-    chosen.sort(key=lambda c: (c[0], c[1], c[2].id))
-    return tuple(f for _, _, f in chosen)
+        # errors of logs stay in the order in which they came
+        tie = (_LOGGED, len(chosen)) if signatures.find(one.finding.id) is not None else (one.finding.id, 0)
+        chosen.append((_rank(one.finding.certainty), _place_of_other(scene, one.finding), tie, _complete(scene, one, None)))
+    chosen.sort(key=lambda c: c[:3])
+    return tuple(c[3] for c in chosen)
+
+
+_LOGGED = "RRD6"
+"""How the ids of known errors begin."""
+
+
+def _place_of_root(scene: Scene, root: Root) -> int:
+    """More waiters first. In files, who waits at the other end of a connection that nobody knows comes behind what a log says of somebody's end."""
+    waits_outside = scene.view.by_hand and all(n in scene.view.seen and distance(scene.view.seen[n]) for n in root.nodes)
+    return 1 if waits_outside and not root.waiters else -len(root.waiters)
+
+
+def _place_of_other(scene: Scene, finding: Finding) -> int:
+    known = signatures.find(finding.id)
+    is_end = known is not None and known.effect == "critical" and not known.late
+    return 0 if is_end or not scene.view.by_hand else 1
 
 
 def _rank(certainty: Certainty) -> int:

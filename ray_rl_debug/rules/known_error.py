@@ -104,7 +104,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield Found(finding=_of_process(seen, by_writer[seen.key]), explains=frozenset([seen.key]))
     loose = [one for one in written if one.writer is None and pid_of_log(one.line.file) is None]
     if loose and (scene.graph.roots or scene.view.by_hand) and not any(s.is_at_work for s in scene.view):
-        yield next(_of_logs(loose, Certainty.POSSIBLE))
+        yield next(_of_logs(loose, Certainty.POSSIBLE, scene.story))
 
 
 def pid_of_log(file: str) -> int | None:
@@ -150,7 +150,7 @@ def _slug(signature: Signature) -> str:
     return f"{signature.layer}/{signature.slug}"
 
 
-def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY) -> Iterator[Found]:
+def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY, story: LogStory | None = None) -> Iterator[Found]:
     """One finding for each known error; `certainty` is that of the likeliest beginning."""
     by_signature: dict[str, list[_Written]] = defaultdict(list)
     for one in written:
@@ -159,8 +159,11 @@ def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY) -
         certainty = Certainty.POSSIBLE
     for held in list(by_signature.values())[:MAX_ERRORS]:
         first = held[0]
-        who = Who(label=first.line.file.rsplit("/", 1)[-1], node=first.node.name)
-        finding = _finding(first.signature, certainty, f"{who.label}: {first.signature.title}", [who], [_evidence(w.line) for w in held[:MAX_LINES]])
+        told = [e for e in (story.first, *story.then) if e is not None] if story is not None else []
+        writers = next((e.who for e in told if (e.file, e.line) == (first.line.file, first.line.line_number)), ())
+        who = list(writers[:MAX_ERRORS]) or [Who(label=first.line.file.rsplit("/", 1)[-1], node=first.node.name)]
+        lines = [_evidence(w.line) for w in held[:MAX_LINES]]
+        finding = _finding(first.signature, certainty, f"{who[0].label}: {first.signature.title}", who, lines)
         yield Found(finding=_of_waiters(finding, first.signature), explains=frozenset([f"log:{first.signature.id}"]))
         certainty = Certainty.POSSIBLE
 
