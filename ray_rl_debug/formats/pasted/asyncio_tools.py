@@ -1,4 +1,6 @@
-"""``python -m asyncio ps`` and ``pstree`` of CPython 3.14, and ``asyncio.print_call_graph``: tasks and the coroutines that they wait in."""
+"""``python -m asyncio ps`` and ``pstree`` of CPython 3.14, ``asyncio.print_call_graph``, and tasks as Python prints them (``asyncio.all_tasks()``):
+tasks and the coroutines that they wait in.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,14 @@ _PS_ROW = re.compile(r"^\s*(?P<tid>\d{1,12})\s{1,40}(?P<task>0x[0-9a-f]{1,16})\s
 _COLUMNS = re.compile(r"\s{2,}")
 _TASK = re.compile(r"^(?P<indent>[\s│├└─|+`-]{0,400})\(T\) (?P<name>.{1,200}?)\s*$")
 _CORO = re.compile(r"^(?P<indent>[\s│├└─|+`-]{0,400})(?P<function>[A-Za-z_<][\w.<>]{0,200})(?: (?P<file>\S{1,400}):(?P<line>\d{1,7}))?\s*$")
+
+
+_PRINTED = re.compile(
+    r"<Task (?:pending|cancelling) name='(?P<name>[^'\n]{1,200})' coro=<(?P<function>[\w.<>]{1,200})\(\)(?: running| wrapped)? at "
+    r"(?P<file>[^>\n]{1,400}?):(?P<line>\d{1,7})>"
+)
+_OF_ITS_END = ("task: <Task", "future: <Task", "Task was destroyed")
+"""asyncio's complaints about a task that nobody has kept: the program has ended or left it."""
 
 
 class TaskReader:
@@ -36,6 +46,12 @@ class TaskReader:
                 return True
         if "task id" in text and _PS_HEAD.match(text):
             self._in_ps, self.line = True, self.line or number
+            return True
+        if "<Task " in text and not any(word in text for word in _OF_ITS_END) and (printed := list(_PRINTED.finditer(text))):
+            self.line = self.line or number
+            for found in printed:
+                place = (found["function"], found["file"], int(found["line"]))
+                self.tasks.append(Task(name=found["name"], chain=[place], number=len(self.tasks) + 1))
             return True
         if "(T) " in text and (task := _TASK.match(text)):
             self._task(task, number)
