@@ -16,7 +16,7 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
@@ -35,11 +35,9 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots on their way out that other ranks wait for, and worlds where some ranks leave while others still train."""
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
-        # all that are in the same "finalize" do one thing together: none of them leaves the others behind
-        leaving = _leaves(one) and (_destroys(one) or not all(_leaves(w) for w in waiters))
         if scene.view.by_hand and not waiters and _exits(one):
             yield Found(finding=_alone(scene, one), explains=frozenset(root.nodes))
-        if not waiters or one.is_stopped or not leaving:
+        if not waiters or one.is_stopped or not (_destroys(one) or _leaves_alone(one, waiters)):
             continue
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
     for root, members, _ in scene.cycles():
@@ -53,6 +51,12 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _leaves(one: Seen) -> bool:
     place = one.place
     return place is not None and (_destroys(one) or is_leaving(f for f, _, _ in place.path))
+
+
+def _leaves_alone(one: Seen, waiters: Sequence[Seen]) -> bool:
+    """Is it on its way out in a function in which not all of those are that wait for it? All in one "finalize" do one thing together."""
+    shared = set.intersection(*({(f, file) for f, file, _ in w.place.path} if w.place is not None else set() for w in waiters))
+    return one.place is not None and is_leaving(f for f, file, _ in one.place.path if (f, file) not in shared)
 
 
 def _destroys(one: Seen) -> bool:
