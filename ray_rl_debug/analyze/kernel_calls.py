@@ -23,6 +23,8 @@ _WCHANS = {
     "fuse_request_wait": "open", "__do_sys_pause": "pause",
 }  # fmt: skip
 
+_OF_MOUNTS = frozenset({"rpc_wait_bit_killable", "nfs_wait_bit_killable", "request_wait_answer", "fuse_request_wait"})
+"""Where any call on a file of a mount sleeps: its own name tells more."""
 _C_FUNCTIONS = {
     "recv": "recv", "send": "send", "pread": "pread", "pwrite": "pwrite", "wait": "wait", "waitpid": "wait", "wait3": "wait", "sleep": "sleep",
     "usleep": "sleep",
@@ -34,9 +36,10 @@ def kernel_call(thread: Thread | None) -> str | None:
     if thread is None or thread.state == "R":
         return None
     wchan = (thread.wchan or "").partition(".")[0]  # compilers append .constprop.0 and the like
-    if wchan in _WCHANS:
+    named = _FAMILIES.get(_name(thread) or "")
+    if wchan in _WCHANS and not (named and wchan in _OF_MOUNTS):
         return _WCHANS[wchan]
-    return _FAMILIES.get(_name(thread) or "")
+    return named
 
 
 def family(name: str) -> str | None:

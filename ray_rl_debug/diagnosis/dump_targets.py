@@ -54,7 +54,7 @@ def unread(scene: Scene) -> Iterator[NextDump]:
         yield NextDump(
             what=f"{named(scene, one)}, which could not be read",
             who=(one.who(),),
-            command=f"grep State /proc/{pid}/status; sudo cat /proc/{pid}/stack; sudo py-spy dump --nonblocking --pid {pid}",
+            command=f"{_ask_kernel(pid)}; sudo py-spy dump --nonblocking --pid {pid}",
             why=f"the tool said: {failed.text[:120]}",
             outcomes=(
                 Outcome(
@@ -64,6 +64,25 @@ def unread(scene: Scene) -> Iterator[NextDump]:
                 Outcome(seen="no such process", means="it has died: look for its last lines in the log, and in dmesg"),
             ),
         )
+
+
+def _ask_kernel(pid: str) -> str:
+    return f"grep -E 'State|TracerPid' /proc/{pid}/status; sudo cat /proc/{pid}/stack"
+
+
+def in_the_kernel(scene: Scene, one: Seen) -> NextDump:
+    """A process in state D or T must not be waited for by a tool that stops it; the kernel tells what it does."""
+    return NextDump(
+        what=f"what the kernel says of {named(scene, one)}, twice",
+        who=(one.who(),),
+        command=f"{_ask_kernel(pid_of(one))}; sleep 30; {_ask_kernel(pid_of(one))}",
+        why=f"a listing shows it in state {one.process.state}: a tool that stops processes would hang at it",
+        outcomes=(
+            Outcome(seen="state D and the same stack", means="it sits in the kernel: the names of its calls tell the mount, disk or driver"),
+            Outcome(seen="state T or t", means="it was stopped: kill -CONT, or end the tool that TracerPid names"),
+            Outcome(seen="another state", means="it goes on: slow, or the cause is elsewhere"),
+        ),
+    )
 
 
 TRAINER = "pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID"

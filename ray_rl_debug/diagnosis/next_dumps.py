@@ -12,9 +12,9 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
-from ray_rl_debug.analyze.waits_ranks import is_waiting
+from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
-from ray_rl_debug.diagnosis.dump_targets import TRAINER, engine, named, pid_of, refused, unread
+from ray_rl_debug.diagnosis.dump_targets import TRAINER, engine, in_the_kernel, named, pid_of, refused, unread
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
 from ray_rl_debug.rules.scene import Scene
 
@@ -83,6 +83,9 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     for one in (accused or stalled)[:1]:
         if not one.is_assumed and one.motion is not Motion.MOVING:
             continue  # several looks have shown that it stands there
+        if one.process.state in ("D", "T", "t"):
+            yield in_the_kernel(scene, one)
+            continue
         options = _options(one)
         thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
         yield NextDump(
@@ -131,7 +134,13 @@ def _ranks(scene: Scene) -> Iterator[NextDump]:
 
 
 def _waiters(waiting: Sequence[Seen]) -> str:
-    return f"{waiting[0].where()} {waiting[0].does()}" if len(waiting) == 1 else f"{len(waiting)} ranks {waiting[0].they()}"
+    first = waiting[0]
+    if len(waiting) == 1:
+        return f"{first.where()} {first.does()}"
+    if len(split_by_site(waiting)) == 1:
+        return f"{len(waiting)} ranks {first.they()}"
+    ops = sorted({w.place.op for w in waiting if w.place is not None})
+    return f"{len(waiting)} ranks wait in {' or '.join(ops[:4])}, at different lines"
 
 
 def _rank_outcomes(first: Seen) -> tuple[Outcome, ...]:
@@ -151,7 +160,7 @@ def _all_other_ranks(world: World, waiting: Sequence[Seen]) -> NextDump:
     return NextDump(
         what=f"{others}, on every node",
         command=ALL_PYTHON,
-        why=f"{_waiters(waiting)}, and nobody else was dumped",
+        why=f"{_waiters(waiting)}, and no other rank was dumped",
         outcomes=_rank_outcomes(first),
     )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ray_rl_debug.formats.dump import Dump
+from ray_rl_debug.formats.dump import CodePlace, Dump
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Gap, Process, Remark, Thread
 
 _REFUSED = re.compile(r"EPERM|[Pp]ermission|not permitted|os error 1\b|os error 13\b|ptrace")
 _GONE = re.compile(r"ESRCH|No such (?:process|file)|os error [23]\b")
+_ENTRY = re.compile(r"__(?:x64|ia32|arm64|se|do)_sys_(\w{2,40})$")
 MAX_REMARKS = 12
 
 
@@ -38,10 +39,15 @@ def kernel_threads(dumps: Sequence[Dump]) -> tuple[Thread, ...]:
             wchan = thread.wchan or (thread.frames[0][0] if dump.source == "kernel" and thread.frames else None)
             if tid is not None and (wchan is not None or thread.call is not None):
                 known = found.get(tid)
-                call = thread.call or (known.call if known is not None else None)
+                call = thread.call or _call_in(thread.frames) or (known.call if known is not None else None)
                 wchan = wchan or (known.wchan if known is not None else None)
                 found[tid] = Thread(tid=tid, comm="", state=dump.state or state_of(dumps) or "?", wchan=wchan, call=call)
     return tuple(found.values())
+
+
+def _call_in(frames: Sequence[CodePlace]) -> str | None:
+    """``fsync``, where a kernel stack shows ``__x64_sys_fsync``."""
+    return next((found[1] for function, _, _ in frames if (found := _ENTRY.match(function))), None)
 
 
 def async_tasks(dumps: Sequence[Dump]) -> tuple[AsyncTask, ...] | None:

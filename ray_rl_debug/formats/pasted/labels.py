@@ -25,7 +25,10 @@ _RANK = re.compile(
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 _NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]orker|[Nn]ode)[ _-]?\d{1,6}[ _]?){1,5}) {1,20}(?P<rest>\S.{0,8000})$")
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
-_PID = re.compile(r"\b(?:pid|PID|process|Process|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$")
+_PID = re.compile(
+    r"\b(?:pid|PID|process|Process|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
+    r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$"
+)
 _NODE = re.compile(
     r"\b(?:node|host|machine|pod|worker)[ _-]?(?P<node>\d{1,5}|[a-z][\w-]{0,20}\d[\w.-]{0,40})\b|@(?P<at>[a-z][\w.-]{1,60})[ :~]", re.IGNORECASE
 )
@@ -57,7 +60,7 @@ def read(text: str) -> Head | None:
         return None
     ranks, label = _ranks(stripped)
     pid = _PID.search(stripped)
-    number = (pid["pid"] or pid["alone"]) if pid else None
+    number = (pid["pid"] or pid["alone"] or pid["headed"]) if pid else None
     title = _TITLE.search(stripped)
     is_heading = _HEAVY.match(text) is not None or stripped.endswith((":", "**", "---", "===", "`", "]"))
     count = said.count_in(stripped) if not ranks else None

@@ -19,6 +19,8 @@ _AUX = re.compile(
     r"(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}\s{1,12}\S{1,12}\s{1,12}[\d:-]{1,12}\s{1,4}(?P<title>\S.{0,4000})$"
 )
 _TREE = re.compile(r"^\s{0,20}(?P<pid>\d{1,9})\s{1,40}(?:(?:\||`)\s{0,8}){0,40}\\_ (?P<title>\S.{0,400}?)(?P<dead> <defunct>)?\s*$")
+_BRANCH = re.compile(r"^(?:[|`]\s{0,8}){0,40}\\_ ")
+"""What ``ps f`` draws before the command of a child."""
 _STATE = re.compile(r"^[RSDTtZXIW][<NLsl+]{0,5}$")
 
 
@@ -53,7 +55,7 @@ def row(text: str, columns: Sequence[str]) -> Row | None:
         tid=tid,
         state=state[:1] or None,
         wchan=wchan if wchan not in (None, "-", "0", "?") else None,
-        title=next((held[c] for c in columns if c in _TITLES and c in held), None),
+        title=next((_BRANCH.sub("", held[c]) for c in columns if c in _TITLES and c in held), None),
     )
 
 

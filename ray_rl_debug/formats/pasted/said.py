@@ -38,11 +38,12 @@ _UNREAD = re.compile(
     r"|[Pp]y-?spy (?:dump )?(?:failed|attempts failed|could not|hangs|hung|timed out|got stuck)|pystack (?:failed|could not)"
     r"|Unable to (?:attach|get|find)|[Cc]ould not attach|ptrace: "
     r"|[Ff]ailed to (?:attach|trace)|(?:is|has) no[ t]{0,2} ?(?:a )?[Pp]ython|no Python (?:interpreter|threads?|process)"
-    r"|Device or resource busy|dump (?:timed out|hangs|hung|failed)"
+    r"|Timed out waiting for process \d{1,9} to|Device or resource busy|dump (?:timed out|hangs|hung|failed)"
     r"|Couldn't (?:determine|find|get) .{0,40}(?:python|stack)|Invalid (?:frame|thread) |engine.*not a python process",
 )
 _TOOL = re.compile(
-    r"py-?spy|pystack|\bgdb\b|ptrace|UNW_E|\(os error|Failed to (?:suspend|get stack|find python|copy .{1,40} symbol)|^\W{0,4}Reason: E[A-Z]+"
+    r"py-?spy|pystack|\bgdb\b|ptrace|UNW_E|\(os error|Timed out waiting for process"
+    r"|Failed to (?:suspend|get stack|find python|copy .{1,40} symbol)|^\W{0,4}Reason: E[A-Z]+"
 )
 _PID = re.compile(r"(?:\bpid\b[ =:#]{0,3}|--pid[ =]|-p |PID[:= ]{1,2}|[Pp]rocess (?:id )?#?)(\d{1,9})\b")
 _PIDS = re.compile(r"(?<![\w.:])\d{3,9}(?![\w.:])")
