@@ -37,7 +37,7 @@ DOORS = {
     "psutil": ("collect/",),
     "requests": (),
     "hyperscan": ("logs/search.py",),
-    "numpy": ("metrics/statistics/numeric.py",),
+    "numpy": ("metrics/statistics/numeric.py", "logs/newlines.py"),
     "scipy": ("metrics/statistics/numeric.py",),
     "tensorboard": ("metric_sources/tensorboard.py",),
     "wandb": ("metric_sources/wandb.py",),

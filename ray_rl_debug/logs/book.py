@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import deque
 
 from ray_rl_debug.logs.ending import read_ending
-from ray_rl_debug.logs.events import shape_of, spot
+from ray_rl_debug.logs.events import Spotted, shape_of, spot
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
+from ray_rl_debug.logs.shapes import DIGITS
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.tracebacks import START
-from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import STEMS
 from ray_rl_debug.model.snapshot.log_book import LogBook
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS, Matcher
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 1 << 20
+"""Small enough for the processor's own memory."""
 KEPT_BYTES = 4 << 20
 """Of the end, where the last steps are looked for."""
 OPEN_BYTES = 64 << 10
-"""Of the end of a block: a traceback that begins there is read with the next block."""
+"""Of the end of what is read of a block: a traceback that begins there is read with the next block."""
 MAX_REST_BYTES = 8 << 20
 """A line may be so long, or a traceback; what is longer is read in parts."""
-MAX_SHAPES = 50_000
-"""Shapes of lines that are remembered: those of one program are few."""
-_DIGITS = b"0123456789"
+MAX_KINDS = 50_000
+"""Shapes of failures that are remembered: those of one program are few."""
 _ZERO = re.compile(rb"(?<![\d.:,])0(?![\d.])")
 _START = START.encode()
 
@@ -48,14 +50,15 @@ class BookReader:
         self._writer = writer_of_file(path)
         self._near_s = modified_time_s
         self._rest = b""
-        self._kept: list[bytes] = []
+        self._kept: deque[tuple[bytes, int]] = deque()
         self._before = b""
         self._lines = self._bytes = 0
         self._first_s: float | None = None
         self._is_zoned = False
         self._ledger = Ledger(self._matcher, self._writer, modified_time_s)
-        self._shapes: dict[bytes, str | None] = {}
-        """Of lines that were read: the kind of failure, None for none."""
+        self._known = self._searcher.known
+        self._kinds: dict[bytes, str] = {}
+        """Of failures that were read: the kind, by the shape of their line."""
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the file; never empty."""
@@ -63,20 +66,22 @@ class BookReader:
             self._beginning(data)
         self._bytes += len(data)
         data = self._rest + data if self._rest else data
-        cut = data.rfind(b"\n") + 1
-        opened = data.find(_START, max(0, cut - OPEN_BYTES), cut)
+        whole = data.rfind(b"\n") + 1
+        # What stands behind a failure tells whether it was survived: the last lines are read with the next block.
+        upto = data.rfind(b"\n", 0, max(0, whole - LOOK_AHEAD_BYTES)) + 1
+        opened = data.find(_START, max(0, upto - OPEN_BYTES), upto)
         if opened != -1:
-            cut = data.rfind(b"\n", 0, opened) + 1
-            cut = max(0, data.rfind(b"\n", 0, max(0, cut - 1)) + 1)  # with the line before it, which may name its level
-        if len(data) - cut > MAX_REST_BYTES:
-            cut = len(data)
-        self._rest = data[cut:]
-        self._take(data[:cut] if self._rest else data)
+            upto = data.rfind(b"\n", 0, opened) + 1
+            upto = data.rfind(b"\n", 0, max(0, upto - 1)) + 1  # with the line before it, which may name its level
+        if len(data) - upto > MAX_REST_BYTES:
+            upto = whole or len(data)
+        self._rest = data[upto:]
+        self._take(data, upto)
 
     def end(self) -> LogBook:
         """What was read; the reader is used up."""
-        self._take(self._rest)
-        kept = b"".join(self._kept)[-KEPT_BYTES:]
+        self._take(self._rest, len(self._rest))
+        kept = b"".join(block[:upto] for block, upto in self._kept)[-KEPT_BYTES:]
         ending = read_ending(kept, lines_before=self._lines - kept.count(b"\n"), writer=self._writer, near_s=self._near_s)
         return LogBook(
             file=self._file,
@@ -101,39 +106,47 @@ class BookReader:
                 self._first_s, self._is_zoned = stamp.time_s, stamp.is_zoned
                 return
 
-    def _take(self, whole: bytes) -> None:
-        """Read whole lines."""
-        if not whole:
+    def _take(self, block: bytes, upto: int) -> None:
+        """Read the lines that begin before a place; what stands behind it is looked at only."""
+        if not upto:
             return
-        window = Window(whole, before=self._before, near_s=self._near_s)
+        window = Window(block, before=self._before, near_s=self._near_s)
         consumed: set[int] = set()
-        counted, line = 0, self._lines
-        for start, end in self._searcher.lines(whole):
+        found, ended = self._searcher.search(block)
+        for before, start, end in found:
+            if start >= upto:
+                break
             if start in consumed:
                 continue
-            raw = whole[start : min(end, start + MAX_LINE_CHARS)]
-            shape = raw.translate(None, _DIGITS)
+            raw = block[start : min(end, start + MAX_LINE_CHARS)]
+            shape = raw.translate(None, DIGITS)
             is_short = end - start <= MAX_LINE_CHARS
-            kind = self._shapes.get(shape, "") if is_short else ""
-            if kind is None:
+            number = self._lines + before + 1
+            if is_short and shape in self._known.shapes:
                 continue
-            line += whole.count(b"\n", counted, start)
-            counted = start
-            if kind and self._repeated(kind, raw, line + 1, window, start, end):
+            kind = self._kinds.get(shape) if is_short else None
+            if kind and self._repeated(kind, raw, number, window, start, end):
                 continue
             one = spot(window, start, end, self._matcher, self._writer)
             if one is not None:
                 consumed.update(one.taken)
-                self._ledger.add(one, window, line + 1)
+                self._ledger.add(one, window, number)
             if is_short and (one is None or one.block is None) and self._is_of_its_shape(raw, one is None):
-                if len(self._shapes) >= MAX_SHAPES:
-                    self._shapes.clear()
-                self._shapes[shape] = one.kind if one is not None else None
-        self._lines = line + whole.count(b"\n", counted)
-        self._before = whole[-LOOK_BACK_BYTES:]
-        self._kept.append(whole)
-        while len(self._kept) > 1 and sum(map(len, self._kept[1:])) >= KEPT_BYTES:
-            self._kept.pop(0)
+                self._remember(shape, one)
+        self._lines += ended - block.count(b"\n", upto)
+        self._before = block[max(0, upto - LOOK_BACK_BYTES) : upto]
+        self._kept.append((block, upto))
+        while sum(size for _, size in self._kept) - self._kept[0][1] >= KEPT_BYTES:
+            self._kept.popleft()
+
+    def _remember(self, shape: bytes, one: Spotted | None) -> None:
+        if one is None:
+            self._known.add((shape,), len(shape))
+            self._kinds.pop(shape, None)
+            return
+        if len(self._kinds) >= MAX_KINDS:
+            self._kinds.clear()
+        self._kinds[shape] = one.kind
 
     def _is_of_its_shape(self, raw: bytes, is_nothing: bool) -> bool:
         """Do all lines that differ from this one in their digits alone say the same? No errors are not three errors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import tracemalloc
 
@@ -13,6 +14,7 @@ from ray_rl_debug.logs.book import BookReader
 from ray_rl_debug.logs.heads import read_head
 from ray_rl_debug.logs.json_lines import plain_line
 from ray_rl_debug.logs.search import Searcher
+from ray_rl_debug.logs.shapes import DIGITS, MIN_LETTERS
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.words import goes_on, judge
@@ -103,11 +105,36 @@ def test_each_part_takes_any_line(line: str) -> None:
 @given(st.lists(st.binary(min_size=4, max_size=9), min_size=1, max_size=20), st.binary(max_size=400), st.data())
 def test_the_search_by_words_misses_nothing(texts: list[bytes], block: bytes, data: st.DataObject) -> None:
     """Random texts stand in random bytes.
-    The quick search finds each line that a plain search finds."""
+    The quick search finds each line that a plain search finds, also when its shape was seen before, and numbers them."""
     block += data.draw(st.sampled_from(texts)) + b"\n" + block
     assert all(text in Literals(texts).possible(block) for text in texts if text in block)
-    lines = {block[a:b] for a, b in Searcher([t for t in texts if b"\n" not in t], library=False).lines(block)}
-    assert lines == {line for line in block.split(b"\n") if any(t in line for t in texts if b"\n" not in t)}
+    texts = [t for t in texts if b"\n" not in t and len(t.translate(None, DIGITS)) >= MIN_LETTERS]
+    searcher = Searcher(texts, library=False)
+    for _ in range(2):
+        found, ended = searcher.search(block)
+        assert [(number, block[a:b]) for number, a, b in found] == [
+            (number, line) for number, line in enumerate(block.split(b"\n")) if any(t in line for t in texts)
+        ]
+        assert ended == block.count(b"\n")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(["E19999", "E1", "ERR01", " ", ": x", "\n", "7", "Engine", "mlx5_core", "mlx_core", "fatal error"]), max_size=30).map(
+        "".join
+    )
+)
+def test_texts_with_digits_are_found_whatever_was_seen_before(text: str) -> None:
+    """Lines differ in their digits only, and some of them hold a text with digits.
+    Each of these is found."""
+    texts = [b"E19999", b"ERR01", b"mlx5_core", b"error"]
+    searcher = Searcher(texts, library=False)
+    searcher.search(b"E: x\nmlx_core\nERR\nmlx4_core: x\n")
+    block = text.encode()
+    found = {block[a:b] for _, a, b in searcher.search(block)[0]}
+    alone = re.compile(rb"(?<![A-Za-z0-9])(?:E19999|ERR01)(?![A-Za-z0-9])|mlx5_core|error")
+    assert found >= {line for line in block.split(b"\n") if alone.search(line)}
+    assert all(any(t in line for t in texts) for line in found)
 
 
 def _seconds(data: bytes) -> float:
@@ -155,3 +182,33 @@ def test_memory_is_bounded() -> None:
     tracemalloc.stop()
     assert peak < 30 << 20
     assert len(found.events) <= 240 and found.left_out > 0
+
+
+def test_blocks_may_end_anywhere() -> None:
+    """The same log comes in blocks of other sizes, which end in the middle of tracebacks, and of what follows them.
+    The same is told."""
+    calm = "".join(f"(WorkerDict pid={40 + i % 4}) step {i} of {i % 7}\n" for i in range(4_000))
+    failed = "".join(
+        f"(WorkerDict pid=41) {line}\n" for line in ("Traceback (most recent call last):", '  File "/w/a.py", line 3, in f', "KeyError: {}")
+    )
+    text = "".join(
+        f"{calm}{failed.format(word)}{after}" for word, after in (("'a'", "(WorkerDict pid=41) INFO retrying\n"), ("'b'", ""), ("'c'", ""))
+    )
+    data = (text + calm).encode()
+    whole = book(data)
+    assert [(e.text, e.file_line, e.handled) for e in whole.events] == [
+        ("KeyError: 'a'", 4_001, "retrying"),
+        ("KeyError: 'b'", 8_005, None),
+        ("KeyError: 'c'", 12_008, None),
+    ]
+    at = [data.find(b"KeyError", a) for a in (0, 200_000, 300_000)]
+    for cuts in (at, [a + 30 for a in at], [a - 40 for a in at], range(0, len(data), 70_001)):
+        reader = BookReader("any/rank1.log", modified_time_s=1.79e9)
+        begin = 0
+        for cut in [*cuts, len(data)]:
+            if cut > begin:
+                reader.feed(data[begin:cut])
+                begin = cut
+        again = reader.end()
+        assert [(e.text, e.file_line, e.handled) for e in again.events] == [(e.text, e.file_line, e.handled) for e in whole.events]
+        assert (again.lines, again.steps, again.bytes) == (whole.lines, whole.steps, whole.bytes)
