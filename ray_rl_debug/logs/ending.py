@@ -15,6 +15,8 @@ from ray_rl_debug.privacy.redact import redact
 
 SIGN_BYTES = 32 << 10
 """Of the end in which each writer's last line is looked for."""
+PIECE_BYTES = 64 << 10
+"""Searched in one go, the last first."""
 MAX_CANDIDATES = 400
 """Lines with a word of progress that are read, from the last one back."""
 STEPS_OF_WRITER = 6
@@ -45,35 +47,41 @@ def read_ending(text: bytes, *, lines_before: int, writer: LogWriter, near_s: fl
 
 def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | None) -> tuple[LogStep, ...]:
     kept: dict[tuple[object, ...], deque[LogStep]] = {}
+    counted, number = len(text), lines_before + text.count(b"\n") + 1
     for start, end in _candidates(text):
         head = read_head(text[start : min(end, start + 4000)].decode("utf-8", "replace"), near_s=near_s)
-        counted = read_step(head.text)
-        if counted is None or head.level in ("E", "F"):
+        done = read_step(head.text)
+        if done is None or head.level in ("E", "F"):
             continue
         who = filled(head.writer, writer)
-        held = kept.setdefault((who, counted[1]), deque())
+        held = kept.setdefault((who, done[1]), deque())
         if len(held) >= STEPS_OF_WRITER or len(kept) > MAX_WRITERS:
             continue
         time_s, zoned = (head.time_s, head.is_zoned) if head.time_s is not None else _time_before(text, start, near_s)
-        line = lines_before + text.count(b"\n", 0, start) + 1
-        held.appendleft(LogStep(step=counted[0], unit=counted[1], file_line=line, writer=who, time_s=time_s, is_zoned=zoned))
+        number -= text.count(b"\n", start, counted)
+        counted = start
+        held.appendleft(LogStep(step=done[0], unit=done[1], file_line=number, writer=who, time_s=time_s, is_zoned=zoned))
     return tuple(sorted((s for held in kept.values() for s in held), key=lambda s: s.file_line))
 
 
 def _candidates(text: bytes) -> list[tuple[int, int]]:
     """Lines with a word of progress, the last first; a progress bar's parts count as lines."""
     found: set[tuple[int, int]] = set()
-    for word in _WORDS:
-        at, count = text.rfind(word), 0
-        while at != -1 and count < MAX_CANDIDATES:
-            start = text.rfind(b"\n", 0, at) + 1
-            start = max(start, text.rfind(b"\r", start, at) + 1)
-            end = text.find(b"\n", at)
-            end = len(text) if end == -1 else end
-            again = text.find(b"\r", at, end)
-            found.add((start, end if again == -1 else again))
-            count += 1
-            at = text.rfind(word, 0, start) if start else -1
+    stop = len(text)
+    while stop > 0 and len(found) < MAX_CANDIDATES:
+        begin = text.rfind(b"\n", 0, max(0, stop - PIECE_BYTES)) + 1
+        for word in _WORDS:
+            at = text.find(word, begin, stop)
+            while at != -1:
+                start = text.rfind(b"\n", begin, at) + 1 or begin
+                start = max(start, text.rfind(b"\r", start, at) + 1)
+                end = text.find(b"\n", at)
+                end = len(text) if end == -1 else end
+                again = text.find(b"\r", at, end)
+                end = end if again == -1 else again
+                found.add((start, end))
+                at = text.find(word, end, stop)
+        stop = begin
     return sorted(found, reverse=True)[:MAX_CANDIDATES]
 
 
