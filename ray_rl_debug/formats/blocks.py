@@ -14,7 +14,8 @@ MAX_BLOCKS = 1000
 
 def documents(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Each such document with its line, from 1."""
-    if b"```" not in data and b"~~~" not in data:
+    # One byte is found far faster than three equal ones.
+    if not (b"`" in data and b"```" in data) and not (b"~" in data and b"~~~" in data):
         return
     line, last, opened = 1, 0, None
     for count, fence in enumerate(_FENCE.finditer(data)):

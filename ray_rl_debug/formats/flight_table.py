@@ -15,6 +15,7 @@ import msgspec
 
 _TITLES = re.compile(r"^\s*Rank \d{1,7}(?:\s{2,}Rank \d{1,7})*\s*$")
 _RULE = re.compile(r"^\s*-{3,}(?:\s{2,}-{3,})*\s*$")
+_RULE_BYTES = re.compile(rb"^[ \t]*-{3,}(?:[ \t]{2,}-{3,})*[ \t\r]*$", re.MULTILINE)
 _CELL = re.compile(r"^(?:(?P<backend>\w{1,20}):)?(?P<op>[a-z_]{2,40})\((?P<told>.{0,4000})\)$")
 _TOLD = re.compile(
     r"(?P<key>input_sizes|output_sizes|state|pg_name|pg_description|p2p_seq_id)=(?P<value>\[\[?[\d, \[\]]{0,2000}\]|[^,()\[\]]{1,200})"
@@ -35,11 +36,11 @@ class _Op(msgspec.Struct, frozen=True, kw_only=True):
     number: int | None
 
 
-def documents(text: str) -> Iterator[tuple[int, bytes]]:
+def documents(data: bytes) -> Iterator[tuple[int, bytes]]:
     """One document per rank of each table in the text, with the table's line."""
-    if "Rank " not in text or "state=" not in text:
+    if b"Rank " not in data or b"state=" not in data or not _RULE_BYTES.search(data):
         return
-    lines = text.split("\n")
+    lines = data.decode(errors="replace").split("\n")
     for at in range(len(lines) - 2):
         if _TITLES.match(lines[at][:200_000]) and _RULE.match(lines[at + 1][:2_000_000]):
             yield from ((at + 1, document) for document in _table(lines, at))

@@ -8,9 +8,14 @@ _HEAD = re.compile(r"^=== Rank (\d{1,6}): .* ===\s*$", re.MULTILINE)
 _STAMP = re.compile(r"_\d{8}_\d{6}$")
 
 
-def split_ranks(text: str) -> list[tuple[int, str]]:
+_WORDS = b"=== Rank "
+
+
+def split_ranks(text: bytes) -> list[tuple[int, str]]:
     """Rank and text of each section; empty when the text has no such heads."""
-    parts = _HEAD.split(text)
+    if _WORDS not in text:
+        return []
+    parts = _HEAD.split(text.decode("utf-8", "replace"))
     return [(int(rank), body) for rank, body in zip(parts[1::2], parts[2::2], strict=False)]
 
 

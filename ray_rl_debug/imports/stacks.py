@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from pathlib import Path
 
@@ -28,14 +29,14 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
     elif _is_list(data):
         dumps = pyspy_json.read(data)
     else:
-        text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
-        sections = split_ranks(text)
+        data = data.removeprefix(codecs.BOM_UTF8)
+        sections = split_ranks(data)
         if sections:
             stem = without_stamp(stem)
             dumps = _of_ranks(sections, path, troubles)
         else:
-            dumps = read(text)
-        counters += flight_table.documents(text)
+            dumps = read(data)
+        counters += flight_table.documents(data)
         for line, document in documents(data):
             if not _is_list(document):
                 counters.append((line, document))

@@ -19,15 +19,15 @@ MAX_STREAMS = 20_000
 _NUMBERED = re.compile(r"\s{0,8}#\d{1,4} \S")
 
 
-def read(text: str) -> list[Dump]:
-    """The processes in the text, in their order; a text without any gives an empty list.
+def read(text: str | bytes) -> list[Dump]:
+    """The processes in the text, in their order; a text without any gives an empty list. Of bytes only what may be a stack is decoded.
 
     Frames are innermost first. Several dumps of one process stay several. What the text does not say is None.
     """
     dumps: list[Partial] = []
     streams: dict[str, Stream] = {}
     last: Line | None = None
-    for line in read_lines(lines_of(text)):
+    for line in read_lines(lines_of(text if isinstance(text, bytes) else text.encode("utf-8", "replace"))):
         if not line.owner and last is not None and last.owner and _NUMBERED.match(line.text):
             # torch's own log writes the rank before the first line of a message only.
             line = msgspec.structs.replace(last, number=line.number, text=line.text)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
 from ray_rl_debug.formats.pasted.lines import MAX_CHARS
+from ray_rl_debug.logs.search import Searcher
 
-SMALL_CHARS = 256 << 10
+SMALL_BYTES = 256 << 10
 """A text of this size is read line by line, whatever it holds."""
 BEFORE, AFTER = 12, 60
 """Lines around a sign: names stand above a stack, remarks below."""
@@ -54,46 +56,64 @@ _LITERALS = (
     "PID",
     "Call to ",
 )
-"""One of them is in every sign: looked for first, because that costs a tenth."""
+"""One of them is in every sign."""
+_SHAPES = (
+    rb"Thread[ :]",
+    rb"Traceback|most recent call",
+    rb"File [\"'][^\"'\n]{0,1200}[\"'], line",
+    rb"Process:? (?:[:\n]|$)",
+    rb"\(\S{0,800}\.(?:py|pyx|so[.]*|cc|cpp|c|S):?\)",
+    rb"#:? {1,4}(?:x|\S{0,400} from )",
+    rb"\[<",
+    rb"\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc//|Stack dump for",
+    rb"PID\b.{0,240}(?:CMD|COMMAND|WCHAN|STAT)",
+    rb"\.py:,? in |Call to ",
+)
+"""The same signs in lines without their digits, and somewhat wider: a line whose shape has none of these is no sign."""
+_OF_SHAPE = re.compile(b"|".join(_SHAPES))
 
 
-def lines_of(text: str) -> Iterator[tuple[int, str]]:
+@functools.cache
+def _searcher() -> Searcher:
+    return Searcher((text.encode() for text in _LITERALS), library=False, keep=lambda shape: _OF_SHAPE.search(shape) is not None)
+
+
+def lines_of(text: bytes) -> Iterator[tuple[int, str]]:
     """Lines with their numbers, from 1; of a large text those near a sign of a stack. Between regions comes an empty line."""
-    if len(text) <= SMALL_CHARS:
-        yield from enumerate(text.split("\n"), 1)
+    if len(text) <= SMALL_BYTES:
+        yield from enumerate(text.decode("utf-8", "replace").split("\n"), 1)
         return
-    signs = _lines_with_signs(text)
+    signs = _signs(text)
+    starts = {start for _, start in signs}
     number, at = 1, 0
-    for start in sorted(signs):
+    for line, start in signs:
         if start < at:
             continue
-        begin = start
+        begin, first = start, line
         for _ in range(BEFORE):
             if begin <= at:
                 break
-            begin = max(at, text.rfind("\n", at, begin - 1) + 1)
+            begin = max(at, text.rfind(b"\n", at, begin - 1) + 1)
+            first -= 1
         if begin > at:
-            number += text.count("\n", at, begin)
+            number = first
             yield number - 1, ""
         at, left = begin, AFTER
         while left and at < len(text):
-            left = AFTER if at in signs else left - 1
-            end = text.find("\n", at)
+            left = AFTER if at in starts else left - 1
+            end = text.find(b"\n", at)
             end = len(text) if end < 0 else end
-            yield number, text[at:end]
+            yield number, text[at:end].decode("utf-8", "replace")
             number, at = number + 1, end + 1
 
 
-def _lines_with_signs(text: str) -> set[int]:
-    """Where the lines begin that hold a sign."""
-    found: set[int] = set()
-    for literal in _LITERALS:
-        at = text.find(literal)
-        while at >= 0 and len(found) < MAX_SIGNS:
-            start = text.rfind("\n", 0, at) + 1
-            end = text.find("\n", at)
-            end = len(text) if end < 0 else end
-            if start not in found and _SIGNS.search(text, start, min(end + 1, start + MAX_CHARS)):
-                found.add(start)
-            at = text.find(literal, end)
+def _signs(text: bytes) -> list[tuple[int, int]]:
+    """Number, from 1, and beginning of the lines that hold a sign."""
+    found: list[tuple[int, int]] = []
+    for line, start, end in _searcher().search(text)[0]:
+        # A character has four bytes at most.
+        if _SIGNS.search(text[start : min(end, start + 4 * MAX_CHARS) + 1].decode("utf-8", "replace"), 0, MAX_CHARS):
+            found.append((line + 1, start))
+            if len(found) >= MAX_SIGNS:
+                break
     return found
