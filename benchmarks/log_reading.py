@@ -1,69 +1,139 @@
-"""How fast logs are read, against ``wc -l``, and in how much memory: ``python benchmarks/log_reading.py [MB]``.
+"""How fast logs are read, against ``wc -l``, and in how much memory.
 
-The log is made up: training steps, server lines, warnings, and one failure in ten thousand lines. It is read with and without
-the library that searches all texts at once.
+    python benchmarks/log_reading.py [--megabytes N] [--files N] [--mix calm,noisy,prose] [--packed] [--folder DIR]
+
+The logs are made up: start-up, training steps, server lines, and one traceback in 200,000 lines; one file per rank. They are read as ``report``
+reads them: the story of the log, and the search for stacks in its first 64 MB.
+
+* calm: one line in sixty holds a word of failure and tells of none, as in long runs
+* noisy: one line in six does, and there is a traceback in ten thousand lines
+* prose: half of the lines are sampled answers, each different
+
+Each reading is a process of its own, with and without the library that searches all texts at once. The first reading of a file comes from the
+disk; seconds of processor time do not depend on that.
 """
 
 from __future__ import annotations
 
+import argparse
+import gzip
+import json
+import os
+import random
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from ray_rl_debug.imports.unpacking import blocks
-from ray_rl_debug.logs.book import BLOCK_BYTES, BookReader
-from ray_rl_debug.logs.search import Searcher
-from ray_rl_debug.logs.words import STEMS
-from ray_rl_debug.signatures.match import Matcher
-
-LINES = (
+STEPS = (
     "(TaskRunner pid=771) step:{n} - actor/pg_loss:0.0{n} - critic/score/mean:0.{n} - timing_s/gen:12.{n} - perf/throughput:812.{n}\n",
     "(WorkerDict pid=42{n}, ip=10.0.0.{n}) 2026-11-21 10:00:00,{n} INFO dp_actor.py:41 -- micro batch {n} of 64\n",
     "(EngineCore_DP0 pid=559) INFO 11-21 10:00:00 [loggers.py:123] Avg generation throughput: {n}.0 tokens/s, KV cache usage: {n}%\n",
     "[2026-11-21 10:00:00 TP{n}] Decode batch. #running-req: {n}, #token: 81{n}, token usage: 0.{n}, #queue-req: 0\n",
-    "(WorkerDict pid=42{n}, ip=10.0.0.{n}) WARNING reward timed out for sample {n}, score set to 0\n",
     'INFO:     10.0.0.{n}:5231{n} - "POST /generate HTTP/1.1" 200 OK\n',
 )
+ALARMING = "(WorkerDict pid=42{n}, ip=10.0.0.{n}) WARNING reward timed out for sample {n}, score set to 0\n"
 FAILURE = 'Traceback (most recent call last):\n  File "/w/a.py", line 3, in f\n    g()\nValueError: bad sample 17\n'
+WORDS = (
+    "the answer is therefore we have a number of apples each costs and so total price divided by two equals let me think step first second "
+    "train speed distance hours minutes solve for x equation both sides subtract multiply square root triangle angle sum degrees probability"
+).split()
+MIXES = {"calm": (60, 200_000), "noisy": (6, 10_000), "prose": (60, 200_000)}
+"""One alarming line in so many, one traceback in so many."""
+LINES_OF_PIECE = 200_000
 
 
-def write(path: Path, megabytes: int) -> None:
-    piece = "".join(LINES[i % len(LINES)].format(n=i % 97) for i in range(10_000)) + FAILURE
-    with path.open("w") as f:
-        for _ in range(max(1, (megabytes << 20) // len(piece))):
-            f.write(piece)
+def piece(mix: str) -> bytes:
+    """Lines of one sort, to be repeated."""
+    chosen = random.Random(7)
+    alarming, failing = MIXES[mix]
+    lines = []
+    for i in range(LINES_OF_PIECE):
+        n = i % 97
+        if i % failing == failing - 1:
+            lines.append(FAILURE)
+        elif i % alarming == 0:
+            lines.append(ALARMING.format(n=n))
+        elif mix == "prose" and i % 2:
+            lines.append(" ".join(chosen.choices(WORDS, k=16)) + "\n")
+        else:
+            lines.append(STEPS[i % len(STEPS)].format(n=n))
+    return "".join(lines).encode()
 
 
-def read(path: Path, *, library: bool) -> float:
-    matcher = Matcher()
-    searcher = Searcher([*(s.encode() for s in STEMS), *matcher.literals], library=library)
-    started = time.process_time()
-    reader = BookReader(str(path), modified_time_s=path.stat().st_mtime, use=(matcher, searcher))
-    for block in blocks(path, BLOCK_BYTES):
-        reader.feed(block)
-    reader.end()
-    return time.process_time() - started
+def write(folder: Path, mix: str, *, megabytes: int, files: int, packed: bool) -> int:
+    """Make the logs; bytes of plain text."""
+    part = piece(mix)
+    times = max(1, (megabytes << 20) // len(part) // files)
+    for rank in range(files):
+        path = folder / f"rank_{rank}.log"
+        with gzip.open(f"{path}.gz", "wb", compresslevel=1) if packed else path.open("wb") as f:
+            for _ in range(times):
+                f.write(part)
+    return times * len(part) * files
+
+
+def cpu_s(command: list[str], **more: object) -> tuple[float, float, str]:
+    """Processor seconds and seconds of a command, and what it printed."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **more).stdout  # type: ignore[call-overload]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.monotonic() - started, said
+
+
+def read(folder: Path, *, library: bool) -> None:
+    """Read the logs in this process, and print what it took: for the child of this program."""
+    if not library:
+        sys.modules["hyperscan"] = None  # type: ignore[assignment]
+    from ray_rl_debug.imports.folder import load
+    from ray_rl_debug.logs.book import tools
+
+    tools()
+    before, began, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time(), time.monotonic()
+    found = load([folder]).snapshot
+    spent, took = time.process_time() - began, time.monotonic() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert found is not None
+    print(json.dumps({"spent": spent, "took": took, "before": before, "peak": peak, "lines": sum(b.lines for b in found.logs)}))
 
 
 def main() -> None:
-    megabytes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "job.log"
-        write(path, megabytes)
-        size = path.stat().st_size / 1e6
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(["wc", "-l", str(path)], check=True, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        counted = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        print(f"{size:.0f} MB; seconds of processor time")
-        print(f"wc -l                {counted:8.2f} s  {size / max(counted, 1e-3):8.0f} MB/s")
-        for name, library in (("with hyperscan", True), ("standard library", False)):
-            spent = read(path, library=library)
-            print(f"{name:20} {spent:8.2f} s  {size / spent:8.0f} MB/s  {spent / max(counted, 1e-3):6.1f} × wc -l")
-        print(f"memory at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=int, default=400)
+    parser.add_argument("--files", type=int, default=1)
+    parser.add_argument("--mix", default="calm,noisy,prose")
+    parser.add_argument("--packed", action="store_true", help="gzip; compared with zcat | wc -l")
+    parser.add_argument("--folder", type=Path, help="where the logs are made; they are removed again")
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.child is not None:
+        read(chosen.child, library=not chosen.plain)
+        return
+    for mix in chosen.mix.split(","):
+        with tempfile.TemporaryDirectory(dir=chosen.folder) as temporary:
+            folder = Path(temporary)
+            free = shutil.disk_usage(folder).free
+            if free < (chosen.megabytes << 20) + (4 << 30):
+                sys.exit(f"{free >> 30} GiB are free; {chosen.megabytes} MB and 4 GiB to spare are needed")
+            size = write(folder, mix, megabytes=chosen.megabytes, files=chosen.files, packed=chosen.packed) / 1e6
+            logs = " ".join(f"'{p}'" for p in sorted(folder.iterdir()))
+            counted, waited, said = cpu_s(["sh", "-c", f"zcat {logs} | wc -l" if chosen.packed else f"cat {logs} >/dev/null; wc -l {logs} | tail -1"])
+            if not chosen.packed:
+                counted, waited, said = cpu_s(["sh", "-c", f"wc -l {logs} | tail -1"])
+            print(f"{mix}: {size:.0f} MB in {chosen.files} files, {said.split()[0]} lines")
+            print(f"  {'wc -l':18} {counted:8.2f} s of the processor {waited:8.2f} s  {size / max(counted, 1e-3):6.0f} MB/s")
+            for name, more in (("with hyperscan", []), ("standard library", ["--plain"])):
+                out = json.loads(cpu_s([sys.executable, __file__, "--child", str(folder), *more], env=os.environ)[2])
+                spent = out["spent"]
+                print(
+                    f"  {name:18} {spent:8.2f} s of the processor {out['took']:8.2f} s  {size / spent:6.0f} MB/s"
+                    f"  {spent / max(counted, 1e-3):6.1f} x wc -l"
+                    f"  memory {out['peak'] / 1e3:.0f} MB at most, {out['before'] / 1e3:.0f} MB before"
+                )
 
 
 if __name__ == "__main__":
