@@ -132,7 +132,7 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return _done(got, found.end())
     if first.isalpha():
         return _word(line, at, got)
-    if (first.isdigit() or first == " ") and got.time_s is not None and got.pid is None and (found := _PID_TID.match(line, at)):
+    if (first.isdigit() or first == " ") and got.time_s is not None and (found := _PID_TID.match(line, at)) and got.pid in (None, int(found["pid"])):
         got.pid = int(found["pid"])
         return found.end()
     if first.isdigit() and got.pid is None and (found := _NCCL.match(line, at)):

@@ -13,8 +13,11 @@ STEMS = (
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout",
+    " E ", " C ", "[E0", "[E1", "[F0", "[F1",
 )  # fmt: skip
-"""Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not."""
+"""Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
+
+Those of the last row are the levels of Ray's and of glog's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``."""
 
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
