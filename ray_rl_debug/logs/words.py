@@ -82,9 +82,10 @@ INNOCENT = re.compile(
         r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
+        r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
     )
 )
-"""Words that hold the name of an error and speak of none."""
+"""Words that hold the name of an error and speak of none; the native frames behind an error at its level."""
 _GOES_ON = (
     r"(?<![Nn]o )(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + _any(

@@ -7,6 +7,7 @@ import time
 import tracemalloc
 
 import pytest
+from counted_steps import steps
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -167,6 +168,44 @@ def test_time_grows_with_the_size_only(piece: str) -> None:
     unit = (piece * (60_000 // len(piece) + 1)).encode()
     small, large = _seconds(unit), _seconds(unit * 4)
     assert large < 4 * 2.5 * small + 0.5
+
+
+def _letters(number: int) -> str:
+    """A word for a number: lines that differ in their digits only are read once."""
+    return "".join(chr(97 + number // 26**k % 26) for k in range(4))
+
+
+HOSTILE_LINES = {
+    "all lines differ": lambda n: f"{_letters(n)} is said of {_letters(n * 7)} and of {_letters(n * 13)}",
+    "all fail": lambda n: f"ERROR {_letters(n)} failed",
+    "all begin a traceback": lambda n: f"{_letters(n)} Traceback (most recent call last):",
+    "tracebacks without an end": lambda n: f'  File "{_letters(n)}.py", line 3, in f' if n % 50 else "Traceback (most recent call last):",
+    "chains": lambda n: ("Traceback (most recent call last):", f"{_letters(n)}.Error: x", "", "During handling of the above exception, another one:")[
+        n % 4
+    ],
+    "codes": lambda n: f"E {_letters(n)} EE ERR: E1",
+    "marks": lambda n: f"({_letters(n)} pid=1) [rank{n}]: [{_letters(n)}] " * 3 + "ERROR",
+    "steps of many": lambda n: f"({_letters(n)} pid={n}) step {n}",
+    "bars": lambda n: f"\r{n}%|{_letters(n)}| {n}/9 [00:01<00:02]" * 3,
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE_LINES))
+def test_each_line_is_looked_at_a_few_times_only(name: str) -> None:
+    """A log of hostile lines has twice, four times as many of them, in blocks.
+    It takes at most about twice, four times as many steps."""
+
+    def work(lines: int) -> None:
+        reader = BookReader("any/rank1.log", modified_time_s=1.79e9)
+        data = "".join(HOSTILE_LINES[name](n) + "\n" for n in range(lines)).encode()
+        for begin in range(0, len(data), 40_000):
+            reader.feed(data[begin : begin + 40_000])
+        reader.end()
+
+    work(10)
+    few, more, many = (steps(lambda lines=lines: work(lines)) for lines in (1_000, 2_000, 4_000))  # type: ignore[misc]
+    assert more < 2.4 * few + 4_000
+    assert many < 2.4 * more + 4_000
 
 
 def test_memory_is_bounded() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-import sys
+import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
+from counted_steps import steps
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +16,7 @@ from ray_rl_debug.formats import flight_table
 from ray_rl_debug.formats.pasted import asyncio_tools, faulthandler, frames, gdb, kernel, labels, lines, ps, pyspy, pystack, said, tracebacks
 from ray_rl_debug.formats.pasted.classify import classify
 from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.imports.build import FileDumps, build
 from ray_rl_debug.model import codec
 
@@ -74,26 +75,6 @@ def test_any_mixture_becomes_a_snapshot(text: str) -> None:
     codec.encode(build([FileDumps(node="imported", stem="x", name="x.txt", time_s=1.0, dumps=dumps)] if dumps else []))
 
 
-def steps(work: Callable[[], object]) -> int:
-    """Lines of our own code that ran."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        if "ray_rl_debug" not in frame.f_code.co_filename:
-            return None
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 def mixture(size: int) -> str:
     chosen = random.Random(7)
     return "\n".join("".join(chosen.choices(PIECES, k=3)) for _ in range(size))
@@ -127,3 +108,42 @@ def test_no_line_is_read_in_more_than_the_time_of_its_length(piece: str) -> None
     It is done at once: a pattern that tries all ways would take minutes, and the test would be ended."""
     for line in (piece * 4000, "a " * 4000 + piece, piece + " x" * 6000, piece + "(" * 6000, "(" * 6000 + piece, piece + " " * 9000 + "x"):
         read(line[:16_000])
+
+
+LARGE = {
+    "frames": lambda n: f"{n:x} f (a.py:{n})",
+    "brackets": lambda n: "(" * 300 + f"{n:x}" + "(" * 300,
+    "quotes": lambda n: "File '" * 60 + f"{n:x}",
+    "sharps": lambda n: "# " * 100 + f"{n:x}" + " #1 from" * 60,
+    "columns": lambda n: "PID " * 100 + f"{n:x}",
+    "a stack in each hundredth line": lambda n: f"Thread {n} (idle)" if n % 100 == 0 else f"step {n:x}",
+    "one long line": lambda n: "Thread 1 Process 2 (a.py:3) ",
+}
+
+
+@pytest.mark.parametrize("name", sorted(LARGE))
+def test_the_search_for_stacks_takes_time_by_the_size_of_the_text(name: str) -> None:
+    """A large text is full of what the search looks for, or of what only looks so; then it is four times as large.
+    It takes at most about four times as long, and as many steps."""
+    end = "" if name == "one long line" else "\n"
+
+    def text(size: int) -> bytes:
+        lines = []
+        while size > 0:
+            lines.append(LARGE[name](len(lines)) + end)
+            size -= len(lines[-1])
+        return "".join(lines).encode()
+
+    spent, counted = [], []
+    for size in (300_000, 1_200_000):
+        data = text(size)
+        started = time.process_time()
+        lines = list(lines_of(data))
+        spent.append(time.process_time() - started)
+        counted.append(steps(lambda data=data: list(lines_of(data))))  # type: ignore[misc]
+        numbers = [number for number, line in lines if line]
+        assert numbers == sorted(set(numbers))
+        whole = data.decode().split("\n")
+        assert all(whole[number - 1] == line for number, line in lines if line)
+    assert spent[1] < 4 * 2.5 * spent[0] + 0.5
+    assert counted[1] < 4.8 * counted[0] + 4_000

@@ -62,7 +62,7 @@ _SHAPES = (
     rb"Traceback|most recent call",
     rb"File [\"'][^\"'\n]{0,1200}[\"'], line",
     rb"Process:? (?:[:\n]|$)",
-    rb"\(\S{0,800}\.(?:py|pyx|so[.]*|cc|cpp|c|S):?\)",
+    rb"\([^\s(]{0,800}\.(?:py|pyx|so[.]*|cc|cpp|c|S):?\)",
     rb"#:? {1,4}(?:x|\S{0,400} from )",
     rb"\[<",
     rb"\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc//|Stack dump for",
