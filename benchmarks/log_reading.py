@@ -30,12 +30,12 @@ from pathlib import Path
 
 STEPS = (
     "(TaskRunner pid=771) step:{n} - actor/pg_loss:0.0{n} - critic/score/mean:0.{n} - timing_s/gen:12.{n} - perf/throughput:812.{n}\n",
-    "(WorkerDict pid=42{n}, ip=10.0.0.{n}) 2026-11-21 10:00:00,{n} INFO dp_actor.py:41 -- micro batch {n} of 64\n",
+    "(WorkerDict pid=42{rank}, ip=10.0.0.{rank}) 2026-11-21 10:00:00,{n} INFO dp_actor.py:41 -- micro batch {n} of 64\n",
     "(EngineCore_DP0 pid=559) INFO 11-21 10:00:00 [loggers.py:123] Avg generation throughput: {n}.0 tokens/s, KV cache usage: {n}%\n",
-    "[2026-11-21 10:00:00 TP{n}] Decode batch. #running-req: {n}, #token: 81{n}, token usage: 0.{n}, #queue-req: 0\n",
+    "[2026-11-21 10:00:00 TP{rank}] Decode batch. #running-req: {n}, #token: 81{n}, token usage: 0.{n}, #queue-req: 0\n",
     'INFO:     10.0.0.{n}:5231{n} - "POST /generate HTTP/1.1" 200 OK\n',
 )
-ALARMING = "(WorkerDict pid=42{n}, ip=10.0.0.{n}) WARNING reward timed out for sample {n}, score set to 0\n"
+ALARMING = "(WorkerDict pid=42{rank}, ip=10.0.0.{rank}) WARNING reward timed out for sample {n}, score set to 0\n"
 FAILURE = 'Traceback (most recent call last):\n  File "/w/a.py", line 3, in f\n    g()\nValueError: bad sample 17\n'
 WORDS = (
     "the answer is therefore we have a number of apples each costs and so total price divided by two equals let me think step first second "
@@ -56,11 +56,11 @@ def piece(mix: str) -> bytes:
         if i % failing == failing - 1:
             lines.append(FAILURE)
         elif i % alarming == 0:
-            lines.append(ALARMING.format(n=n))
+            lines.append(ALARMING.format(n=n, rank=n % 8))
         elif mix == "prose" and i % 2:
             lines.append(" ".join(chosen.choices(WORDS, k=16)) + "\n")
         else:
-            lines.append(STEPS[i % len(STEPS)].format(n=n))
+            lines.append(STEPS[i % len(STEPS)].format(n=n, rank=n % 8))
     return "".join(lines).encode()
 
 
