@@ -24,7 +24,7 @@ relaxed = settings(deadline=None, max_examples=200, suppress_health_check=[Healt
 READERS: dict[str, Callable[[str], Any]] = {
     "asyncio_tools": lambda text: asyncio_tools.TaskReader().feed(text, 1),
     "faulthandler": faulthandler.read,
-    "flight_table": lambda text: list(flight_table.documents(f"Rank 0  Rank 1\n------  ------\n{text} state=x\n{text}")),
+    "flight_table": lambda text: list(flight_table.documents(f"Rank 0  Rank 1\n------  ------\n{text} state=x\n{text}".encode(errors="replace"))),
     "frames": frames.read_frame,
     "gdb": gdb.read,
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),

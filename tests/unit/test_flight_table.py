@@ -27,7 +27,7 @@ def _table(*columns: list[str]) -> str:
 
 
 def _read(text: str) -> dict[int, list[tuple[str, int, str]]]:
-    found = [json.loads(document) for _, document in documents(text)]
+    found = [json.loads(document) for _, document in documents(text.encode())]
     return {d["rank"]: [(e["profiling_name"], e["collective_seq_id"], e["state"]) for e in d["entries"]] for d in found}
 
 
@@ -48,12 +48,12 @@ def test_from_the_first_row_on_that_differs_nothing_is_known() -> None:
 def test_verbose_cells_have_numbers_and_groups_of_their_own() -> None:
     text = _table([VERBOSE.format(seq=41, state="completed"), VERBOSE.format(seq=42, state="started")], [VERBOSE.format(seq=41, state="completed")])
     assert _read(text)[0][1] == ("nccl:all_reduce", 42, "started")
-    assert json.loads(next(documents(text))[1])["entries"][0]["process_group"] == ["0", "default_pg"]
+    assert json.loads(next(documents(text.encode()))[1])["entries"][0]["process_group"] == ["0", "default_pg"]
 
 
 def test_other_tables_are_none() -> None:
     for text in ("Rank 0  Rank 1\n------  ------\n1  2\n", "Rank 0\n----\n", "Rank 0 state=x\n", "Rank 0\n---\nf(state=)\n"):
-        assert list(documents(text)) == []
+        assert list(documents(text.encode())) == []
 
 
 def test_the_rank_that_has_not_come_is_named_and_to_be_dumped(tmp_path: Path) -> None:
