@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import click
+
+# a generic class in click 8.4 and later only
+if TYPE_CHECKING:
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType
 
 _TIME = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|sec|m|min|h|d)?", re.IGNORECASE)
 _SECONDS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
-class Duration(click.ParamType[float]):
+class Duration(_Seconds):
     """A time in seconds; a bare number counts as seconds."""
 
     name = "time"
