@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from ray_rl_debug import __version__
 from ray_rl_debug.commands.demo import demo
 from ray_rl_debug.commands.doctor import doctor
 from ray_rl_debug.commands.explain import explain
@@ -20,6 +19,7 @@ from ray_rl_debug.commands.rollout import rollout_group
 from ray_rl_debug.commands.slurm import slurm_group
 from ray_rl_debug.commands.snapshot import snapshot
 from ray_rl_debug.commands.timeline import timeline
+from ray_rl_debug.commands.version import print_version
 from ray_rl_debug.commands.watch import watch
 from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, OutputError, RayRlDebugError, StalledOutputError
 
@@ -43,7 +43,7 @@ Exit codes: 0 nothing wrong and enough seen, 1 findings, 2 wrong usage,
 
 
 @click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="rayrl-debug")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=print_version, help="Show what a bug report needs, and exit.")
 def cli() -> None:
     """Find the rank, actor, process or service that hangs an RL run on Ray, and why."""
 
