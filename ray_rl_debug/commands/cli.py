@@ -24,6 +24,8 @@ from ray_rl_debug.commands.watch import watch
 from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, OutputError, RayRlDebugError, StalledOutputError
 
 ERROR_SCHEMA = "rayrl-debug/error/1"
+_HELP_INSTEAD: tuple[type[click.UsageError], ...] = tuple(filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)]))
+"""What click raises for a group without a command since 8.2; older versions print the help and exit."""
 
 EPILOG = """\b
 Examples:
@@ -95,7 +97,7 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
         result = command.main(args=given, prog_name="rayrl-debug", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else EXIT_OK
-    except click.exceptions.NoArgsIsHelpError as e:
+    except _HELP_INSTEAD as e:
         click.echo(e.format_message(), err=True)
         return EXIT_USAGE
     except SystemExit as e:
