@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import math
@@ -14,8 +15,11 @@ from hypothesis import strategies as st
 
 from ray_rl_debug.metric_sources.gathered import Gathered, flat_settings
 from ray_rl_debug.metric_sources.load import load
+from ray_rl_debug.metrics.judge import judge
 from ray_rl_debug.metrics.model import Run
+from ray_rl_debug.metrics.thresholds import read_thresholds
 from ray_rl_debug.model.errors import RayRlDebugError, UnreadableFileError, UsageError
+from ray_rl_debug.model.report import Certainty
 
 DATA = Path(__file__).parent.parent / "data" / "metrics"
 SAME = ("critic/score/mean", "actor/grad_norm", "timing_s/step", "response_length/mean", "training/rollout_probs_diff_mean")
@@ -39,6 +43,52 @@ def test_a_real_run_is_the_same_in_every_form(name: str) -> None:
     assert run.gaps == ()
     if name != "mlflow":  # of which only some metrics are kept here
         assert set(run.series) == set(expected.series)
+
+
+def rewritten(run: Run, form: str, folder: Path) -> Path:
+    """The values of a run as another logger writes them."""
+    steps, names = run.steps(), sorted(run.series)
+    value = {name: dict(zip(run.series[name].steps, run.series[name].values, strict=True)) for name in names}
+    if form == "jsonl":
+        path = folder / "verl.jsonl"
+        rows = ({"step": step, "data": {n: value[n][step] for n in names if step in value[n]}} for step in steps)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif form == "csv":
+        path = folder / "verl.csv"
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["step", *names])
+            writer.writerows([step, *(value[n].get(step, "") for n in names)] for step in steps)
+    else:
+        path = folder / "events"
+        pytest.importorskip("tensorboard", reason="the reader of this form is an extra: pip install 'ray-rl-debug[tensorboard]'")
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        events = EventFileWriter(str(path))
+        for step in steps:
+            told = [Summary.Value(tag=n, simple_value=value[n][step]) for n in names if step in value[n]]
+            events.add_event(Event(step=step, wall_time=1.0, summary=Summary(value=told)))
+        events.close()
+    return path
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv", "tensorboard"])
+def test_a_long_real_run_is_judged_the_same_in_every_form(form: str, tmp_path: Path) -> None:
+    """63 steps of verl with vLLM on a CPU, from its console; each finding and each judgement, with its step."""
+    pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debug[metrics]'")
+    console = read("verl_vllm_63_steps.log.gz")
+    run = load([rewritten(console, form, tmp_path)], {})
+    assert run.steps() == console.steps() == tuple(range(1, 64))
+    assert set(run.series) == set(console.series)
+    limits = read_thresholds(())
+    expected, found = judge(console, limits), judge(run, limits)
+    assert [(f.id, f.metric, f.certainty, f.first_step) for f in found.findings] == [
+        ("RRD708", "critic/score/mean", Certainty.LIKELY, 1),
+        ("RRD715", "response_length/clip_ratio", Certainty.LIKELY, 1),
+    ]
+    assert [(j.id, j.metric, j.status) for j in found.judged] == [(j.id, j.metric, j.status) for j in expected.judged]
 
 
 def test_settings_come_with_some_forms() -> None:
