@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ray_rl_debug.otel.settings import Settings
     from ray_rl_debug.otel.telemetry import Telemetry
     from ray_rl_debug.watch.crew import Crew
-    from ray_rl_debug.watch.loop import WatchOptions
+    from ray_rl_debug.watch.options import WatchOptions
 
 EPILOG = """\b
 Examples:
@@ -149,7 +149,7 @@ def watch(
     drop_stalled_output()
     from ray_rl_debug.otel.settings import read_settings
     from ray_rl_debug.watch.learn import Limits
-    from ray_rl_debug.watch.loop import WatchOptions
+    from ray_rl_debug.watch.options import WatchOptions
 
     settings = read_settings(os.environ, file=otel_file, prometheus_port=prometheus_port)
     telemetry = _open_telemetry(settings) if settings.is_on else None

@@ -7,31 +7,27 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ray_rl_debug.capture.jobs import choose_job
 from ray_rl_debug.collect.procfs import machine_of
-from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.model.errors import RayRlDebugError
-from ray_rl_debug.model.report import State
 from ray_rl_debug.model.snapshot import RayJob, TaskHistory
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.beats import Census
-from ray_rl_debug.watch.closer_look import Keeping, Look, describe_trouble, hook_environment, keep_trace, take_look
+from ray_rl_debug.watch.closer_look import Keeping, Look, describe_trouble, keep_trace, take_look
 from ray_rl_debug.watch.crew import Crew
 from ray_rl_debug.watch.departed import Departed
 from ray_rl_debug.watch.history import Event, History, folder_of_run
 from ray_rl_debug.watch.job_watch import REST_S, JobWatch
 from ray_rl_debug.watch.last_check import check_end, has_trained
-from ray_rl_debug.watch.learn import Limits
 from ray_rl_debug.watch.learning import Learning
 from ray_rl_debug.watch.listener import Listener
 from ray_rl_debug.watch.live import Live, role_lines, table
 from ray_rl_debug.watch.node_watch import WatchOrder
-from ray_rl_debug.watch.notify import Notifier, learning_message, message, slack_learning, slack_message
+from ray_rl_debug.watch.options import WatchOptions
+from ray_rl_debug.watch.telling import Telling
 
 ROLL_EVERY_S = 30.0
 """Nodes and jobs are asked for this often: a run that ended, a node that joined."""
@@ -41,27 +37,8 @@ NO_JOB_S = 20.0
 """Without any job for so long, after one was there, the watch is over."""
 FIRST_S = 40.0
 """For the first word of any node."""
-LEAVE_S = 20.0
-NAMED_S = 2.0
-"""A message names the folder of a look whose files are written by then."""
-FILES_S = 60.0
-"""For a command of --on-hang, which reads the files. Writing them has shorter deadlines of its own."""
 GOLDEN = 0.618034
 """Its multiples fill the interval from 0 to 1 evenly."""
-
-
-class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user wants."""
-
-    job_id: str | None = None
-    output: Path
-    interval_s: float = 2.0
-    limits: Limits = Limits()
-    exit_once_hung: bool = False
-    stop_job: bool = False
-    on_hang: str | None = None
-    webhooks: tuple[str, ...] = ()
-    slack: tuple[str, ...] = ()
 
 
 class Companion:
@@ -99,7 +76,7 @@ class Companion:
         self._departed = Departed()
         self._jobs: dict[str, JobWatch] = {}
         self._ended: set[str] = set()
-        self._notifier = Notifier(heard=self._say)
+        self._telling = Telling(options, self._say)
         self._drivers: tuple[int, ...] = ()
         self._actor_jobs: dict[tuple[str, int], str] = {}
         self._silent: dict[str, str] = {}
@@ -155,7 +132,7 @@ class Companion:
                 if event.kind == "recovered":
                     self.hung = any(w.alarmed for w in self._jobs.values())
                     if last is not None:
-                        self._post(job, last, "recovered", 0.0)
+                        self._telling.recovered(job, last)
                 if self._listener is not None:
                     self._listener.event(job, event)
             if watch.wants_look(now) and not stop.is_set():
@@ -173,15 +150,9 @@ class Companion:
                 if self._listener is not None:
                     self._listener.event(job, event)
                 if one.finding is not None:
-                    self._post_learning(job, one.finding)
+                    self._telling.learning(job, one.finding)
         if told and self._listener is not None and self._learning is not None and self._learning.report is not None:
             self._listener.learning(self._learning.report)
-
-    def _post_learning(self, job: str, finding: Judgement) -> None:
-        for url in self._options.webhooks:
-            self._notifier.post(url, lambda: learning_message(job, finding))
-        for url in self._options.slack:
-            self._notifier.post(url, lambda: slack_learning(job, finding))
 
     def _order(self) -> WatchOrder:
         decisions = [w.decision for w in self._jobs.values()]
@@ -214,7 +185,7 @@ class Companion:
         job, keeping = watch.job.job_id, Keeping(look)
         self._say(f"job {job}: {event.text}")
         if tell:
-            self._tell(job, keeping, event.age_s or 0.0)
+            self._telling.hang(job, keeping, event.age_s or 0.0)
         look = watch.last_look = keeping.write(watch.history, began_s)
         event = watch.keep(event, look)
         if look.folder:
@@ -233,23 +204,6 @@ class Companion:
         if self._end_driver is None or not seen or len({s.known.born for s in seen}) > 1:
             return "the driver was not ended: its process was not found"
         return self._end_driver(ids[seen[0].node], seen[0].known.pid, seen[0].known.born)
-
-    def _tell(self, job: str, keeping: Keeping, age_s: float) -> None:
-        """Start to tell people. A command of theirs reads the files, so it waits for them; a message only names their folder."""
-        if self._options.on_hang:
-            self._notifier.run(self._options.on_hang, lambda: hook_environment(keeping.wait(FILES_S), job_id=job, age_s=age_s))
-        state = keeping.look.report.verdict.state
-        self._post(job, keeping.look, "hang" if state is not State.FINISHED else "finished", age_s, keeping)
-
-    def _post(self, job: str, look: Look, kind: str, age_s: float, keeping: Keeping | None = None) -> None:
-        def body(form: Callable[..., dict[str, Any]]) -> dict[str, Any]:
-            folder = keeping.wait(NAMED_S).folder if keeping is not None else None
-            return form(look.report, kind=kind, job_id=job, age_s=age_s, folder=str(folder) if folder else None)
-
-        for url in self._options.webhooks:
-            self._notifier.post(url, lambda: body(message))
-        for url in self._options.slack:
-            self._notifier.post(url, lambda: body(slack_message))
 
     def _call_roll(self, *, first: bool = False) -> None:
         """Ask for nodes and jobs, and for actors when somebody is not known; place agents where a node is new or silent."""
@@ -356,7 +310,7 @@ class Companion:
     def _leave(self, stop: threading.Event) -> None:
         for job in list(self._jobs):
             self._end_job(job, "the companion was stopped" if stop.is_set() else "the companion has done its work")
-        self._notifier.finish(LEAVE_S)
+        self._telling.finish()
         if self._listener is not None:
             self._listener.close()
         self._crew.stop()

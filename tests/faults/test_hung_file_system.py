@@ -33,8 +33,9 @@ from ray_rl_debug.watch.history import Event, History
 from ray_rl_debug.watch.job_watch import JobWatch
 from ray_rl_debug.watch.learn import Limits
 from ray_rl_debug.watch.live import Live
-from ray_rl_debug.watch.loop import Companion, WatchOptions
+from ray_rl_debug.watch.loop import Companion
 from ray_rl_debug.watch.notify import Notifier
+from ray_rl_debug.watch.options import WatchOptions
 
 pytestmark = [pytest.mark.integration, pytest.mark.skipif(not can_mount(), reason="needs root and /dev/fuse")]
 
@@ -227,7 +228,7 @@ def test_people_are_told_first(mount: HungMount, tmp_path: Path, monkeypatch: py
     mount.silence()
     began = monotonic()
     companion._look(watch)
-    companion._notifier.finish(30)
+    companion._telling.finish()
     ((after_s, body),) = told
     assert after_s < history_module.DISK_S, "before the disk was given up"
     assert isinstance(body, dict) and (body["event"], body["folder"]) == ("hang", None)

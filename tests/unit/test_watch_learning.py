@@ -18,8 +18,9 @@ from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.watch.history import Event
 from ray_rl_debug.watch.learning import EVERY_S, Learning
 from ray_rl_debug.watch.live import Live
-from ray_rl_debug.watch.loop import Companion, WatchOptions
+from ray_rl_debug.watch.loop import Companion
 from ray_rl_debug.watch.notify import learning_message, slack_learning
+from ray_rl_debug.watch.options import WatchOptions
 
 FLAT = Judgement(
     id="RRD706",

@@ -11,8 +11,9 @@ import pytest
 from ray_rl_debug.model.snapshot import RayActor, RayJob, RayNode, Snapshot
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.live import Live
-from ray_rl_debug.watch.loop import ROLL_EVERY_S, ROLL_SOON_S, Companion, WatchOptions
+from ray_rl_debug.watch.loop import ROLL_EVERY_S, ROLL_SOON_S, Companion
 from ray_rl_debug.watch.node_watch import WatchOrder
+from ray_rl_debug.watch.options import WatchOptions
 from ray_rl_debug.watch.signals import Known, NodeReading, Sign
 
 NODE = "node1"
