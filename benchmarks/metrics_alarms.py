@@ -1,10 +1,11 @@
 """How often each rule of ``rayrl-debug metrics`` is wrong: false alarms in healthy runs, faults missed, steps named wrongly.
 
-    python benchmarks/metrics_alarms.py [RUNS [RULE ...]]     runs made from seeds
+    python benchmarks/metrics_alarms.py [RUNS [RULE ...]]     runs made from seeds, so many of each kind
     python benchmarks/metrics_alarms.py LOG ...               real runs that are known to be healthy
 
-Made runs come from `tests/unit/made_runs.py`. Printed per rule: alarms in healthy runs of each of the three kinds, as *likely* or *proven* and as
-*possible*; faults found of those put in, and the largest distance of the step that was named from the one at which the fault began. For real runs:
+Made runs come from `tests/unit/made_runs.py`. Printed per rule: alarms in healthy runs of each kind, as *likely* or *proven* and as *possible*;
+faults found of those put in, and the largest distance of the step that was named from the one at which the fault began, first for the kinds whose
+noise forgets, then for those that wander. For real runs:
 what is found in them as they are, and the same for faults put into them at a third, a half and two thirds.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,27 +38,27 @@ def made(runs: int, only: tuple[str, ...]) -> None:
     """The table of runs made from seeds."""
     alarms: Counter[tuple[str, str, bool]] = Counter()
     began = time.monotonic()
-    for seed in range(runs):
-        kind = made_runs.KINDS[seed % 3]
-        report = judge(made_runs.as_run(made_runs.healthy(seed, kind)), LIMITS)
-        for rule, is_sure in {(f.id, f.certainty is not Certainty.POSSIBLE) for f in report.findings}:
-            alarms[rule, kind, is_sure] += 1
-        assert not report.gaps, report.gaps
+    for kind in made_runs.ALL_KINDS:
+        for seed in range(runs):
+            report = judge(made_runs.as_run(made_runs.healthy(seed, kind)), LIMITS)
+            for rule, is_sure in {(f.id, f.certainty is not Certainty.POSSIBLE) for f in report.findings}:
+                alarms[rule, kind, is_sure] += 1
+            assert not report.gaps, report.gaps
     took = time.monotonic() - began
-    print(f"{runs} healthy runs, {took / max(1, runs):.2f} s a run; false alarms as sure + possible")
-    print(f"| rule | {' | '.join(made_runs.KINDS)} | all | faults found | step off, at most |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"{runs} healthy runs of each kind, {took / max(1, runs * len(made_runs.ALL_KINDS)):.2f} s a run; false alarms as sure + possible")
+    print(f"| rule | {' | '.join(made_runs.ALL_KINDS)} | faults found | step off, at most | under wandering noise | step off, at most |")
+    print(f"| --- |{' --- |' * (len(made_runs.ALL_KINDS) + 4)}")
     for rule in (r.ID for r in METRIC_RULES if not only or r.ID in only):
-        cells = [f"{alarms[rule, k, True]} + {alarms[rule, k, False]}" for k in made_runs.KINDS]
-        total = sum(n for (r, _, _), n in alarms.items() if r == rule)
-        found = list(_made_faults(rule)) if rule in made_runs.FAULTS else []
-        print(f"| {rule} | {' | '.join(cells)} | {total / max(1, runs):.1%} | {_told(found)} |", flush=True)
+        cells = [f"{alarms[rule, k, True]} + {alarms[rule, k, False]}" for k in made_runs.ALL_KINDS]
+        found = [_told(list(_made_faults(rule, kinds)) if rule in made_runs.FAULTS else []) for kinds in (made_runs.KINDS, made_runs.WANDERING)]
+        print(f"| {rule} | {' | '.join(cells)} | {found[0]} | {found[1]} |", flush=True)
 
 
-def _made_faults(rule: str) -> Iterator[int | None]:
-    for i in range(FAULTY_PER_KIND * 3):
-        columns = made_runs.healthy(10_000 + i, made_runs.KINDS[i % 3], 200)
-        yield _off(rule, columns, int(np.random.default_rng(i).integers(60, 140)))
+def _made_faults(rule: str, kinds: Iterable[str]) -> Iterator[int | None]:
+    for kind in kinds:
+        for i in range(FAULTY_PER_KIND):
+            columns = made_runs.healthy(10_000 + i, kind, 200)
+            yield _off(rule, columns, int(np.random.default_rng(i).integers(60, 140)))
 
 
 def real(paths: list[str]) -> None:

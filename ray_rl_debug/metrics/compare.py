@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from ray_rl_debug.metrics.model import Comparison, Parting, Run, Series
 from ray_rl_debug.metrics.quantities import Quantity, find
 from ray_rl_debug.metrics.statistics.changes import RESAMPLES, find_change
-from ray_rl_debug.metrics.statistics.noise import autocorrelation, effective_size, without_spikes
+from ray_rl_debug.metrics.statistics.noise import effective_size, most_persistent, without_spikes
 from ray_rl_debug.metrics.statistics.numeric import load
 
 NOISES = 3.0
@@ -100,7 +100,7 @@ def _p_of_distance(apart: Sequence[float]) -> float:
     """Of a mean difference of zero."""
     np, stats = load()
     values = np.asarray(apart)
-    size = effective_size(len(apart), autocorrelation(apart))
+    size = effective_size(len(apart), most_persistent(apart))
     deviation = float(values.std(ddof=1))
     if deviation == 0:
         return 0.0

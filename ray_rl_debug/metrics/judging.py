@@ -166,7 +166,7 @@ class _Course:
                     now=self._now,
                     p=found.p,
                     from_start=False,
-                    test=f"{shape} on a straight trend, Monte Carlo test against AR(1) noise",
+                    test=f"{shape} on a straight trend, Monte Carlo test against noise that remembers (ARMA)",
                 )
             begin = self._begin = place
         return None
@@ -180,7 +180,7 @@ class _Course:
         found = trend(steps, without_spikes(y))
         if found.p > alpha or (found.gain > 0) != self._up:
             return None
-        test = "Mann-Kendall trend test, corrected for autocorrelation"
+        test = "Mann-Kendall trend test, at the effective size of noise that remembers"
         return Drift(first_step=steps[0], before=before, now=self._now, p=found.p, from_start=True, test=test)
 
 

@@ -3,6 +3,9 @@
 The healthy ones do what real runs do: the reward rises and saturates, the entropy falls, answers grow a little, the gradient norm has a warm-up,
 steps vary by some percent. *plain*: independent noise. *correlated*: AR(1) noise with a lag-1 autocorrelation of 0.5 to 0.8. *spiky*: validation and
 checkpoints make single steps slow, single gradients explode and are clipped, a restart goes back to weights of five steps before and is slow once.
+
+Four kinds wander slowly, as rewards of real runs do. *phi 0.9*, *phi 0.95*, *phi 0.98*: AR(1) noise of that lag-1 autocorrelation, with the same
+standard deviation. *walk*: a random walk that is reflected at twice this deviation, under independent noise of half of it; no AR(1) process.
 """
 
 from __future__ import annotations
@@ -16,17 +19,24 @@ from ray_rl_debug.metrics.model import Run, Series
 from ray_rl_debug.metrics.quantities import framework_of
 
 KINDS = ("plain", "correlated", "spiky")
+WANDERING = {"phi 0.9": 0.9, "phi 0.95": 0.95, "phi 0.98": 0.98, "walk": 1.0}
+"""Kinds whose noise is strongly autocorrelated, with the autocorrelation of its slow part."""
+WALK_STEP = 0.2
+"""Of a walk, in standard deviations of the noise: it crosses its band in some hundred steps."""
+ALL_KINDS = (*KINDS, *WANDERING)
 Columns = dict[str, np.ndarray]
 
 
 def healthy(seed: int, kind: str, steps: int | None = None) -> Columns:
     """Columns of a healthy run, verl's and AReaL's names together; the index is step - 1."""
-    g = np.random.default_rng([seed, KINDS.index(kind)])
+    g = np.random.default_rng([seed, ALL_KINDS.index(kind)])
     n = steps or int(g.integers(120, 400))
     t = np.arange(n)
-    rho = float(g.uniform(0.5, 0.8)) if kind == "correlated" else 0.0
+    rho = float(g.uniform(0.5, 0.8)) if kind == "correlated" else WANDERING.get(kind, 0.0)
 
     def noise(size: float) -> np.ndarray:
+        if kind == "walk":
+            return size * walk(g, n)
         e = g.normal(0, 1, n + 50)
         for i in range(1, n + 50):
             e[i] = rho * e[i - 1] + math.sqrt(1 - rho * rho) * e[i]
@@ -70,6 +80,13 @@ def healthy(seed: int, kind: str, steps: int | None = None) -> Columns:
     if kind == "spiky":
         _spike(columns, g, n)
     return columns
+
+
+def walk(g: np.random.Generator, n: int) -> np.ndarray:
+    """A random walk between two walls at -2 and 2, from anywhere between them, under noise."""
+    straight = g.uniform(-2, 2) + np.cumsum(g.normal(0, WALK_STEP, n))
+    reflected = np.abs((straight + 2) % 8 - 4) - 2
+    return reflected + g.normal(0, 0.5, n)
 
 
 def _spike(columns: Columns, g: np.random.Generator, n: int) -> None:

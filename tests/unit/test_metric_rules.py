@@ -11,7 +11,7 @@ pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debu
 
 import made_runs
 import numpy as np
-from made_runs import FAULTS, KINDS, as_run, healthy
+from made_runs import ALL_KINDS, FAULTS, KINDS, WANDERING, as_run, healthy
 
 from ray_rl_debug.metrics.judge import judge
 from ray_rl_debug.metrics.model import Judgement, MetricsReport, Run, Series, State, Status
@@ -43,19 +43,31 @@ def test_a_fault_is_found_at_its_step(rule: str, kind: str) -> None:
     assert named[0].certainty is not Certainty.POSSIBLE
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", WANDERING)
+@pytest.mark.parametrize("rule", ["RRD707", "RRD709", "RRD711", "RRD719"])
+def test_a_fault_in_a_run_that_wanders_is_found(rule: str, kind: str) -> None:
+    metric, fault = FAULTS[rule]
+    columns = healthy(92, kind, 200)
+    fault(columns, 90)
+    named = [f for f in judge(as_run(columns), LIMITS).findings if (f.id, f.metric) == (rule, metric)]
+    assert [abs((f.first_step or 0) - 91) <= 3 for f in named] == [True]
+
+
+@pytest.mark.parametrize("seed", range(14))
 def test_a_healthy_run_is_left_alone(seed: int) -> None:
-    report = judge(as_run(healthy(seed, KINDS[seed % 3])), LIMITS)
+    report = judge(as_run(healthy(seed, ALL_KINDS[seed % 7])), LIMITS)
     assert report.findings == ()
     assert report.gaps == ()
     assert report.verdict.state is State.HEALTHY
 
 
 @pytest.mark.slow
-def test_two_hundred_healthy_runs_give_at_most_one_false_alarm_in_a_hundred() -> None:
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_two_hundred_healthy_runs_give_at_most_one_false_alarm_in_a_hundred(kind: str) -> None:
     alarms: dict[str, int] = {}
     for seed in range(200):
-        report = judge(as_run(healthy(1000 + seed, KINDS[seed % 3])), LIMITS)
+        report = judge(as_run(healthy(1000 + seed, kind)), LIMITS)
         for rule in {f.id for f in report.findings}:
             alarms[rule] = alarms.get(rule, 0) + 1
     assert {rule: n for rule, n in alarms.items() if n > 2} == {}

@@ -6,11 +6,12 @@ import pytest
 
 pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debug[metrics]'")
 
+import made_runs
 import numpy as np
 
 from ray_rl_debug.metrics.statistics.changes import find_change, find_variance_change
 from ray_rl_debug.metrics.statistics.excursions import last_excursion
-from ray_rl_debug.metrics.statistics.noise import autocorrelation, effective_size, without_spikes
+from ray_rl_debug.metrics.statistics.noise import Noise, effective_size, most_persistent, without_spikes
 from ray_rl_debug.metrics.statistics.trends import trend
 
 
@@ -33,6 +34,25 @@ def test_noise_alone_is_seldom_a_trend(rho: float) -> None:
 def test_noise_alone_is_seldom_a_change(rho: float) -> None:
     wrong = sum((c := find_change(wander(seed, 120, rho))) is not None and c.p <= 0.05 for seed in range(40))
     assert wrong <= 0.15 * 40
+
+
+@pytest.mark.parametrize("kind", [0.9, 0.95, 0.98, "walk"])
+def test_a_slow_wander_is_seldom_a_change(kind: float | str) -> None:
+    """At 0.5 %, of 60 series; a test that estimates the memory from what a change leaves calls 5 to 35 of them one."""
+    made = [made_runs.walk(np.random.default_rng(seed), 150) if kind == "walk" else wander(seed, 150, float(kind)) for seed in range(60)]
+    assert sum((c := find_change(values)) is not None and c.p <= 0.005 for values in made) <= 2
+
+
+@pytest.mark.parametrize("rho", [0.9, 0.95, 0.98])
+def test_a_step_in_a_slow_wander_is_seen_and_placed(rho: float) -> None:
+    """Six of its standard deviations: many times what it moves by from one value to the next."""
+    for seed in range(5):
+        values = wander(seed, 150, rho)
+        values[80:] -= 6
+        found = find_change(values)
+        assert found is not None
+        assert found.p <= 0.005 and found.size < 0
+        assert abs(found.position - 80) <= 1
 
 
 def test_a_trend_is_seen_and_measured() -> None:
@@ -109,10 +129,15 @@ def test_constant_series_have_no_change() -> None:
     assert trend(range(10), [1.0] * 10).p == 1.0
 
 
-def test_autocorrelation_and_what_it_costs() -> None:
-    assert autocorrelation(wander(7, 2000, 0.7)) == pytest.approx(0.7, abs=0.06)
-    assert effective_size(100, 0.0) == 100
-    assert effective_size(100, 0.5) == pytest.approx(33.3, abs=0.1)
+def test_the_memory_of_noise_and_what_it_costs() -> None:
+    assert most_persistent(wander(7, 2000, 0.0)).rho <= 0.1
+    assert 0.7 <= most_persistent(wander(7, 2000, 0.7)).rho <= 0.8
+    assert most_persistent(np.cumsum(wander(7, 200, 0.0))).rho == 1.0
+    under_noise = most_persistent(wander(7, 2000, 0.97) + wander(8, 2000, 0.0))
+    assert under_noise.rho >= 0.93 and under_noise.theta < -0.5, "the independent part is not taken for forgetting"
+    assert effective_size(100, Noise(0.0)) == 100
+    assert effective_size(100, Noise(0.5)) == pytest.approx(33.3, abs=0.1)
+    assert effective_size(100, Noise(1.0)) == 3
 
 
 def test_single_spikes_go_and_lasting_ones_stay() -> None:

@@ -1,10 +1,13 @@
-"""Where does a series change its course? One step, slope or bend on top of a straight trend, tested against autocorrelated noise.
+"""Where does a series change its course? One step, slope or bend on top of a straight trend, tested against noise that remembers.
 
-For each place tau and width w the series is fitted by least squares with ``a + b t + c f(t)``, where f is 0 before tau, rises over w values, and
-stays: w = 1 is a step, w without end a bend (segmented regression, Quandt 1958). The statistic is the largest part of the residual sum of squares
-that one such term explains. Because the place was searched for, no table gives its p; it comes from a Monte Carlo test
-(``scipy.stats.monte_carlo_test``): the same search on series of AR(1) noise around a straight line, with the autocorrelation and the residuals of
-this series. So a healthy trend is no change, and a slow wander is none either.
+For each place tau and width w the series is fitted with ``a + b t + c f(t)``, where f is 0 before tau, rises over w values, and stays: w = 1 is a
+step, w without end a bend (segmented regression, Quandt 1958). Values and shapes are first made independent by each of some models of the noise
+(pre-whitening, `noise`); the statistic is the logarithm of the likelihood ratio of the best fit with a shape and the best without, each with the
+noise that suits it. So a step in calm noise is none of a slow wander, and a slow wander is no step.
+
+Because place and noise were searched for, no table gives its p; it comes from a Monte Carlo test (``scipy.stats.monte_carlo_test``): the same search
+on straight lines under the most persistent noise that the series allows. Its innovations are those that the change leaves: a large step is no part of
+the noise that it is compared with.
 """
 
 from __future__ import annotations
@@ -14,25 +17,37 @@ from typing import Any
 
 import msgspec
 
-from ray_rl_debug.metrics.statistics.noise import autocorrelation, without_spikes
+from ray_rl_debug.metrics.statistics.noise import Noise, most_persistent, nuisance, without, without_spikes
 from ray_rl_debug.metrics.statistics.numeric import load
 
 MAX_POINTS = 400
 """Longer series are tested as medians of blocks; the place is then looked for in all values around it."""
 RESAMPLES = 999
+FIRST_RESAMPLES = 99
+HOPELESS = 0.05
+"""Where the first resamples give a larger p, more of them change nothing."""
+WARM_UP = 200
 EDGE = 4
 """Values on each side of a change at least."""
 ENDLESS = 1 << 30
-WIDTHS = (1, 8, 24, ENDLESS)
+WIDTHS = (1, 8, 24, 48, ENDLESS)
 """Of the test; the place is then found with more of them."""
 FINE_WIDTHS = (1, 2, 3, 4, 6, 8, 11, 14, 18, 23, 29, 36, 45, 56, 70, ENDLESS)
 FINE_PLACES = 16
-"""How far from the place of the test the best one is looked for, in blocks."""
+"""How far from the place of the test the best one is looked for at least, in values,"""
+FINE_BLOCKS = 4
+"""and in blocks."""
 FINE_SPAN = 100
-"""Values on each side that are looked at then."""
+"""Values on each side that are looked at then, and twice as many blocks as places may be away."""
 SIMPLER = 1.01
 """A step, or else a bend, is taken where it leaves at most so much more than the best slope."""
 SEED = 7
+NOISES = tuple(
+    Noise(rho, theta)
+    for theta, rhos in ((0.0, (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.96, 1.0)), (-0.4, (0.7, 0.9, 1.0)), (-0.7, (0.9, 0.97, 1.0)), (-0.85, (0.97, 1.0)))
+    for rho in rhos
+)
+"""Tried for every shape; the same in the series and in what it is compared with, so that a coarse grid costs power, not truth."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,41 +68,37 @@ def find_change(values: Sequence[float], *, seed: int = SEED) -> Change | None:
     """The change of a series of finite values; None when the series is too short or nothing in it varies."""
     np, stats = load()
     y = np.asarray(without_spikes(values), dtype=float)
-    if len(y) < 3 * EDGE:
+    if len(y) < 3 * EDGE or float(np.ptp(y)) == 0:
         return None
     block = -(-len(y) // MAX_POINTS)
     blocks = np.array([np.median(part) for part in np.array_split(y, len(y) // block)]) if block > 1 else y
     n = len(blocks)
-    places, widths = _grid(np.arange(EDGE, n - EDGE + 1), WIDTHS)
-    shapes = _shapes(n, places, widths)
-    gains = _gains(shapes, blocks[None, :])[0]
-    best = int(gains.argmax())
-    if not np.isfinite(gains[best]) or gains[best] <= 1e-12:
+    search = _Search(n, *_grid(np.arange(EDGE, n - EDGE + 1), WIDTHS))
+    best = search.best(blocks)
+    if best is None:
         return None
-    left = _residuals(blocks, shapes[best])
-    rho = autocorrelation(left)
-    innovations = left[1:] - rho * left[:-1]
-    innovations -= innovations.mean()
+    worst = most_persistent(blocks)
     generator = np.random.default_rng(seed)
-    warm_up = 50
 
     def noise(size: tuple[int, ...]) -> Any:
-        drawn = generator.choice(innovations, size=(*size[:-1], size[-1] + warm_up))
-        for i in range(1, drawn.shape[-1]):
-            drawn[..., i] += rho * drawn[..., i - 1]
-        return drawn[..., warm_up:]
+        drawn = generator.choice(best.innovations, size=(*size[:-1], size[-1] + WARM_UP))
+        return worst.made_of(drawn)[..., WARM_UP:]
 
     def strongest(rows: Any, axis: int) -> Any:
-        return _gains(shapes, np.atleast_2d(rows)).max(axis=1)
+        return search.ratios(np.atleast_2d(rows))
 
-    found = stats.monte_carlo_test(blocks, noise, strongest, vectorized=True, n_resamples=RESAMPLES, alternative="greater")
-    position, width = _locate(y, int(places[best]) * block, block)
+    p = 1.0
+    for resamples in (FIRST_RESAMPLES, RESAMPLES):
+        found = stats.monte_carlo_test(blocks, noise, strongest, vectorized=True, n_resamples=resamples, alternative="greater")
+        p = float(np.asarray(found.pvalue).reshape(-1)[0])
+        if p > HOPELESS:
+            break
+    position, width = _locate(y, int(search.places[best.shape]) * block, block)
+    shape = search.shapes[best.shape]
+    left = blocks - best.coefficient * shape
+    left = left - np.polynomial.Polynomial.fit(np.arange(n), left, 1)(np.arange(n))
     return Change(
-        position=position,
-        width=None if width >= ENDLESS else width,
-        size=_coefficient(blocks, shapes[best]) * float(shapes[best][-1]),
-        noise=float(left.std()),
-        p=float(np.asarray(found.pvalue).reshape(-1)[0]),
+        position=position, width=None if width >= ENDLESS else width, size=best.coefficient * float(shape[-1]), noise=float(left.std()), p=p
     )
 
 
@@ -111,51 +122,76 @@ def find_variance_change(values: Sequence[float]) -> tuple[int, float]:
     return place, min(1.0, p * len(places)) if p == p else 1.0
 
 
+class _Best(msgspec.Struct, frozen=True):
+    """The fit that leaves least."""
+
+    shape: int
+    coefficient: float
+    innovations: Any
+    """What it leaves, independent."""
+
+
+class _Search:
+    """All shapes of one length, made independent by each model of the noise."""
+
+    def __init__(self, n: int, places: Any, widths: Any) -> None:
+        np, _ = load()
+        self._n, self.places, self.widths = n, places, widths
+        self.shapes = np.clip(np.arange(n)[None, :] - places[:, None] + 1.0, 0.0, widths[:, None])
+        self._by_noise = []
+        for noise in NOISES:
+            basis = nuisance(noise, n)
+            flat = without(basis, noise.innovations(self.shapes))
+            sizes = np.sqrt(np.maximum((flat * flat).sum(axis=1), 1e-9))
+            self._by_noise.append((noise, basis, flat / sizes[:, None], sizes))
+
+    def left(self, rows: Any) -> Any:
+        """For each noise: the innovations of the rows without any shape, their sums of squares, and what each shape explains of these."""
+        for noise, basis, flat, sizes in self._by_noise:
+            new = without(basis, noise.innovations(rows))
+            yield new, (new * new).sum(axis=-1), new @ flat.T, flat, sizes
+
+    def ratios(self, rows: Any) -> Any:
+        """Logarithm of the likelihood ratio, twice, for each row."""
+        np, _ = load()
+        plain = shaped = np.inf
+        for _, total, along, _, _ in self.left(rows):
+            plain = np.minimum(plain, total)
+            shaped = np.minimum(shaped, total - (along * along).max(axis=-1))
+        return self._n * np.log(plain / np.maximum(shaped, 1e-300))
+
+    def best(self, values: Any) -> _Best | None:
+        """None when nothing is left to be explained."""
+        least, found = float("inf"), None
+        for new, total, along, flat, sizes in self.left(values):
+            k = int((along * along).argmax())
+            remains = float(total - along[k] ** 2)
+            if total > 1e-24 * float(values @ values) and remains < least:
+                innovations = new - along[k] * flat[k]
+                least, found = remains, _Best(k, float(along[k] / sizes[k]), innovations - innovations.mean())
+        return found
+
+    def remains(self, values: Any) -> Any:
+        """The sum of squares that each shape leaves, with the simplest noise that suits the best of them (Akaike's criterion)."""
+        np, _ = load()
+        by_noise = [(total - along * along, noise) for noise, (_, total, along, _, _) in zip(NOISES, self.left(values), strict=True)]
+        return min(by_noise, key=lambda one: self._n * float(np.log(max(one[0].min(), 1e-300))) + 2 * one[1].parameters)[0]
+
+
 def _grid(places: Any, widths: Sequence[int]) -> tuple[Any, Any]:
     np, _ = load()
     return np.tile(places, len(widths)), np.repeat(np.asarray(widths), len(places))
 
 
-def _shapes(n: int, places: Any, widths: Any) -> Any:
-    """One change in each row."""
-    np, _ = load()
-    return np.clip(np.arange(n)[None, :] - places[:, None] + 1.0, 0.0, widths[:, None])
-
-
-def _without_line(rows: Any) -> Any:
-    """Rows without their straight lines."""
-    np, _ = load()
-    n = rows.shape[-1]
-    t = np.arange(n) - (n - 1) / 2
-    rows = rows - rows.mean(axis=-1, keepdims=True)
-    return rows - ((rows @ t) / (t @ t))[..., None] * t
-
-
-def _gains(shapes: Any, rows: Any) -> Any:
-    """For each row of values and each shape: the part of the residual sum of squares that the shape explains."""
-    np, _ = load()
-    flat, y = _without_line(shapes), _without_line(rows)
-    explained = (y @ flat.T) ** 2 / np.maximum((flat * flat).sum(axis=1), 1e-12)
-    return explained / np.maximum((y * y).sum(axis=1, keepdims=True), 1e-300)
-
-
-def _coefficient(values: Any, shape: Any) -> float:
-    flat = _without_line(shape[None, :])[0]
-    return float((_without_line(values[None, :])[0] @ flat) / (flat @ flat))
-
-
-def _residuals(values: Any, shape: Any) -> Any:
-    return _without_line((values - _coefficient(values, shape) * shape)[None, :])[0]
-
-
 def _locate(y: Any, about: int, block: int) -> tuple[int, int]:
     """Place and width in the full series, near where the test found it."""
     np, _ = load()
-    span, reach = FINE_SPAN * block, FINE_PLACES * block
+    reach = max(FINE_PLACES, FINE_BLOCKS * block if block > 1 else 0)
+    span = FINE_SPAN + (2 * FINE_BLOCKS * block if block > 1 else 0)
     low, high = max(0, about - span), min(len(y), about + span)
     near = np.arange(max(low + EDGE, about - reach), min(high - EDGE, about + reach) + 1)
     places, widths = _grid(near - low, FINE_WIDTHS)
-    left = 1 - _gains(_shapes(high - low, places, widths), y[None, low:high])[0]
+    left = _Search(high - low, places, widths).remains(y[low:high])
     simple = left.min() * SIMPLER
     for width in (1, ENDLESS, *FINE_WIDTHS):
         of_width = np.where(widths == width, left, np.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ray_rl_debug.model.errors import MissingExtraError
@@ -19,3 +20,11 @@ def load() -> tuple[Any, Any]:
     except ImportError as e:
         raise MissingExtraError(f"trends need scipy, which cannot be loaded ({e})", hint="pip install 'ray-rl-debug[metrics]'") from e
     return numpy, stats
+
+
+def recursion(above: Sequence[float], below: Sequence[float], rows: Any) -> Any:
+    """Rows through the recursion ``below(L) out = above(L) in`` of a lag operator L, from rest (`scipy.signal.lfilter`)."""
+    load()
+    from scipy import signal
+
+    return signal.lfilter(above, below, rows, axis=-1)

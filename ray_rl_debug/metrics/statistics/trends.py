@@ -1,8 +1,8 @@
 """Does a series rise or fall? Mann-Kendall's test and the slope of Theil and Sen, both corrected for autocorrelation.
 
-Both look at signs of differences only, so spikes and skewed noise do not matter. The variance of Kendall's S is that of an AR(1) series of the same
-lag-1 autocorrelation (Yue and Wang, 2004: the effective size), estimated from what is left when the slope is taken away; without it the test calls
-about every second random walk a trend.
+Both look at signs of differences only, so spikes and skewed noise do not matter. The variance of Kendall's S is that of a series of the effective
+size (Yue and Wang, 2004): for the test with the longest memory that the values around their line allow, for the interval with the likeliest. Without
+it the test calls about every second random walk a trend.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.metrics.statistics.noise import autocorrelation, effective_size
+from ray_rl_debug.metrics.statistics.noise import effective_size, most_likely, most_persistent
 from ray_rl_debug.metrics.statistics.numeric import load
 
 MAX_POINTS = 800
@@ -31,7 +31,6 @@ class Trend(msgspec.Struct, frozen=True, kw_only=True):
     """Of no trend, two-sided."""
     noise: float
     """Robust standard deviation around the line."""
-    rho: float
     points: int
 
 
@@ -42,14 +41,13 @@ def trend(steps: Sequence[int], values: Sequence[float]) -> Trend:
     x, y = np.asarray(steps, dtype=float)[keep], np.asarray(values, dtype=float)[keep]
     slope, intercept, low, high = (float(v) for v in stats.theilslopes(y, x))
     left = y - intercept - slope * x
-    rho = autocorrelation(left)
     straight = stats.linregress(x, y)
     error = float(stats.t.ppf(0.975, len(y) - 2)) * float(straight.stderr)
     low, high = min(low, float(straight.slope) - error), max(high, float(straight.slope) + error)
     tau = stats.kendalltau(x, y)
-    size = effective_size(len(y), rho)
+    size, worst = (effective_size(len(y), noise(left)) for noise in (most_likely, most_persistent))
     statistic = float(stats.norm.isf(max(float(tau.pvalue), 1e-300) / 2)) if math.isfinite(float(tau.pvalue)) else 0.0
-    p = float(2 * stats.norm.sf(statistic * math.sqrt(size / len(y))))
+    p = float(2 * stats.norm.sf(statistic * math.sqrt(worst / len(y))))
     span, wider = float(x[-1] - x[0]), math.sqrt(len(y) / size)
     return Trend(
         gain=slope * span,
@@ -57,6 +55,5 @@ def trend(steps: Sequence[int], values: Sequence[float]) -> Trend:
         gain_high=(slope + (high - slope) * wider) * span,
         p=min(p, 1.0),
         noise=1.4826 * float(np.median(np.abs(left - np.median(left)))),
-        rho=rho,
         points=len(values),
     )
