@@ -22,9 +22,9 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import SYNCHRONOUS
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Said, judge_limit, near_one
 
 ID = "RRD703"
 NAME = "behaviour weight away from 1"
@@ -33,21 +33,10 @@ RULE = modules[__name__]
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The average; the cap decides what is advised first."""
-    limit = bench.threshold("behave_imp_weight")
     recommended = bench.threshold("behave_imp_weight_cap")
     cap, allowed = bench.number("behave_imp_weight_cap"), bench.setting("max_head_offpolicyness")
-    for series in bench.all(Quantity.BEHAVE_IMP_WEIGHT):
-        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-            yield early
-            continue
-        found = beyond(bench, series, lambda v: abs(v - 1) > limit)
-        if found is None:
-            yield good(RULE, series.name, f"within {limit:g} of 1", low=1 - limit, high=1 + limit)
-            continue
-        capped = (
-            f"behave_imp_weight_cap is {cap:g}; {recommended:g} is recommended" if cap is not None else f"set behave_imp_weight_cap={recommended:g}"
-        )
-        fresher = "reduce max_head_offpolicyness" + (f" (now {allowed})" if allowed is not None else "")
-        remedy = (fresher, SYNCHRONOUS) if cap is not None and cap <= recommended else (capped, f"if it stays: {fresher}", SYNCHRONOUS)
-        text = f"{series.name} is {found.text(f'within {limit:g} of 1')}"
-        yield bad(RULE, series.name, found.certainty, text, found.first_step, low=1 - limit, high=1 + limit, remedy=remedy)
+    capped = f"behave_imp_weight_cap is {cap:g}; {recommended:g} is recommended" if cap is not None else f"set behave_imp_weight_cap={recommended:g}"
+    fresher = "reduce max_head_offpolicyness" + (f" (now {allowed})" if allowed is not None else "")
+    remedy = (fresher, SYNCHRONOUS) if cap is not None and cap <= recommended else (capped, f"if it stays: {fresher}", SYNCHRONOUS)
+    limit = near_one(bench.threshold("behave_imp_weight"))
+    yield from judge_limit(RULE, bench, Quantity.BEHAVE_IMP_WEIGHT, limit, lambda _: Said(remedy=remedy))

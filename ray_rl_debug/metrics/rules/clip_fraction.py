@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit
 
 ID = "RRD713"
 NAME = "too many tokens clipped"
@@ -34,14 +34,4 @@ REMEDY = (
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The fraction against its limit."""
-    limit = bench.threshold("clip_fraction")
-    for series in bench.all(Quantity.CLIP_FRACTION):
-        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-            yield early
-            continue
-        found = beyond(bench, series, lambda v: v > limit)
-        if found is None:
-            yield good(RULE, series.name, f"at most {limit:g}", high=limit)
-            continue
-        text = f"{series.name} is {found.text(f'at most {limit:g}')}"
-        yield bad(RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=REMEDY)
+    yield from judge_limit(RULE, bench, Quantity.CLIP_FRACTION, at_most(bench.threshold("clip_fraction")), lambda _: Said(remedy=REMEDY))

@@ -22,10 +22,10 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, too_short
-from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.judging import Drift
+from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
-from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.metrics.shapes import Said, judge_drift
 
 ID = "RRD714"
 NAME = "entropy collapses"
@@ -40,13 +40,9 @@ REMEDY = (
 def judge(bench: Bench) -> Iterator[Judgement]:
     """What is left of the entropy."""
     factor = bench.threshold("entropy_fall")
-    for series in bench.all(Quantity.ENTROPY):
-        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
-            yield early
-            continue
-        found = drift(bench, series, up=False, is_large=lambda before, now: before > 0 and now < factor * before)
-        if found is None:
-            yield good(RULE, series.name, f"more than {factor:.0%} of it is left")
-            continue
-        text = f"{series.name} falls to {max(found.factor, 0):.0%} of what it was: {found.text()}"
-        yield bad(RULE, series.name, Certainty.LIKELY, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))
+
+    def say(_: Series, found: Drift) -> Said:
+        return Said(remedy=REMEDY, before=f"falls to {max(found.factor, 0):.0%} of what it was: ")
+
+    fine = f"more than {factor:.0%} of it is left"
+    yield from judge_drift(RULE, bench, Quantity.ENTROPY, say, up=False, is_large=lambda before, now: before > 0 and now < factor * before, fine=fine)

@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, short, too_short
-from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.judging import Drift, short
+from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
-from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
 
 ID = "RRD711"
 NAME = "gradient norm rises"
@@ -35,15 +35,11 @@ UNKNOWN = "measure whether engine and trainer agree (verl: actor_rollout_ref.rol
 def judge(bench: Bench) -> Iterator[Judgement]:
     """Each gradient norm by itself."""
     factor = bench.threshold("grad_norm_rise")
-    for series in bench.all(Quantity.GRAD_NORM):
-        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
-            yield early
-            continue
-        found = drift(bench, series, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
-        if found is None:
-            yield good(RULE, series.name, f"does not rise by a factor of {factor:g}")
-            continue
-        first = KNOWN if bench.one(Quantity.PROBS_DIFF) is not None else UNKNOWN
+    first = KNOWN if bench.one(Quantity.PROBS_DIFF) is not None else UNKNOWN
+
+    def say(_: Series, found: Drift) -> Said:
         remedy = (first, "lower the learning rate or clip the gradient", f"look at the samples since step {found.first_step}")
-        text = f"{series.name} rises by a factor of {short(found.factor)}: {found.text()}"
-        yield bad(RULE, series.name, Certainty.LIKELY, text, found.first_step, remedy=remedy, evidence=(found.evidence(),))
+        return Said(remedy=remedy, before=f"rises by a factor of {short(found.factor)}: ")
+
+    fine = f"does not rise by a factor of {factor:g}"
+    yield from judge_drift(RULE, bench, Quantity.GRAD_NORM, say, up=True, is_large=rises_by(factor), fine=fine)

@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Said, judge_limit, near_one
 
 ID = "RRD702"
 NAME = "importance weight away from 1"
@@ -32,23 +32,13 @@ RULE = modules[__name__]
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The average, with a narrower band where there is one minibatch."""
-    for series in bench.all(Quantity.IMPORTANCE_WEIGHT):
-        minibatches = bench.number("ppo_n_minibatches")
-        limit = bench.threshold("importance_weight_single" if minibatches == 1 else "importance_weight")
-        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-            yield early
-            continue
-        low, high = 1 - limit, 1 + limit
-        found = beyond(bench, series, lambda v, limit=limit: abs(v - 1) > limit)  # type: ignore[misc]
-        if found is None:
-            yield good(RULE, series.name, f"within {limit:g} of 1", low=low, high=high)
-            continue
-        single = "make the forward pass deterministic (actor.megatron.use_deterministic_algorithms=1), as mixture-of-experts models need it"
-        if minibatches == 1:
-            remedy: tuple[str, ...] = (single,)
-        elif minibatches is None:
-            remedy = ("reduce ppo_n_minibatches", f"if it is 1 already: {single}")
-        else:
-            remedy = (f"reduce ppo_n_minibatches (now {minibatches:g})", f"if it stays away from 1 with 1 minibatch: {single}")
-        text = f"{series.name} is {found.text(f'within {limit:g} of 1')}"
-        yield bad(RULE, series.name, found.certainty, text, found.first_step, low=low, high=high, remedy=remedy)
+    minibatches = bench.number("ppo_n_minibatches")
+    single = "make the forward pass deterministic (actor.megatron.use_deterministic_algorithms=1), as mixture-of-experts models need it"
+    if minibatches == 1:
+        remedy: tuple[str, ...] = (single,)
+    elif minibatches is None:
+        remedy = ("reduce ppo_n_minibatches", f"if it is 1 already: {single}")
+    else:
+        remedy = (f"reduce ppo_n_minibatches (now {minibatches:g})", f"if it stays away from 1 with 1 minibatch: {single}")
+    limit = near_one(bench.threshold("importance_weight_single" if minibatches == 1 else "importance_weight"))
+    yield from judge_limit(RULE, bench, Quantity.IMPORTANCE_WEIGHT, limit, lambda _: Said(remedy=remedy))

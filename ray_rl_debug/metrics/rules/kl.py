@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Limit, Said, judge_limit
 
 ID = "RRD712"
 NAME = "KL too large"
@@ -36,16 +36,8 @@ KINDS = (
 
 
 def judge(bench: Bench) -> Iterator[Judgement]:
-    """Both kinds of KL, each with its own limit."""
+    """Both kinds of KL, each with its own limit; an estimate of it may be negative."""
     for quantity, name, remedy in KINDS:
-        limit = bench.threshold(name)
-        for series in bench.all(quantity):
-            if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-                yield early
-                continue
-            found = beyond(bench, series, lambda v, limit=limit: abs(v) > limit)  # type: ignore[misc]
-            if found is None:
-                yield good(RULE, series.name, f"at most {limit:g}", high=limit)
-                continue
-            text = f"{series.name} is {found.text(f'at most {limit:g}')}"
-            yield bad(RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=(remedy,))
+        value = bench.threshold(name)
+        limit = Limit(is_beyond=lambda v, value=value: abs(v) > value, told=f"at most {value:g}", high=value)  # type: ignore[misc]
+        yield from judge_limit(RULE, bench, quantity, limit, lambda _, remedy=remedy: Said(remedy=(remedy,)))  # type: ignore[misc]

@@ -21,10 +21,11 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, short, too_short
+from ray_rl_debug.metrics.judging import Drift, short
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.rules.truncated import growing_length
+from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
 from ray_rl_debug.model.report import Certainty
 
 ID = "RRD720"
@@ -43,23 +44,25 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     factor, share = bench.threshold("phase_time_rise"), bench.threshold("phase_share")
     whole = bench.one(Quantity.STEP_TIME)
     step_s = _typical(whole) if whole is not None else None
-    for series in bench.all(Quantity.PHASE_TIME):
-        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
-            yield early
-            continue
-        part = _typical(series) / step_s if step_s else None
-        if part is not None and part < share:
-            continue
-        found = drift(bench, series, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
-        if found is None:
-            yield good(RULE, series.name, f"does not rise by a factor of {factor:g}")
-            continue
-        growth = growing_length(bench)
-        text = f"{series.name} rises by a factor of {short(found.factor)}: {found.text()}"
-        evidence = (found.evidence(), *((f"{part:.0%} of the step at the last steps",) if part is not None else ()), *((growth,) if growth else ()))
-        remedy = OF_ROLLOUT if series.name.split("/")[-1].startswith(ROLLOUT) else OF_OTHERS
-        certainty = Certainty.POSSIBLE if growth else Certainty.LIKELY
-        yield bad(RULE, series.name, certainty, text, found.first_step, remedy=remedy, evidence=evidence)
+
+    def part_of_step(series: Series) -> float | None:
+        return _typical(series) / step_s if step_s else None
+
+    def say(series: Series, found: Drift) -> Said:
+        part, growth = part_of_step(series), growing_length(bench)
+        return Said(
+            remedy=OF_ROLLOUT if series.name.split("/")[-1].startswith(ROLLOUT) else OF_OTHERS,
+            before=f"rises by a factor of {short(found.factor)}: ",
+            evidence=((f"{part:.0%} of the step at the last steps",) if part is not None else ()) + ((growth,) if growth else ()),
+            certainty=Certainty.POSSIBLE if growth else Certainty.LIKELY,
+        )
+
+    def matters(series: Series) -> bool:
+        part = part_of_step(series)
+        return part is None or part >= share
+
+    fine = f"does not rise by a factor of {factor:g}"
+    yield from judge_drift(RULE, bench, Quantity.PHASE_TIME, say, up=True, is_large=rises_by(factor), fine=fine, is_judged=matters)
 
 
 def _typical(series: Series) -> float:

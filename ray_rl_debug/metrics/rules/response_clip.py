@@ -20,10 +20,11 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import FILTERED, LONGER
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
+from ray_rl_debug.metrics.judging import Beyond
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.rules.truncated import growing_length
+from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit
 
 ID = "RRD715"
 NAME = "answers reach the longest length"
@@ -32,16 +33,9 @@ RULE = modules[__name__]
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The ratio, and beside it the length that may be the reason."""
-    limit = bench.threshold("response_clip_ratio")
-    for series in bench.all(Quantity.RESPONSE_CLIP_RATIO):
-        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-            yield early
-            continue
-        found = beyond(bench, series, lambda v: v > limit)
-        if found is None:
-            yield good(RULE, series.name, f"at most {limit:g}", high=limit)
-            continue
-        text = f"{series.name} is {found.text(f'at most {limit:g}')}"
+
+    def say(_: Beyond) -> Said:
         growth = growing_length(bench)
-        more = {"evidence": (f"responses grow: {growth}",)} if growth else {}
-        yield bad(RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=(LONGER, FILTERED), **more)
+        return Said(remedy=(LONGER, FILTERED), evidence=(f"responses grow: {growth}",) if growth else ())
+
+    yield from judge_limit(RULE, bench, Quantity.RESPONSE_CLIP_RATIO, at_most(bench.threshold("response_clip_ratio")), say)

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit
 
 ID = "RRD716"
 NAME = "rollouts aborted or thrown away"
@@ -37,14 +37,4 @@ REMEDY = (
 def judge(bench: Bench) -> Iterator[Judgement]:
     """Ratio and counts, each against its limit."""
     for quantity, name in ((Quantity.ABORTED_RATIO, "aborted_ratio"), (Quantity.EVICTED, "evicted_samples")):
-        limit = bench.threshold(name)
-        for series in bench.all(quantity):
-            if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-                yield early
-                continue
-            found = beyond(bench, series, lambda v, limit=limit: v > limit)  # type: ignore[misc]
-            if found is None:
-                yield good(RULE, series.name, f"at most {limit:g}", high=limit)
-                continue
-            text = f"{series.name} is {found.text(f'at most {limit:g}')}"
-            yield bad(RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=REMEDY)
+        yield from judge_limit(RULE, bench, quantity, at_most(bench.threshold(name)), lambda _: Said(remedy=REMEDY))

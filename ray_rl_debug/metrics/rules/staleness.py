@@ -21,27 +21,18 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import SYNCHRONOUS
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit
 
 ID = "RRD704"
 NAME = "samples too old"
 RULE = modules[__name__]
+REMEDY = ("reduce max_head_offpolicyness, or the staleness that the trainer allows", "look which rollouts take so long", SYNCHRONOUS)
 
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The average age of samples against what the run allows."""
     allowed = bench.number("max_head_offpolicyness")
-    limit = allowed if allowed is not None else bench.threshold("staleness")
-    told = f"at most {limit:g}" + (" (max_head_offpolicyness)" if allowed is not None else "")
-    for series in bench.all(Quantity.STALENESS):
-        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-            yield early
-            continue
-        found = beyond(bench, series, lambda v: v > limit)
-        if found is None:
-            yield good(RULE, series.name, told, high=limit)
-            continue
-        remedy = ("reduce max_head_offpolicyness, or the staleness that the trainer allows", "look which rollouts take so long", SYNCHRONOUS)
-        yield bad(RULE, series.name, found.certainty, f"{series.name} is {found.text(told)}", found.first_step, high=limit, remedy=remedy)
+    limit = at_most(bench.threshold("staleness")) if allowed is None else at_most(allowed, f"at most {allowed:g} (max_head_offpolicyness)")
+    yield from judge_limit(RULE, bench, Quantity.STALENESS, limit, lambda _: Said(remedy=REMEDY))

@@ -16,13 +16,15 @@ Not this when
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, short, too_short
+from ray_rl_debug.metrics.judging import Drift, short
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import VALIDATION_S, Quantity
 from ray_rl_debug.metrics.rules.truncated import growing_length
+from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
 from ray_rl_debug.model.report import Certainty
 
 ID = "RRD719"
@@ -37,19 +39,19 @@ REMEDY = (
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The time per step without validation and checkpoints."""
     factor = bench.threshold("step_time_rise")
-    for whole in bench.all(Quantity.STEP_TIME):
-        if (early := too_short(RULE, whole, bench.count("min_trend"))) is not None:
-            yield early
-            continue
-        series = _without_validation(bench, whole)
-        found = drift(bench, series, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
-        if found is None:
-            yield good(RULE, whole.name, f"does not rise by a factor of {factor:g}")
-            continue
+
+    def say(_: Series, found: Drift) -> Said:
         growth = growing_length(bench)
-        certainty = Certainty.POSSIBLE if growth else Certainty.LIKELY
-        text = f"{whole.name} rises by a factor of {short(found.factor)}: {found.text()}" + (f"; sequences grow as well: {growth}" if growth else "")
-        yield bad(RULE, whole.name, certainty, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))
+        return Said(
+            remedy=REMEDY,
+            before=f"rises by a factor of {short(found.factor)}: ",
+            after=f"; sequences grow as well: {growth}" if growth else "",
+            certainty=Certainty.POSSIBLE if growth else Certainty.LIKELY,
+        )
+
+    fine = f"does not rise by a factor of {factor:g}"
+    prepare = partial(_without_validation, bench)
+    yield from judge_drift(RULE, bench, Quantity.STEP_TIME, say, up=True, is_large=rises_by(factor), fine=fine, prepare=prepare)
 
 
 def _without_validation(bench: Bench, whole: Series) -> Series:

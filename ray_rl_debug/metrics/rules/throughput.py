@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, too_short
-from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.judging import Drift
+from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
-from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.metrics.shapes import Said, judge_drift
 
 ID = "RRD721"
 NAME = "throughput falls"
@@ -38,13 +38,9 @@ REMEDY = (
 def judge(bench: Bench) -> Iterator[Judgement]:
     """What is left of the throughput."""
     factor = bench.threshold("throughput_fall")
-    for series in bench.all(Quantity.THROUGHPUT):
-        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
-            yield early
-            continue
-        found = drift(bench, series, up=False, is_large=lambda before, now: now < factor * before)
-        if found is None:
-            yield good(RULE, series.name, f"at least {factor:.0%} of it is left")
-            continue
-        text = f"{series.name} falls to {found.factor:.0%}: {found.text()}"
-        yield bad(RULE, series.name, Certainty.LIKELY, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))
+
+    def say(_: Series, found: Drift) -> Said:
+        return Said(remedy=REMEDY, before=f"falls to {found.factor:.0%}: ")
+
+    fine = f"at least {factor:.0%} of it is left"
+    yield from judge_drift(RULE, bench, Quantity.THROUGHPUT, say, up=False, is_large=lambda before, now: now < factor * before, fine=fine)

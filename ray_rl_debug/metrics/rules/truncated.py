@@ -21,9 +21,10 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import FILTERED, LONGER
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, beyond, drift, good, too_short
+from ray_rl_debug.metrics.judging import Beyond, drift
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit, rises_by
 
 ID = "RRD705"
 NAME = "answers cut off"
@@ -32,20 +33,12 @@ RULE = modules[__name__]
 
 def judge(bench: Bench) -> Iterator[Judgement]:
     """The ratio, and beside it the length that may be the reason."""
-    limit = bench.threshold("no_eos_ratio")
-    for series in bench.all(Quantity.NO_EOS_RATIO):
-        if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
-            yield early
-            continue
-        found = beyond(bench, series, lambda v: v > limit)
-        if found is None:
-            yield good(RULE, series.name, f"at most {limit:g}", high=limit)
-            continue
+
+    def say(_: Beyond) -> Said:
         growth = growing_length(bench)
-        text = f"{series.name} is {found.text(f'at most {limit:g}')}" + (f"; sequences grow: {growth}" if growth else "")
-        yield bad(
-            RULE, series.name, found.certainty, text, found.first_step, high=limit, remedy=(LONGER, FILTERED), evidence=(growth,) if growth else ()
-        )
+        return Said(remedy=(LONGER, FILTERED), after=f"; sequences grow: {growth}" if growth else "", evidence=(growth,) if growth else ())
+
+    yield from judge_limit(RULE, bench, Quantity.NO_EOS_RATIO, at_most(bench.threshold("no_eos_ratio")), say)
 
 
 def growing_length(bench: Bench) -> str | None:
@@ -54,5 +47,5 @@ def growing_length(bench: Bench) -> str | None:
     if lengths is None or len(lengths.finite()[0]) < bench.count("min_trend"):
         return None
     factor = bench.threshold("seq_len_rise")
-    found = drift(bench, lengths, up=True, is_large=lambda before, now: before > 0 and now > factor * before)
+    found = drift(bench, lengths, up=True, is_large=rises_by(factor))
     return f"{lengths.name} {found.text()}" if found is not None else None
