@@ -26,6 +26,8 @@ class EngineNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Of the trainer at that time."""
     reason: str | None = None
     """Why there are no numbers."""
+    silent_s: float | None = None
+    """For how long there have been none, if there were any before."""
     running: int | None = None
     waiting: int | None = None
     kv_usage: float | None = None
@@ -38,7 +40,8 @@ class EngineNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     def text(self) -> str:
         """``engine: 12 running, 3 waiting, cache 93 %, 812 tokens/s``, and what that means."""
         if self.reason is not None:
-            return f"engine: {self.reason}"
+            gone = f" (it answered until {self.silent_s:.0f} s ago: it has ended, or does not serve now)" if self.silent_s is not None else ""
+            return f"engine: {self.reason}{gone}"
         parts = [
             f"{self.running} running" if self.running is not None else "",
             f"{self.waiting} waiting" if self.waiting is not None else "",
@@ -75,7 +78,8 @@ class EngineReader:
         answer = get_all([self._get], now + DEADLINE_S)[0]
         if not isinstance(answer, Answer) or answer.status != 200:
             reason = answer if isinstance(answer, str) else f"/metrics answers {answer.status}"
-            return EngineNumbers(time_s=self._wall(), step=step, reason=reason)
+            silent_s = now - self._before[0] if self._before is not None else None
+            return EngineNumbers(time_s=self._wall(), step=step, reason=reason, silent_s=silent_s)
         found = read_metrics(answer.body)
         before, self._before = self._before, (now, found)
         rate = preempted = None

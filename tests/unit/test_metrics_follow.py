@@ -121,6 +121,35 @@ def test_an_engine_that_is_not_there_costs_nothing() -> None:
     assert EngineReader("http://127.0.0.1:9").read().text() == "engine: connection refused"
 
 
+def test_an_engine_that_ends_is_told_with_the_time_of_its_last_answer(tmp_path: Path) -> None:
+    """A small engine of its own, which is shut down between two looks."""
+    text = (ENGINES / "vllm_busy_tp1.txt").read_bytes()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    import time
+
+    begun, passed = time.monotonic(), iter((0.0, 12.0, 20.0))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
+        thread = threading.Thread(target=serving.serve_forever, args=(0.02,))
+        thread.start()
+        reader = EngineReader(f"http://127.0.0.1:{serving.server_port}", clock=lambda: begun + next(passed))
+        assert reader.read().running == 2
+        serving.shutdown()
+        thread.join()
+    gone = reader.read(step=5)
+    assert (gone.running, gone.step, gone.silent_s) == (None, 5, 12.0)
+    assert gone.text() == "engine: connection refused (it answered until 12 s ago: it has ended, or does not serve now)"
+    assert reader.read().silent_s == 20.0
+
+
 @pytest.mark.parametrize("url", ["https://x:1", "ftp://x", "http://", "http://x:port", "file:///etc/passwd"])
 def test_other_addresses_are_refused(url: str) -> None:
     with pytest.raises(UsageError):
