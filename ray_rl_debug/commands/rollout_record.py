@@ -30,11 +30,11 @@ def record(engine: str, file: Path, port: int, timeout_s: float, quiet: bool) ->
     from ray_rl_debug.commands.options import progress
     from ray_rl_debug.endpoints import loopback
     from ray_rl_debug.endpoints.exchanges import Writer
-    from ray_rl_debug.model.errors import EXIT_OK, UsageError
+    from ray_rl_debug.model.errors import EXIT_OK
 
-    if not engine.startswith(("http://", "https://")):
-        raise UsageError(f"{engine!r} is no address", hint="give it as http://127.0.0.1:8000/v1")
     show = progress(quiet)
+    if (reason := loopback.why_silent(engine)) is not None:
+        show(f"{engine} cannot be reached now ({reason}); requests fail until it can be")
     writer = Writer(file)
     try:
         loopback.record(engine, writer, port, click.echo, show, timeout_s=timeout_s)

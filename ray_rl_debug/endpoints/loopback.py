@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,6 +25,26 @@ _HOP = frozenset("host content-length transfer-encoding connection keep-alive te
 """Headers that belong to one connection."""
 Say = Callable[..., None]
 Handler = Callable[[Any], Awaitable[Any]]
+
+
+def why_silent(engine: str, wait_s: float = 2.0) -> str | None:
+    """Why nobody takes a connection at this address; None when somebody does.
+
+    Raises:
+        UsageError: it is no address.
+    """
+    try:
+        parts = urlsplit(engine)
+        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        parts, host, port = urlsplit(""), None, 0
+    if parts.scheme not in ("http", "https") or not host:
+        raise UsageError(f"{engine!r} is no address", hint="give it as http://127.0.0.1:8000/v1")
+    try:
+        socket.create_connection((host, port), wait_s).close()
+    except OSError as e:
+        return (e.strerror or type(e).__name__).lower()
+    return None
 
 
 def record(engine: str, writer: Writer, port: int, ready: Say, say: Say, *, timeout_s: float = 600.0) -> None:
