@@ -38,9 +38,9 @@ def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
         into.add_row(step, data if isinstance(data, dict) and "step" in row else _without_steps(row))
     into.sources.append(f"{path.name}: JSON lines, {used:,} rows")
     if damaged:
-        into.trouble(str(path), f"{damaged:,} lines are no JSON objects; the others were used")
+        into.trouble(str(path), f"lines that are no JSON objects: {damaged:,}; the others were used")
     if stepless:
-        into.trouble(str(path), f"{stepless:,} lines hold no step ({', '.join(STEP_NAMES[:3])}; name it with --map step=COLUMN)")
+        into.trouble(str(path), f"lines without a step: {stepless:,} ({', '.join(STEP_NAMES[:3])}; name it with --map step=COLUMN)")
     for reason in cut:
         into.trouble(str(path), reason)
 

@@ -162,7 +162,7 @@ def test_cut_and_damaged_lines_are_told_and_the_others_used(tmp_path: Path) -> N
     (tmp_path / "a.jsonl").write_bytes(b'{"step": 1, "x": 1}\n\xff\xfe{"step"\n{"step": 2, "x": 2}\n[1]\n{"step": 3, "x"')
     run = load([tmp_path / "a.jsonl"], {})
     assert run.series["x"].values == (1.0, 2.0)
-    assert "3 lines are no JSON objects" in run.gaps[0].reason
+    assert "lines that are no JSON objects: 3" in run.gaps[0].reason
 
 
 def test_gzip_that_ends_too_early(tmp_path: Path) -> None:

@@ -52,6 +52,13 @@ def test_three_steps_of_a_real_run_give_no_verdict(capsys: pytest.CaptureFixture
     assert "not judged: " in shown
 
 
+@pytest.mark.parametrize("text", ["", "[1, 2]\n", "a log of something else\n"])
+def test_a_file_without_metrics_says_what_is_wanted(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.log").write_text(text)
+    assert main(["metrics", str(tmp_path / "train.log")]) == 3
+    assert capsys.readouterr().out.startswith("UNKNOWN: no metric is in the source; wanted: the trainer's log")
+
+
 def test_json_and_files(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", files["bad"], "--json", "-o", str(tmp_path / "out")]) == 1
     document = json.loads(capsys.readouterr().out)
