@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib.util
-import io
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,8 +19,6 @@ import pytest
 from engines import client, environments, processes
 from frameworks.environments import python
 from ports import free_port
-
-from ray_rl_debug.commands.cli import main
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -41,40 +40,70 @@ def variables(**more: str) -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", **more}
 
 
+class Worker:
+    """`worker.py`, started at its first command and kept until the tests end."""
+
+    def __init__(self) -> None:
+        command = [interpreter(), str(HERE / "worker.py")]
+        self.child = subprocess.Popen(command, env=variables(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        atexit.register(self.child.kill)
+
+    def ask(self, what: dict[str, object], seconds: float) -> tuple[int, str, str]:
+        assert self.child.stdin is not None and self.child.stdout is not None
+        self.child.stdin.write(json.dumps(what) + "\n")
+        self.child.stdin.flush()
+        if not select.select([self.child.stdout], [], [], seconds)[0]:
+            self.child.kill()
+        line = self.child.stdout.readline()
+        assert line, self.child.communicate()[1][-3000:]
+        code, out, err = json.loads(line)
+        return code, out, err
+
+
+@cache
+def worker() -> Worker:
+    return Worker()
+
+
 def make_models(folder: Path) -> Path:
-    done = subprocess.run(
-        [interpreter(), str(HERE / "models.py"), str(folder)], env=variables(), capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    worker().ask({"make": str(folder)}, 300)
     return folder
 
 
 class SmallServer:
-    """`server.py`, running."""
+    """`server.py`, running: one process for several engines, each a folder and a precision, with a port of its own."""
 
-    def __init__(self, folder: Path, dtype: str = "float32") -> None:
-        self.port = free_port()
-        self.command = [interpreter(), str(HERE / "server.py"), str(folder), str(self.port), dtype]
+    def __init__(self, *engines: tuple[Path, str]) -> None:
+        self.engines = [SmallEngine(folder, dtype) for folder, dtype in engines]
 
-    def __enter__(self) -> SmallServer:
-        self.child = subprocess.Popen(self.command, env=variables(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    def __enter__(self) -> list[SmallEngine]:
+        command = [interpreter(), str(HERE / "server.py"), *(f"{e.port}={e.dtype}={e.folder}" for e in self.engines)]
+        self.child = subprocess.Popen(command, env=variables(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         processes.until(self.is_ready, 120, "the small server", every=0.3)
-        return self
+        return self.engines
 
     def __exit__(self, *_: object) -> None:
         self.child.kill()
         self.child.communicate()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
-
     def is_ready(self) -> bool:
         assert self.child.poll() is None, self.child.communicate()[1].decode()[-3000:]
         with contextlib.suppress(client.Refused):
-            client.call(self.port, "GET", "/v1/models", seconds=5)
+            for engine in self.engines:
+                client.call(engine.port, "GET", "/v1/models", seconds=5)
             return True
         return False
+
+
+class SmallEngine:
+    """One of a small server."""
+
+    def __init__(self, folder: Path, dtype: str) -> None:
+        self.folder, self.dtype, self.port = folder, dtype, free_port()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
 
     def ask(self, path: str, body: Any) -> str:
         return client.call(self.port, "POST", path, body, 60)
@@ -89,15 +118,9 @@ class SmallServer:
 
 
 def run(*arguments: object, seconds: float = 300) -> subprocess.CompletedProcess[str]:
-    """``rayrl-debug rollout ...``; in this process where it can be, since importing Transformers takes longer than all the rest."""
+    """``rayrl-debug rollout ...``"""
     words = ["rollout", *map(str, arguments)]
-    if interpreter() != sys.executable:
-        command = [interpreter(), "-m", "ray_rl_debug", *words]
-        return subprocess.run(command, env=variables(), capture_output=True, text=True, timeout=seconds, check=False)
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main(words)
-    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(words, *worker().ask({"words": words}, seconds))
 
 
 def compared(*arguments: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A small inference server with OpenAI's interface and vLLM's additions, which runs a real model in Transformers: ``server.py FOLDER PORT [DTYPE]``.
+"""A small inference server with OpenAI's interface and vLLM's additions, which runs real models in Transformers: ``server.py PORT=DTYPE=FOLDER ...``.
 
 Its log-probabilities are those of the model. POST /load takes other weights while it runs. Troubles of a server can be asked for: POST /trouble.
 """
@@ -136,6 +136,15 @@ def application(engine: Engine) -> web.Application:
     return app
 
 
+async def serve(wanted: list[str]) -> None:
+    for one in wanted:
+        port, dtype, folder = one.split("=", 2)
+        runner = web.AppRunner(application(Engine(folder, dtype)))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", int(port)).start()
+    await asyncio.Event().wait()
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    web.run_app(application(Engine(sys.argv[1], *sys.argv[3:])), host="127.0.0.1", port=int(sys.argv[2]), print=lambda *_: print("ready", flush=True))
+    asyncio.run(serve(sys.argv[1:]))

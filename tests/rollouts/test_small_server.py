@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from engines import processes
-from rollouts.lab import SmallServer, causes, compared, interpreter, make_models, run, variables
+from rollouts.lab import SmallEngine, SmallServer, causes, compared, interpreter, make_models, run, variables
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 SHORT = ("--limit", 4, "--max-tokens", 24)
@@ -22,12 +22,19 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(models: Path) -> Iterator[SmallServer]:
-    with SmallServer(models / "base") as started:
+def engines(models: Path) -> Iterator[list[SmallEngine]]:
+    folders = (models / "base", "float32"), (models / "end", "float32"), (models / "perturbed", "float32"), (models / "base", "bfloat16")
+    with SmallServer(*folders) as started:
         yield started
 
 
-def test_equal_sides_agree_and_everything_is_kept(models: Path, server: SmallServer, tmp_path: Path) -> None:
+@pytest.fixture
+def server(engines: list[SmallEngine]) -> SmallEngine:
+    """The one that most tests ask."""
+    return engines[0]
+
+
+def test_equal_sides_agree_and_everything_is_kept(models: Path, server: SmallEngine, tmp_path: Path) -> None:
     reward = tmp_path / "reward.py"
     reward.write_text("def score(record, text):\n    return len(text) + int(record['answer'])\n")
     asked = (models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "-o", tmp_path / "out", *SHORT)
@@ -52,7 +59,7 @@ def test_equal_sides_agree_and_everything_is_kept(models: Path, server: SmallSer
         ("perturbed", "float32", "weights", "(prompt q"),
     ],
 )
-def test_each_difference_is_told_alone(models: Path, server: SmallServer, folder: str, dtype: str, cause: str, named: str) -> None:
+def test_each_difference_is_told_alone(models: Path, server: SmallEngine, folder: str, dtype: str, cause: str, named: str) -> None:
     found = compared(
         models / "prompts.jsonl", "--engine", server.url, "--reference", models / folder, "--dtype", dtype, "--no-generate", "--max-tokens", 32
     )
@@ -60,29 +67,28 @@ def test_each_difference_is_told_alone(models: Path, server: SmallServer, folder
     assert named in found["verdict"]["summary"]
 
 
-def test_an_end_token_is_named(models: Path, server: SmallServer) -> None:
-    with SmallServer(models / "end") as wrong:
-        sampled = ("--temperature", 1, "--samples", 3, "--seed", 1, "--no-generate")
-        found = compared(models / "prompts.jsonl", "--engine", wrong.url, "--reference", models / "base", *sampled)
+def test_an_end_token_is_named(models: Path, engines: list[SmallEngine]) -> None:
+    sampled = ("--temperature", 1, "--samples", 3, "--seed", 1, "--no-generate", "--max-tokens", 32)
+    found = compared(models / "prompts.jsonl", "--engine", engines[1].url, "--reference", models / "base", *sampled)
     assert causes(found) == ["end-token"]
     assert "'<|im_end|>' (4)" in found["verdict"]["summary"]
 
 
-def test_an_update_arrives_or_not(models: Path, tmp_path: Path) -> None:
-    asked = ("--reference", models / "step", "--no-generate", "--max-tokens", 32)
-    with SmallServer(models / "base", "bfloat16") as engine:
-        first = run("compare", models / "prompts.jsonl", "--engine", engine.url, "--reference", models / "base", "-o", tmp_path, "--no-generate")
-        assert first.returncode == 0, first.stdout
-        live = (models / "prompts.jsonl", "--engine", engine.url, *asked)
-        assert causes(compared(*live, "--after-update", models / "base")) == ["update"]
-        assert causes(compared(*live, "--after-update", tmp_path / "engine.jsonl")) == ["update"]
-        engine.ask("/load", {"folder": str(models / "step")})
-        for old in (models / "base", tmp_path / "engine.jsonl"):
-            found = compared(*live, "--after-update", old)
-            assert (found["update"]["arrival"], causes(found)) == ("arrived", [])
+def test_an_update_arrives_or_not(models: Path, engines: list[SmallEngine], tmp_path: Path) -> None:
+    short, engine = ("--no-generate", "--max-tokens", 24), engines[3]
+    asked = ("--reference", models / "step", *short)
+    first = run("compare", models / "prompts.jsonl", "--engine", engine.url, "--reference", models / "base", "-o", tmp_path, *short)
+    assert first.returncode == 0, first.stdout
+    live = (models / "prompts.jsonl", "--engine", engine.url, *asked)
+    assert causes(compared(*live, "--after-update", models / "base")) == ["update"]
+    assert causes(compared(*live, "--after-update", tmp_path / "engine.jsonl")) == ["update"]
+    engine.ask("/load", {"folder": str(models / "step")})
+    for old in (models / "base", tmp_path / "engine.jsonl"):
+        found = compared(*live, "--after-update", old)
+        assert (found["update"]["arrival"], causes(found)) == ("arrived", [])
 
 
-def test_penalties_and_temperature_are_not_taken_for_weights(models: Path, server: SmallServer) -> None:
+def test_penalties_and_temperature_are_not_taken_for_weights(models: Path, server: SmallEngine) -> None:
     with server.trouble(repetition_penalty=1.5):
         found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", *SHORT)
     assert causes(found) == ["choice"]
@@ -93,7 +99,7 @@ def test_penalties_and_temperature_are_not_taken_for_weights(models: Path, serve
     assert found["exit"] == 0
 
 
-def test_a_server_that_tells_only_what_openai_tells(models: Path, server: SmallServer) -> None:
+def test_a_server_that_tells_only_what_openai_tells(models: Path, server: SmallEngine) -> None:
     with server.trouble(is_plain=True):
         same = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *SHORT)
         other = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "template", "--no-generate", *SHORT)
@@ -103,15 +109,14 @@ def test_a_server_that_tells_only_what_openai_tells(models: Path, server: SmallS
     assert "the engine counts" in other["verdict"]["summary"]
 
 
-def test_two_endpoints(models: Path, server: SmallServer) -> None:
-    with SmallServer(models / "perturbed") as other:
-        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", other.url, *SHORT)
+def test_two_endpoints(models: Path, engines: list[SmallEngine]) -> None:
+    found = compared(models / "prompts.jsonl", "--engine", engines[0].url, "--reference", engines[2].url, *SHORT)
     assert found["verdict"]["state"] != "agree"
     assert causes(found) in (["weights"], [])
     assert found["distance"]["tokens"] == 4 * 24
 
 
-def test_overload_is_tried_again_and_failures_are_told(models: Path, server: SmallServer) -> None:
+def test_overload_is_tried_again_and_failures_are_told(models: Path, server: SmallEngine) -> None:
     with server.trouble(fail_next=3):
         found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", *SHORT)
     assert found["answers"] == 4
@@ -119,18 +124,18 @@ def test_overload_is_tried_again_and_failures_are_told(models: Path, server: Sma
         failed = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "--retries", 0, *SHORT)
     assert (failed["exit"], failed["answers"]) == (3, 0)
     assert "503" in failed["missing"][0]["reason"]
-    with server.trouble(delay_s=5):
+    with server.trouble(delay_s=2):
         slow = compared(
             models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "--retries", 0, "--timeout", 1, *SHORT
         )
     assert slow["answers"] == 0
 
 
-def test_an_interrupted_comparison_goes_on(models: Path, server: SmallServer, tmp_path: Path) -> None:
+def test_an_interrupted_comparison_goes_on(models: Path, server: SmallEngine, tmp_path: Path) -> None:
     asked = ["compare", models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "-o", tmp_path]
     command = [interpreter(), "-m", "ray_rl_debug", "rollout", *map(str, asked), "--max-tokens", "8", "--concurrency", "1"]
     kept = tmp_path / "engine.jsonl"
-    with server.trouble(delay_s=1.5):
+    with server.trouble(delay_s=1.0):
         child = subprocess.Popen(command, env=variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         processes.until(lambda: kept.exists() and len(kept.read_text().splitlines()) >= 3, 60, "two answers", every=0.2)
         child.send_signal(signal.SIGINT)
@@ -139,7 +144,7 @@ def test_an_interrupted_comparison_goes_on(models: Path, server: SmallServer, tm
     assert "Traceback" not in err
     done = len(kept.read_text().splitlines()) - 1
     assert 2 <= done < 8
-    again = subprocess.run(command, env=variables(), capture_output=True, text=True, timeout=120, check=False)
+    again = run(*asked, "--max-tokens", 8, "--concurrency", 1)
     assert again.returncode == 0, again.stderr
     assert f"{done} of 8 answers are known" in again.stderr
     assert len({json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]}) == 8
@@ -158,7 +163,7 @@ def test_an_interrupted_comparison_goes_on(models: Path, server: SmallServer, tm
         (("PROMPTS", "--engine", "URL", "--reference", "BASE", "--no-generate", "--limit", 1, "--reward", "nothing:here"), 2, "--reward"),
     ],
 )
-def test_bad_input_gives_one_sentence(models: Path, server: SmallServer, tmp_path: Path, arguments: tuple[object, ...], code: int, said: str) -> None:
+def test_bad_input_gives_one_sentence(models: Path, server: SmallEngine, tmp_path: Path, arguments: tuple[object, ...], code: int, said: str) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "broken.jsonl").write_text('{"prompt": "a"}\n{"prompt": \n')
     names = {
