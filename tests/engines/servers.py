@@ -129,10 +129,10 @@ class Vllm(Server):
 class Sglang(Server):
     rest = (("/continue_generation", {}), ("/abort_request", {"abort_all": True}))
 
-    def __init__(self, *options: str, **variables: str) -> None:
+    def __init__(self, *options: str, folder: Path | None = None, **variables: str) -> None:
         fixed = "--device cpu --attention-backend torch_native --sampling-backend pytorch --grammar-backend none --disable-cuda-graph --dtype float32"
         size = "--mem-fraction-static 0.1 --max-total-tokens 40000 --enable-metrics"
-        command = ("python", "-m", "sglang.launch_server", "--model-path", str(model()), *fixed.split(), *size.split(), *MODEL, *options)
+        command = ("python", "-m", "sglang.launch_server", "--model-path", str(folder or model()), *fixed.split(), *size.split(), *MODEL, *options)
         super().__init__(environments.SGLANG, command, variables)
 
     def variables(self) -> dict[str, str]:
