@@ -6,7 +6,7 @@ Told by its title, by what its main thread runs where the title tells nothing, a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -94,13 +94,13 @@ def _part(engine: EngineNames, part: Part, ranks: str) -> EnginePart:
     return EnginePart(engine=engine, part=part.part, label=label, ranks=known)
 
 
-def owner_name(process: Process, pids: Mapping[int, Process], actor_of: Mapping[int, RayActor]) -> str | None:
+def owner_name(process: Process, pids: Mapping[int, Process], actor_of: Callable[[int], RayActor | None]) -> str | None:
     """The name of the Ray actor that a process of an engine belongs to, by its parents."""
     at = pids.get(process.ppid or -1)
     for _ in range(8):
         if at is None:
             break
-        actor = actor_of.get(at.pid)
+        actor = actor_of(at.pid)
         if actor is not None:
             return actor.name or actor.class_name.rsplit(".", 1)[-1]
         at = pids.get(at.ppid or -1)

@@ -109,7 +109,7 @@ def identify(
             world = f"{job_id or '-'}|engine|{node.name}/{process.ppid} {part.group}|-"
     label = _label(process, actor, class_name, role, rank, _in_agent_lightning(node, process))
     if part is not None and not (actor and actor.name):
-        owner = owner_name(process, pids, {pid: a for (node_id, pid), a in actors.items() if node_id == node.node_id})
+        owner = owner_name(process, pids, lambda pid: actors.get((node.node_id, pid)))
         label = f"{part.label} of {owner}" if owner else f"{part.label} (pid {process.pid})" if process.pid else part.label
     return Identity(
         key=f"{node.name}/{process.pid}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ray_rl_debug.analyze.frameworks import is_transport
 from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.model.snapshot import Frame
@@ -14,12 +16,17 @@ def short_name(function: str) -> str:
 
 def is_library(frame: Frame) -> bool:
     """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
-    f = frame.file
-    if is_transport(frame.function, f) or is_native(frame):
+    return _is_library(frame.function, frame.file)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_library(function: str, f: str) -> bool:
+    """Nodes of one run have the same few hundred functions."""
+    if is_transport(function, f) or is_native(Frame(function=function, file=f)):
         return True
-    if f == "<string>" and not frame.function.startswith(("<", "__")):
+    if f == "<string>" and not function.startswith(("<", "__")):
         return False  # a function of ``python -c``; <module> starts helper processes too, and generated methods have names of their own kind
-    if f.startswith(("<frozen", "<string", "<built")) or frame.function.startswith("<listcomp"):
+    if f.startswith(("<frozen", "<string", "<built")) or function.startswith("<listcomp"):
         return f.startswith("<")
     head, _, rest = f.partition("/")
     if not rest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, find_ends, is_apart, rank, serves
-from ray_rl_debug.analyze.engines import is_in_step
+from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
@@ -18,10 +18,15 @@ ANSWER_S = 60.0
 
 def is_asleep(view: View, one: Seen) -> bool:
     """Is it in a pause that ends by itself, as far as is known? An engine's step takes milliseconds and sleeps for nobody."""
-    if any(is_in_step(one, e) for e in view.engines):
+    if any(is_in_step(one, e) for e in view.once(_engines_by_kind)):
         return False
     timed = any(t is not None and t.place.timed for t in (one.telling, one.followed))
     return timed or (one.kind in THREAD_WAITS and naps(one)) or may_sleep(one)
+
+
+def _engines_by_kind(view: View) -> tuple[Engine, ...]:
+    """One engine of each kind: a step is told by the names of its functions, and a large run has thousands of engines."""
+    return tuple({id(e.names): e for e in view.engines}.values())
 
 
 def may_sleep(one: Seen) -> bool:
