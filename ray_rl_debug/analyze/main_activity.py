@@ -6,6 +6,7 @@ that come first in a dump. Some local servers run the calls of an engine in a th
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -217,7 +218,7 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    return any(t.comm.startswith(_GROUP_THREADS) for t in process.threads)
+    return any(comm.startswith(_GROUP_THREADS) for comm in itertools.chain((t.comm for t in process.threads), process.idle_threads))
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

@@ -23,6 +23,7 @@ from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
 from ray_rl_debug.collect.discover import Discovery, discover
 from ray_rl_debug.collect.engine_endpoints import EngineLooks
 from ray_rl_debug.collect.files import read_locks
+from ray_rl_debug.collect.folding import fold_threads
 from ray_rl_debug.collect.gpus import collect_gpus
 from ray_rl_debug.collect.guard import Guard
 from ray_rl_debug.collect.lateness import LatenessMeter
@@ -155,7 +156,7 @@ def collect_node(
         doors=doors,
         frames=stacks.frames,
         stacks=stacks.stacks,
-        processes=processes,
+        processes=tuple(map(fold_threads, processes)),
         ended=gone,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
         semaphores=semaphores,

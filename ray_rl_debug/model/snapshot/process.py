@@ -256,6 +256,8 @@ class Process(Fact, frozen=True, kw_only=True):
     python: str | None = None
     """``3.11`` where known; None for a process that is not Python or could not be told."""
     threads: tuple[Thread, ...] = ()
+    idle_threads: dict[str, int] = {}
+    """Further threads by name, each of which rested through the window in the same call as one of `threads`."""
     samples: tuple[Sample, ...] = ()
     sockets: tuple[Socket, ...] | None = None
     files: tuple[OpenFile, ...] | None = None
