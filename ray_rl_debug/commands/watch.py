@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,9 +187,9 @@ def _run(
     live = Live(sys.stdout, is_terminal=sys.stdout.isatty() and not quiet, is_quiet=quiet)
     last = RollCall()
 
-    def roll(with_actors: bool) -> RollCall:
+    def roll(workers_of: Collection[str]) -> RollCall:
         nonlocal last
-        last = with_token(lambda: call_roll(found, with_actors=with_actors), lambda said: click.echo(said, err=True))
+        last = with_token(lambda: call_roll(found, workers_of=workers_of), lambda said: click.echo(said, err=True))
         return last
 
     def nodes() -> dict[str, tuple[str, str]]:
@@ -197,7 +198,7 @@ def _run(
 
     cluster = ClusterOptions(address=found, collect=look_options(3, 0.75), timeout_s=20.0)
     keeper = uuid.uuid4().hex[:12]
-    host = None if ray_agents else own_address(roll(False).nodes)
+    host = None if ray_agents else own_address(roll(()).nodes)
     crew: Crew = AgentCrew(cluster, keeper) if host is None else WatcherCrew(cluster, nodes, keeper, host=host)
     companion = Companion(
         options,

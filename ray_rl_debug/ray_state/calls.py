@@ -16,16 +16,21 @@ LEAST_S = 0.1
 """Who answers at all does so in some milliseconds."""
 
 
+class NotAskedError(TimeoutError):
+    """No time was left to ask: this says nothing about whoever was to be asked."""
+
+
 def call_all(addresses: Sequence[str], call: Callable[[Any, int, float], Any], deadline_s: float) -> list[Any]:
     """What each address answered, or the error it did not answer with, in their order.
 
     Args:
-        addresses: ``host:port``.
+        addresses: ``host:port``, those that matter most first: a thousand take a second or two of one core, and who is not asked in time has
+            `NotAskedError`.
         call: Begins the call on a channel, given the number of the address and seconds; gives a gRPC future.
         deadline_s: For all. Where there are more addresses than connections, each gets its part of the time.
     """
     until = time.monotonic() + deadline_s
-    answers: list[Any] = [TimeoutError("not asked: no time was left")] * len(addresses)
+    answers: list[Any] = [NotAskedError("not asked: no time was left")] * len(addresses)
     waiting = deque(range(len(addresses)))
     channels: dict[int, Any] = {}
     done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()

@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from ray_rl_debug.model.snapshot import ObjectStore, RayNode
-from ray_rl_debug.ray_state.calls import call_all
+from ray_rl_debug.ray_state.calls import NotAskedError, call_all
 from ray_rl_debug.ray_state.channel import SILENCE, describe_failure, has_grpc
 
 
 def probe_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, str | None]:
-    """By node id: None for a raylet that answers, else why it does not. Stopped ones take the whole deadline, which is one for all."""
+    """By node id: None for a raylet that answers, else why it does not. Stopped ones take the whole deadline, which is one for all.
+
+    None as well for one that could not be asked in time: the GCS asks all raylets every few seconds, and these are alive by its table.
+    """
     return _of_all(
         nodes, lambda stub, pb, s: stub.GetResourceLoad.future(pb.GetResourceLoadRequest(), timeout=s), lambda _: None, _why_silent, deadline_s
     )
@@ -38,6 +41,24 @@ def read_object_stores(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> 
     return {node_id: store for node_id, store in found.items() if store is not None}
 
 
+def read_worker_jobs(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> tuple[dict[str, dict[int, str]], frozenset[str]]:
+    """By node id: the job of each Ray worker, by pid, as the node's raylet tells; spare workers have none. And the nodes that did not answer.
+
+    It costs as much as these nodes have workers, however many actors the cluster has. Nodes for which no time was left are in neither.
+    """
+
+    def ask(stub: Any, pb: Any, seconds: float) -> Any:
+        return stub.GetNodeStats.future(pb.GetNodeStatsRequest(include_memory_info=False), timeout=seconds)
+
+    def convert(reply: Any) -> Any:
+        return {w.pid: w.job_id.hex() for w in reply.core_workers_stats if w.job_id.hex().strip("f")}
+
+    found = _of_all(nodes, ask, convert, lambda error: error, deadline_s)
+    told = {node_id: jobs for node_id, jobs in found.items() if isinstance(jobs, dict)}
+    silent = frozenset(n for n, e in found.items() if n not in told and not isinstance(e, NotAskedError))
+    return told, silent
+
+
 def _of_all(nodes: Iterable[RayNode], ask: Any, convert: Any, failed: Any, deadline_s: float) -> dict[str, Any]:
     asked = [n for n in nodes if n.port]
     if not has_grpc() or not asked:
@@ -59,6 +80,8 @@ def _of_all(nodes: Iterable[RayNode], ask: Any, convert: Any, failed: Any, deadl
 def _why_silent(error: Exception) -> str | None:
     """A refusal or an unknown call is an answer too."""
     text = describe_failure(error)
+    if isinstance(error, NotAskedError):
+        return None
     if isinstance(error, TimeoutError):
         return "it does not answer: stopped or overloaded"
     if not text.startswith(SILENCE):

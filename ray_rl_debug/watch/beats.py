@@ -10,7 +10,7 @@ from ray_rl_debug.analyze.identity import split_title
 from ray_rl_debug.watch.signals import GpuSign, Known, NodeReading, Sign
 
 ASKED_TIMES = 2
-"""An actor stands in Ray's table a moment after its process has its title."""
+"""A worker tells its job a moment after its process has its title."""
 WORKS = 0.08
 """Share of a core from which a process counts as working. An idle Ray worker uses 0.004, a polling one 0.02."""
 RESTS = 0.03
@@ -86,7 +86,8 @@ class Census:
     def __init__(self) -> None:
         self.seen: dict[tuple[str, int], Seen] = {}
         self.jobs: dict[tuple[str, int], str] = {}
-        """Job of a process, as Ray's tables tell."""
+        """Job of a process, as Ray tells."""
+        self._worker_jobs: dict[tuple[str, int], str] = {}
         self._power: dict[tuple[str, int], tuple[float | None, int | None]] = {}
         self.gpus: dict[tuple[str, int], GpuSign] = {}
         self.gone: list[Seen] = []
@@ -143,13 +144,16 @@ class Census:
             seen = parent
         return seen
 
-    def unknown(self) -> bool:
-        """Is there a worker whose job nobody told, and that the table of actors may still tell? It is large: a task's worker never stands in it."""
-        return any(self._asked.get(who, 0) < ASKED_TIMES for who in self._nameless())
+    def unknown(self) -> frozenset[str]:
+        """Nodes with a worker whose job nobody told, and that its raylet may still tell."""
+        return frozenset(who[0] for who in self._nameless() if self._asked.get(who, 0) < ASKED_TIMES)
 
-    def note_asked(self) -> None:
-        """The table of actors was read, and `jobs` is what it said."""
-        self._asked = {who: self._asked.get(who, 0) + 1 for who in self._nameless()}
+    def learn_jobs(self, told: Mapping[str, Mapping[int, str]], drivers: Mapping[tuple[str, int], str]) -> None:
+        """What the raylets of some nodes said of their workers, and whose driver each is that Ray's table names."""
+        kept = {(node, pid): job for (node, pid), job in self._worker_jobs.items() if node not in told and (node, pid) in self.seen}
+        self._worker_jobs = {**kept, **{(node, pid): job for node, jobs in told.items() for pid, job in jobs.items()}}
+        self.jobs = {**self._worker_jobs, **drivers}
+        self._asked = {who: self._asked.get(who, 0) + (who[0] in told) for who in self._nameless()}
 
     def _nameless(self) -> list[tuple[str, int, int, str]]:
         return [

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -48,7 +48,7 @@ class Companion:
         self,
         options: WatchOptions,
         crew: Crew,
-        roll: Callable[[bool], RollCall],
+        roll: Callable[[Collection[str]], RollCall],
         live: Live,
         *,
         listener: Listener | None = None,
@@ -78,7 +78,6 @@ class Companion:
         self._ended: set[str] = set()
         self._telling = Telling(options, self._say)
         self._drivers: tuple[int, ...] = ()
-        self._actor_jobs: dict[tuple[str, int], str] = {}
         self._silent: dict[str, str] = {}
         self._began = clock()
         self._rolled_at = float("-inf")
@@ -206,10 +205,11 @@ class Companion:
         return self._end_driver(ids[seen[0].node], seen[0].known.pid, seen[0].known.born)
 
     def _call_roll(self, *, first: bool = False) -> None:
-        """Ask for nodes and jobs, and for actors when somebody is not known; place agents where a node is new or silent."""
+        """Ask for nodes and jobs, and for workers where somebody is not known; place agents where a node is new or silent."""
         self._rolled_at = self._clock()
         try:
-            roll = self._roll(first or self._census.unknown())
+            unknown = self._census.unknown()
+            roll = self._roll({node_id for node_id, name in self._names.items() if name in unknown})
         except Exception as e:
             if first:
                 raise
@@ -222,16 +222,12 @@ class Companion:
             self._silent.pop(self._names[gone], None)
             self._note(f"node {self._names[gone]} has left the cluster, and {count} processes with it")
         self._names = names
-        if roll.actors is not None:
-            self._actor_jobs = {(names[a.node_id], a.pid): a.job_id for a in roll.actors if a.pid and a.node_id in names}
         watched = {j.job_id for j in roll.jobs if j.job_id in self._jobs}
         of_ip = {ip: [names[n.node_id] for n in roll.nodes if n.alive and n.ip == ip] for ip in {j.driver_ip for j in roll.jobs if j.driver_ip}}
         drivers = {
             (name, j.driver_pid): j.job_id for j in roll.jobs if j.job_id in watched and j.driver_pid for name in of_ip.get(j.driver_ip or "", ())
         }
-        self._census.jobs = {**self._actor_jobs, **drivers}
-        if roll.actors is not None:
-            self._census.note_asked()
+        self._census.learn_jobs({names[n]: jobs for n, jobs in roll.worker_jobs.items() if n in names}, drivers)
         try:
             lost = self._crew.refresh()
         except RayRlDebugError as e:
@@ -285,7 +281,7 @@ class Companion:
     def _needs_roll(self) -> bool:
         watched = {w.job.driver_pid for w in self._jobs.values()}
         seen = {s.known.pid for s in self._census.seen.values() if s.known.kind == "driver"}
-        return not self._jobs or bool(watched - seen - {None}) or self._census.unknown() or bool(self._silent)
+        return not self._jobs or bool(watched - seen - {None}) or bool(self._census.unknown()) or bool(self._silent)
 
     def _note_silence(self, lost: Mapping[str, str]) -> None:
         for node, why in lost.items():

@@ -59,7 +59,7 @@ def test_silent_node_and_node_without_room(tmp_path: Path, monkeypatch: pytest.M
     with cluster(2) as c, program("job_program.py", c["address"], "Stage", 2):
         raylets = {pid: node for node, pid in find_raylets_by_node().items()}
         far = c["raylets"][1]
-        alive = [n for n in call_roll(c["address"], with_actors=False).nodes if n.alive]
+        alive = [n for n in call_roll(c["address"]).nodes if n.alive]
         nodes = {n.node_id: (name, n.ip) for n, name in zip(alive, unique_names(alive).values(), strict=True)}
         options = ClusterOptions(address=c["address"], collect=look_options(2, 0.2), timeout_s=20.0)
         crew = WatcherCrew(options, lambda: nodes, "test", host=alive[0].ip, here=dict)

@@ -308,7 +308,7 @@ def test_watchers_of_far_nodes_are_started_through_ray(tmp_path: Path) -> None:
 
     os.environ.update(environment())
     with cluster(2) as c, program("loop_program.py", c["address"], tmp_path, 2, 1) as job:
-        alive = [n for n in call_roll(c["address"], with_actors=False).nodes if n.alive]
+        alive = [n for n in call_roll(c["address"]).nodes if n.alive]
         nodes = {n.node_id: (f"node{i}", n.ip) for i, n in enumerate(alive)}
         options = ClusterOptions(address=c["address"], collect=look_options(2, 0.2), timeout_s=20.0)
         crew = WatcherCrew(options, lambda: nodes, "test", host=alive[0].ip, here=dict)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.model.snapshot import RayActor, RayJob, RayNode, Snapshot
+from ray_rl_debug.model.snapshot import RayJob, RayNode, Snapshot
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.live import Live
 from ray_rl_debug.watch.loop import ROLL_EVERY_S, ROLL_SOON_S, Companion
@@ -31,19 +32,18 @@ class World:
         self.is_stuck = False
         self.more: tuple[Known, ...] = ()
         self.tables = 0
-        """How often all actors were asked for."""
+        """How often a raylet was asked for its workers."""
         self.ended: list[tuple[str, int, int]] = []
         self._number = 0
 
     def clock(self) -> float:
         return self.now
 
-    def roll(self, with_actors: bool) -> RollCall:
+    def roll(self, workers_of: Collection[str]) -> RollCall:
         self.rolls.append(self.now)
-        self.tables += with_actors
+        self.tables += bool(workers_of)
         node = RayNode(node_id="n1", ip="10.0.0.1", host="node1", alive=True)
-        rank = RayActor(actor_id="a1", job_id="01000000", class_name="Trainer", state="ALIVE", pid=10, node_id="n1")
-        return RollCall(nodes=(node,), jobs=self.jobs, actors=(rank,) if with_actors else None)
+        return RollCall(nodes=(node,), jobs=self.jobs, worker_jobs={n: {10: "01000000"} for n in workers_of})
 
     def refresh(self) -> dict[str, str]:
         return {}
