@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
-from ray_rl_debug.ray_state.calls import call_all
+from ray_rl_debug.ray_state.calls import NotAskedError, call_all
 from ray_rl_debug.ray_state.channel import describe_failure, has_grpc
 
 
@@ -18,6 +19,9 @@ def read_core_workers(
 ) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
     """Statistics of every live worker and driver; one that does not answer is a gap (and a suspect).
 
+    Of more workers than can be asked in time the rare kinds are asked first: a few controllers wait for the calls of thousands of ranks. One gap
+    tells how many were not asked.
+
     Args:
         deadline_s: For all of them together, however many are silent.
         skip_nodes: Ids of nodes whose workers are not asked.
@@ -25,6 +29,7 @@ def read_core_workers(
     alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0") and w.node_id not in skip_nodes] if has_grpc() else []
     if not alive:
         return (), ()
+    alive = _rare_first(alive, state)
     from ray.core.generated import core_worker_pb2 as pb
     from ray.core.generated import core_worker_pb2_grpc as stubs
 
@@ -33,15 +38,35 @@ def read_core_workers(
         request = pb.GetCoreWorkerStatsRequest(intended_worker_id=wanted, include_memory_info=True, include_task_info=True)
         return stubs.CoreWorkerServiceStub(channel).GetCoreWorkerStats.future(request, timeout=seconds)
 
-    workers, silent = [], []
+    workers, silent, unasked = [], [], 0
     for worker, reply in zip(alive, call_all([w.ip or "" for w in alive], ask, deadline_s), strict=True):
+        if isinstance(reply, NotAskedError):
+            unasked += 1
+            continue
         try:
             if isinstance(reply, Exception):
                 raise reply
             workers.append(_convert(worker, reply))
         except Exception as e:  # noqa: BLE001 a silent worker, or one that answers nonsense, is a fact of its own
             silent.append(Gap(id=gaps.WORKER_SILENT, where=f"pid {worker.pid}", what="live statistics of a Ray worker", reason=describe_failure(e)))
+    if unasked:
+        what = f"live statistics of {unasked} of {len(alive)} Ray workers"
+        silent.append(Gap(id=gaps.TRUNCATED, where="cluster", what=what, reason=f"more than can be asked in {deadline_s:.0f} s"))
     return tuple(workers), tuple(silent)
+
+
+def _rare_first(workers: Sequence[RayWorker], state: RayState) -> list[RayWorker]:
+    """Drivers, then the first of each class of actors, the second of each, and so on; workers that no actor has come last."""
+    classes = {a.worker_id: (a.job_id, a.class_name) for a in state.actors if a.worker_id}
+    seen: Counter[tuple[str, str]] = Counter()
+    order = []
+    for worker in workers:
+        kind = classes.get(worker.worker_id)
+        number = seen[kind] if kind is not None else len(workers)
+        if kind is not None:
+            seen[kind] += 1
+        order.append(-1 if worker.kind == "DRIVER" else number)
+    return [worker for _, worker in sorted(zip(order, workers, strict=True), key=lambda pair: pair[0])]
 
 
 def finish_core_workers(before: Iterable[CoreWorker], after: Iterable[CoreWorker]) -> tuple[CoreWorker, ...]:
