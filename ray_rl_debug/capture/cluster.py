@@ -12,8 +12,10 @@ import msgspec
 
 from ray_rl_debug import __version__
 from ray_rl_debug.capture.jobs import choose_job, keep_job, pids_of_others, with_jobs
+from ray_rl_debug.capture.node_messages import NodeMessages
 from ray_rl_debug.capture.once_each import once_each
 from ray_rl_debug.capture.other_ways import OtherWays, remedy
+from ray_rl_debug.capture.patience import Patience
 from ray_rl_debug.capture.quiet_actors import choose_actors, with_answers
 from ray_rl_debug.capture.slurm_looks import SlurmLooks, own_job
 from ray_rl_debug.cluster.address import find_address
@@ -26,9 +28,10 @@ from ray_rl_debug.cluster.node_choice import choose_agent_nodes, this_machine, u
 from ray_rl_debug.collect.discover import find_raylets, find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
-from ray_rl_debug.model import codec, gaps
-from ray_rl_debug.model.errors import ClusterUnreachableError, RayRlDebugError, UnreadableFileError
+from ray_rl_debug.model import gaps
+from ray_rl_debug.model.errors import ClusterUnreachableError, RayRlDebugError
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, Node, NodeClock, RayNode, RayState, Snapshot
+from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 
@@ -37,8 +40,6 @@ STOPPED_PATIENCE_S = 10.0
 PROBE_EVERY_S = 2.0
 CONNECT_S = 8.0
 """For our Ray driver to connect, when only now it has something to do."""
-MAX_NODE_BYTES = 256 << 20
-"""The facts of one node, unpacked: some megabytes."""
 CLOCKS_S = 0.1
 """After the last facts: for the last comparison of clocks."""
 
@@ -63,6 +64,8 @@ def take_snapshot(
     stop: threading.Event | None = None,
 ) -> Snapshot:
     """The facts of a whole cluster within `timeout_s` beyond the sampling window; nodes that do not answer in time are gaps, the rest is complete.
+
+    All text in them is fit to leave this process (`privacy.redact.made_safe`).
 
     Setting `stop` ends the capture early with what there is; its `options` then have ``interrupted``.
     Agents that somebody keeps are used and left as they are; others are started for the capture and removed after it.
@@ -165,15 +168,16 @@ class Capture:
         here = self._here()
         own = (os.getpid(), *([driver.pid] if driver.pid is not None else []))
         others = with_own(pids_of_others(job, state, self._before), here, own)
-        agent_nodes, self._looked = choose_agent_nodes(alive, here, self._names, others, probe_s=min(2.0, self._call_s))
-        for node in alive:
-            if node.node_id in self._looked and node.node_id in driver.with_agent:  # somebody of ours is there already, whatever its raylet does
-                del self._looked[node.node_id]
-                agent_nodes.append(
-                    AgentNode(node_id=node.node_id, name=self._names[node.node_id], ip=node.ip, skip_pids=others.get(node.node_id, ()))
-                )
+        there = driver.with_agent  # somebody of ours is there already, whatever its raylet does
+        cold = [n for n in alive if n.node_id not in there]
+        agent_nodes, self._looked = choose_agent_nodes(cold, here, self._names, others, probe_s=min(2.0, self._call_s), all_nodes=alive)
+        agent_nodes += (
+            AgentNode(node_id=n.node_id, name=self._names[n.node_id], ip=n.ip, skip_pids=others.get(n.node_id, ()))
+            for n in alive
+            if n.node_id in there
+        )
         if self._options.keeper is None:
-            self._direct = [n for n in this_machine(alive, here) if n.node_id not in driver.with_agent and n.node_id not in self._looked]
+            self._direct = [n for n in this_machine(alive, here) if n.node_id not in there and n.node_id not in self._looked]
         agent_nodes = [s for s in agent_nodes if s.node_id not in {n.node_id for n in self._direct}]
         drivers = tuple((j.driver_ip, j.driver_pid) for j in state.jobs if j.alive and j.driver_pid and j.driver_ip and job in (None, j.job_id))
         collect = msgspec.structs.replace(
@@ -221,19 +225,23 @@ class Capture:
 
     def _listen(self, driver: Driver, order: Gather, with_agent: Sequence[RayNode], ways: OtherWays) -> None:
         """Take what the driver says until it has no more to say, the time is up, or the rest is known to be dead."""
-        driver.order(order)
         nodes = {n.node_id: n for n in with_agent}
+        messages, patience = self._messages(nodes), Patience(len(nodes))
+        driver.order(order)
+        patience.window_ends(self._window_end())
         waiting, lost = dict(nodes), list[RayNode]()
         window_by = time.monotonic() + order.start_s
         until, is_stopping, probe_at = self._gather_until, False, self._window_end() + PROBE_EVERY_S
         while waiting and time.monotonic() < until:
-            message = driver.receive(0.1)
+            message = driver.receive(0.0) or (None if messages.decode_one() else driver.receive(0.1))
             if isinstance(message, Timed):
                 self._timing[message.name] = message.seconds
                 probe_at = self._window_end() + PROBE_EVERY_S
+                patience.window_ends(self._window_end())
             elif isinstance(message, Facts):
-                waiting.pop(message.node_id, None)
-                self._take_facts(message, nodes)
+                if waiting.pop(message.node_id, None) is not None:
+                    patience.answered(time.monotonic())
+                    messages.add(message.node_id, message.data)
             elif isinstance(message, Lost):
                 waiting.pop(message.node_id, None)
                 self._lost[message.node_id] = message.reason
@@ -249,6 +257,7 @@ class Capture:
                         self._lost[node_id] = why
                 probe_at = time.monotonic() + PROBE_EVERY_S
             now = time.monotonic()
+            until = min(until, patience.ends_at() or until)
             if (isinstance(message, Timed) and message.name == "agents_s") or driver.with_agent or now > window_by:
                 self._open_window()
             lost = [nodes[n] for n in self._lost if n in nodes and n not in self._nodes]
@@ -263,9 +272,13 @@ class Capture:
                 self._open_window()
                 driver.halt()
         self._open_window()
-        while not waiting and isinstance(message := driver.receive(CLOCKS_S), Clock | Said):
-            self._note(message)
+        while isinstance(message := driver.receive(0.0 if waiting else CLOCKS_S), Clock | Said | Facts):
+            if not isinstance(message, Facts):
+                self._note(message)
+            elif waiting.pop(message.node_id, None) is not None:
+                messages.add(message.node_id, message.data)
         self._lost.update(dict.fromkeys((n for n in waiting if n not in self._lost), f"no answer in {time.monotonic() - self._started:.0f} s"))
+        messages.decode_all()
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Said):
@@ -273,16 +286,14 @@ class Capture:
         elif isinstance(message, Clock) and message.node_id in self._names:
             self._clocks.append(_clock(self._names[message.node_id], message))
 
-    def _take_facts(self, message: Facts, nodes: Mapping[str, RayNode]) -> None:
-        """One node's facts, under the name that we know it by; damaged ones are that node's loss alone."""
-        of = nodes.get(message.node_id)
-        try:
-            node = codec.decode_node(codec.inflate(message.data, limit=MAX_NODE_BYTES))
-        except (UnreadableFileError, ValueError, RecursionError, MemoryError) as e:
-            self._lost[message.node_id] = f"its facts came damaged ({str(e)[:120]})"
-            return
-        if of is not None:
-            self._nodes[of.node_id] = msgspec.structs.replace(node, node_id=of.node_id, name=self._names[of.node_id], ip=of.ip)
+    def _messages(self, nodes: Mapping[str, RayNode]) -> NodeMessages:
+        """Facts of these nodes, under the names that we know them by."""
+
+        def found(node_id: str, node: Node) -> None:
+            of = nodes[node_id]
+            self._nodes[node_id] = msgspec.structs.replace(node, node_id=node_id, name=self._names[node_id], ip=of.ip)
+
+        return NodeMessages(len(nodes), lost=self._lost.__setitem__, found=found)
 
     def _ask_actors(self, driver: Driver, address: str, state: RayState) -> None:
         """Coroutines of async actors whose memory may not be read, while there is time."""
@@ -305,7 +316,8 @@ class Capture:
                 told[message.actor_id] = message.data
             elif isinstance(message, Ended) and message.is_gone:
                 break
-        self._nodes = with_answers(self._nodes, asked, told)
+        answered = with_answers(self._nodes, asked, told)
+        self._nodes = {n: node if node is self._nodes[n] else made_safe(node) for n, node in answered.items()}
 
     def _read_again(self, address: str, first: RayState) -> tuple[RayState, tuple[CoreWorker, ...]]:
         """Tables and statistics at the end of the window; the first ones when the second read fails. All of it before the deadline."""
@@ -328,7 +340,7 @@ class Capture:
         stores = read_object_stores([n for n in alive if silent.get(n.node_id) is None], deadline_s=left(2.0, 0.4))
         gone = {n for n, why in silent.items() if why is not None and n not in self._nodes}
         after, mute = read_core_workers(state, deadline_s=left(2.0), skip_nodes=gone)
-        known = {f"pid {w.pid}" for w in first.workers}
+        known = {"cluster", *(f"pid {w.pid}" for w in first.workers)}
         self._gaps += (g for g in mute if g.where in known)  # a worker that came and went in between is nobody's business
         return msgspec.structs.replace(state, object_store=stores), finish_core_workers(self._before, after)
 
@@ -373,13 +385,14 @@ class Capture:
             tool_version=__version__,
             taken_time_s=taken + collect.window_s,
             job_id=job,
-            nodes=once_each(sorted(self._nodes.values(), key=lambda n: n.name)),
             ray=msgspec.structs.replace(state, core_workers=core_workers) if state is not None else None,
             gaps=tuple(dict.fromkeys(self._gaps)),
             clocks=tuple(self._clocks),
             options=options,
             timing={k: round(v, 3) for k, v in self._timing.items()},
         )
+        # each node's facts were made safe where they came in
+        whole = msgspec.structs.replace(made_safe(whole), nodes=once_each(sorted(self._nodes.values(), key=lambda n: n.name)))
         return keep_job(with_jobs(whole), job)
 
 

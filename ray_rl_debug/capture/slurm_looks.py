@@ -17,6 +17,7 @@ from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.model import codec
 from ray_rl_debug.model.errors import RayRlDebugError, UnreadableFileError
 from ray_rl_debug.model.snapshot import Node, RayNode
+from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.slurm.allocation import clean
 from ray_rl_debug.slurm.node_lines import read_lines, write_lines
 
@@ -76,7 +77,7 @@ class SlurmLooks:
         said = done.err.decode("utf-8", "replace").strip().splitlines()
         for host, node in by_host.items():
             try:
-                found = codec.decode_node(answers[host])
+                found = made_safe(codec.decode_node(answers[host]))
                 self.found[node.node_id] = msgspec.structs.replace(found, node_id=node.node_id, name=self._names[node.node_id], ip=node.ip)
             except KeyError:
                 self.failed[node.node_id] = (

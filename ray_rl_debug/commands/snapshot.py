@@ -102,8 +102,7 @@ def snapshot(
     )
     show = progress(quiet)
     with stop_on_interrupt(show) as stop:
-        taken = _capture_here(collect, show, stop) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
-    taken = made_safe(taken)
+        taken = made_safe(_capture_here(collect, show, stop)) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
     saving = Saving()
     trouble: Exception | None = None
     try:

@@ -17,7 +17,6 @@ from ray_rl_debug.model.errors import OutputError, RayRlDebugError
 from ray_rl_debug.model.foreign_text import as_text
 from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.model.snapshot import Snapshot
-from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.render.html.strips import Strip
 from ray_rl_debug.render.phone import best_finding, headline, phone_text
 from ray_rl_debug.saving.files import save, save_snapshot
@@ -89,7 +88,7 @@ def take_look(
 ) -> Look:
     """Snapshot and report, for `Keeping`: nothing is written yet, except facts whose analysis fails. Raises as `capture.cluster.take_snapshot`."""
     began = clock()
-    snapshot = made_safe(gather())
+    snapshot = gather()
     try:
         report = judge(snapshot)
     except Exception:

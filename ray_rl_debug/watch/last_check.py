@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.phase import phase_of_name
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Report, State
 from ray_rl_debug.model.snapshot import RayJob, RayState, Snapshot, TaskHistory
+from ray_rl_debug.privacy.redact import made_safe
 from ray_rl_debug.ray_state.channel import open_channel
 from ray_rl_debug.ray_state.tasks import read_tasks
 from ray_rl_debug.watch.learn import Learned
@@ -33,7 +34,7 @@ def has_trained(learned: Learned, calls: Iterable[str] = ()) -> bool:
 
 def check_end(job: RayJob, history: tuple[TaskHistory, ...], *, address: str, now_s: float) -> tuple[Snapshot, Report] | None:
     """The facts and the report of a job that ended without a training step; None where nothing is wrong or cannot be told."""
-    snapshot = Snapshot(taken_time_s=now_s, nodes=(), ray=RayState(address=address, jobs=(job,), history=history))
+    snapshot = made_safe(Snapshot(taken_time_s=now_s, nodes=(), ray=RayState(address=address, jobs=(job,), history=history)))
     report = diagnose(snapshot)
     is_wrong = report.verdict.state is State.FINISHED and any(f.root for f in report.findings)
     return (snapshot, report) if is_wrong else None

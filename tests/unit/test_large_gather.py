@@ -1,0 +1,127 @@
+"""What keeps a gather of a thousand nodes small and short: folded threads, equal values once, messages that wait, and an end to waiting."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.capture import node_messages
+from ray_rl_debug.capture.node_messages import NodeMessages
+from ray_rl_debug.capture.patience import Patience
+from ray_rl_debug.collect.folding import fold_threads
+from ray_rl_debug.model import codec
+from ray_rl_debug.model.sharing import Sharing
+from ray_rl_debug.model.snapshot import Frame, Local, Node, Process, Sample, Thread, ThreadSample
+
+
+def asleep(tid: int, comm: str = "event_engine", **more: object) -> Thread:
+    return Thread(**{"tid": tid, "comm": comm, "state": "S", "wchan": "futex", "syscall": 202, "cpu_s": 0.0, "run_slices": 6, **more})  # type: ignore[arg-type]
+
+
+def worker(*threads: Thread) -> Process:
+    sample = Sample(at_s=0.1, threads=(ThreadSample(stack=0, tid=11),))
+    return Process(pid=10, title="ray::A", window_s=2.0, threads=(asleep(10), asleep(11, "python"), *threads), samples=(sample,))
+
+
+def test_threads_that_rest_alike_are_one_row_and_a_count() -> None:
+    folded = fold_threads(worker(asleep(20), asleep(21), asleep(22, "client.poll0", run_slices=9), asleep(23, wchan="do_epoll_wait")))
+    assert [t.tid for t in folded.threads] == [10, 11, 22, 23]
+    assert folded.idle_threads == {"event_engine": 2}
+
+
+def test_threads_that_tell_something_keep_their_rows() -> None:
+    telling = (
+        asleep(30, state="D"),
+        asleep(31, cpu_s=0.5),
+        asleep(32, run_slices=500),
+        asleep(33, queued_s=0.4),
+        asleep(34, waits_on_fds=(7,)),
+        asleep(35, state="T"),
+    )
+    process = worker(*telling)
+    assert fold_threads(process) is process
+
+
+def made(name: str, *, value: str = "<Condition at 0x7f00aa00>") -> bytes:
+    """A node as it comes."""
+    local = Local(frame=0, name="self", value=value)
+    samples = tuple(Sample(at_s=i / 10, threads=(ThreadSample(stack=0, tid=11, name="MainThread", locals=(local,)),)) for i in range(3))
+    processes = tuple(Process(pid=p, title="ray::Trainer.update", env={"RANK": "1", "HOME": "/root"}, samples=samples) for p in (10, 20))
+    frames = (Frame(function="wait", file="threading.py", line=327),)
+    return codec.encode_compressed(Node(name=name, started_time_s=1.0, window_s=2.0, frames=frames, stacks=((0,),), processes=processes))
+
+
+def test_equal_values_are_one_object_and_nothing_changes() -> None:
+    sharing = Sharing(lambda text: text)
+    first, second = (sharing.take(codec.decode_node(made(n))) for n in ("n1", "n2"))
+    assert codec.encode_compressed(first) == made("n1")
+    assert first.processes[0].title is second.processes[1].title
+    assert first.processes[0].env is first.processes[1].env
+    assert first.processes[0].samples[0].threads is first.processes[1].samples[2].threads
+
+
+def test_text_is_changed_wherever_it_stands() -> None:
+    node = Sharing(lambda text: text.replace("hunter2", "***")).take(codec.decode_node(made("n1", value="password=hunter2")))
+    assert b"hunter2" not in codec.encode(node)
+    assert codec.encode(node).count(b"password=***") == 6
+
+
+def test_secrets_of_a_node_that_did_not_mask_them() -> None:
+    found: dict[str, Node] = {}
+    messages = NodeMessages(1, lost=lambda node, why: None, found=found.__setitem__)
+    messages.add("n1", made("n1", value="api_key=sk-abcdefghij0123456789klmn"))
+    messages.decode_all()
+    assert b"sk-abcdefghij" not in codec.encode(found["n1"])
+
+
+def test_a_node_may_not_fill_the_memory() -> None:
+    lost: dict[str, str] = {}
+    found: dict[str, Node] = {}
+    messages = NodeMessages(1250, lost=lost.__setitem__, found=found.__setitem__)
+    bomb = codec.encode_compressed(Node(name="x" * (9 << 20), started_time_s=1.0, window_s=2.0))
+    messages.add("bomb", bomb)
+    messages.add("good", made("good"))
+    messages.decode_all()
+    assert lost["bomb"].startswith("its facts came damaged (more than 8 MiB when unpacked")
+    assert list(found) == ["good"]
+
+
+def test_messages_that_wait_have_a_bound() -> None:
+    lost: dict[str, str] = {}
+    messages = NodeMessages(2, lost=lost.__setitem__, found=lambda node, facts: None)
+    messages.add("first", bytes(node_messages.PACKED_BYTES))
+    messages.add("second", made("second"))
+    assert "no room for them" in lost["second"]
+
+
+def test_nobody_is_waited_for_when_nearly_all_have_answered() -> None:
+    patience = Patience(100)
+    patience.window_ends(2.0)
+    for i in range(89):
+        patience.answered(2.0 + i / 100)
+    assert patience.ends_at() is None
+    patience.answered(3.0)
+    assert patience.ends_at() == 2.0 + 6.0
+    slow = Patience(100)
+    slow.window_ends(2.0)
+    for _ in range(90):
+        slow.answered(9.0)
+    assert slow.ends_at() == 2.0 + 3 * 7.0
+
+
+def test_of_few_nodes_each_is_waited_for() -> None:
+    patience = Patience(9)
+    patience.window_ends(2.0)
+    for _ in range(9):
+        patience.answered(3.0)
+    assert patience.ends_at() is None
+
+
+def test_numbers_and_nothing_stay_what_they_are() -> None:
+    class Facts(msgspec.Struct):
+        flag: bool
+        count: int
+        share: float
+        text: str | None = None
+
+    value = Sharing(str.upper).take(Facts(flag=True, count=1, share=1.0))
+    assert (type(value.flag), type(value.count), type(value.share), value.text) == (bool, int, float, None)
