@@ -1,0 +1,45 @@
+"""The benchmark of a thousand nodes, small: a made cluster of recorded nodes over real sockets, in front of the product's own driver."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from made_cluster import Behaviour
+from scale_gather import order_and_judge
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("grpc", reason="Ray's tables are served over gRPC")
+
+NODES = 20
+MESSAGE_BYTES = 64 << 10
+BEYOND_WINDOW_S = 60.0
+"""The aim is 15 s on a machine that does nothing else; a gather that waits for the silent to the end takes more than this with the given time."""
+
+
+def test_silent_damaged_cut_and_late_nodes() -> None:
+    how = Behaviour(silent=0.05, damaged=0.05, cut=0.05, late=0.05, late_s=2.0, seed=3)
+    kinds = how.kinds(NODES)
+    row, snapshot, report = order_and_judge(NODES, how, timeout_s=120.0)
+    assert report.verdict.state.value == "hang"
+    assert [(w.node, w.pid, w.label) for w in report.findings[0].who] == [("node0", 1100, "EndlessNormaliser/1")]
+    reasons = {g.where: g.reason for g in snapshot.gaps if g.id == "RRD901"}
+    assert reasons.keys() == {f"node{n}" for n, kind in enumerate(kinds) if kind in ("silent", "damaged", "cut")}
+    assert reasons[f"node{kinds.index('damaged')}"].startswith("its facts came damaged")
+    assert reasons[f"node{kinds.index('cut')}"].startswith("its watcher ended while it collected")
+    assert reasons[f"node{kinds.index('silent')}"].startswith("no answer in")
+    assert f"node{kinds.index('late')}" in {n.name for n in snapshot.nodes}
+    assert row.message_bytes <= MESSAGE_BYTES
+    assert row.wall_s <= row.window_s + BEYOND_WINDOW_S
+    assert all(len(n.processes) == 100 for n in snapshot.nodes)
+
+
+def test_all_answer() -> None:
+    _, snapshot, report = order_and_judge(4, Behaviour(silent=0.0))
+    assert len(snapshot.nodes) == 4
+    assert report.gaps == ()
+    assert report.findings[0].id == "RRD101"
