@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ class Gathering:
         self._agents: dict[str, Any] = {}
         self._refs: dict[Any, tuple[str, str, int]] = {}
         """What is awaited: node id, stage, number of the page."""
+        self._open: Counter[tuple[str, str]] = Counter()
+        self._stages: Counter[str] = Counter()
+        """How many of them there are by node and stage, and by stage: of a thousand nodes nobody goes through all for each answer."""
         self._waiting: set[str] = set()
         self._again: set[str] = set()
         """Nodes whose agent turned out to be dead and was placed again."""
@@ -80,13 +83,16 @@ class Gathering:
             self._send(Lost(node_id, f"{_STAGES[stage]} in {time.monotonic() - self._began:.0f} s"))
 
     def _is_busy(self) -> bool:
-        return bool(self._waiting or self._to_ship) or any(stage != "ping" for _, stage, _ in self._refs.values())
+        return bool(self._waiting or self._to_ship) or len(self._refs) > self._stages["ping"]
 
     def _hear(self, timeout_s: float) -> None:
         if self._refs:
-            done, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=timeout_s, fetch_local=False)
+            done, rest = self._ray.wait(list(self._refs), num_returns=1, timeout=timeout_s, fetch_local=False)
+            if done and rest:  # whatever else is there already: one wait for each answer costs the square of the nodes
+                done += self._ray.wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
             for ref in done:
-                self._take(ref)
+                if ref in self._refs:
+                    self._take(ref)
             self._ship_next()
 
     def _place(self, agent_node: AgentNode) -> None:
@@ -100,12 +106,20 @@ class Gathering:
 
     def _await(self, node_id: str, stage: str, ref: Any, page: int = 0) -> None:
         self._refs[ref] = (node_id, stage, page)
+        self._open[node_id, stage] += 1
+        self._stages[stage] += 1
+
+    def _came(self, ref: Any) -> tuple[str, str, int]:
+        node_id, stage, page = self._refs.pop(ref)
+        self._open[node_id, stage] -= 1
+        self._stages[stage] -= 1
+        return node_id, stage, page
 
     def _is_starting(self) -> bool:
-        return bool(self._to_ship) or any(stage in ("ready", "ship") for _, stage, _ in self._refs.values())
+        return bool(self._to_ship or self._stages["ready"] or self._stages["ship"])
 
     def _take(self, ref: Any) -> None:
-        node_id, stage, page = self._refs.pop(ref)
+        node_id, stage, page = self._came(ref)
         if node_id not in self._agents:
             return
         try:
@@ -135,7 +149,7 @@ class Gathering:
             # The parts of a message may arrive in any order; whichever completes it answers with the path.
             if value:
                 self._agent_nodes[node_id] = msgspec.structs.replace(self._agent_nodes[node_id], pyspy=value)
-            if not any(n == node_id and s == "ship" for n, s, _ in self._refs.values()):
+            if not self._open[node_id, "ship"]:
                 self._ready(node_id, has_pyspy=True)
         elif stage == "ping":
             self._pong(node_id, value)
@@ -151,7 +165,8 @@ class Gathering:
             if not isinstance(value, bytes) or len(value) > PAGE_BYTES:
                 raise ValueError("no page of bytes")
             parts[page] = value
-            if not any(n == node_id and s == "page" for n, s, _ in self._refs.values()):
+            if not self._open[node_id, "page"]:
+                del self._pages[node_id]
                 self._send(Facts(node_id, b"".join(parts[i] for i in sorted(parts))))
                 self._send(Said(f"{self._agent_nodes[node_id].name} answered"))
 
@@ -163,7 +178,8 @@ class Gathering:
         self._waiting.discard(node_id)
         if node_id in self._to_ship:
             self._to_ship.remove(node_id)
-        self._refs = {ref: what for ref, what in self._refs.items() if what[0] != node_id}
+        for ref in [ref for ref, what in self._refs.items() if what[0] == node_id]:
+            self._came(ref)
 
     def _ready(self, node_id: str, *, has_pyspy: bool) -> None:
         if not has_pyspy and self._has_pyspy():
@@ -211,7 +227,7 @@ class Gathering:
 
     def _ping(self, node_id: str) -> None:
         """Compare the clocks, before and after the collection, beside what else is going on."""
-        if any(n == node_id and s == "ping" for n, s, _ in self._refs.values()):
+        if self._open[node_id, "ping"]:
             return
         _, came = self._pinged.get(node_id, (0.0, []))
         self._pinged[node_id] = (time.time(), came)
