@@ -68,7 +68,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     behaviour: Behaviour = Behaviour()
     with_messages: bool = True
     actors: int | None = None
-    """Only so many, for the tables alone; None: those of the nodes."""
+    """So many instead of those of the nodes, for the tables alone."""
 
 
 # --- Ray's side ------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def main() -> None:
     messages = [made.message(n) for n in range(asked.nodes)] if asked.with_messages else []
     made_s = time.process_time() - began
     port = free_port()
-    answers = Answers(Tables(made.tables(port=port)))
+    answers = Answers(Tables(made.tables(port=port) if asked.actors is None else made.tables_of(asked.actors, port=port)))
     server = answers.serve(port)
     told = {"port": port, "node_ids": [id_of("node", n) for n in range(asked.nodes)], "bytes": [len(m) for m in messages], "made_s": made_s}
     print(json.dumps(told), flush=True)

@@ -148,6 +148,24 @@ class ManyNodes:
             history=self._recorded.history,
         )
 
+    def tables_of(self, actors: int, *, port: int) -> RayState:
+        """The same nodes with so many actors: fewer than they have, or more of the last class, each with a worker of its own."""
+        state = self.tables(port=port)
+        kept = state.actors[:actors]
+        workers = {a.worker_id for a in kept}
+        own = tuple(w for w in state.workers if w.kind == "DRIVER" or w.worker_id in workers)
+        core = tuple(c for c in state.core_workers if c.kind == "DRIVER" or c.worker_id in workers)
+        more = []
+        for number in range(actors - len(kept)):
+            node, pid = number % self.nodes, 10_000 + number // self.nodes
+            places = {"pid": pid, "node_id": id_of("node", node), "worker_id": id_of("worker", node, pid), "address": f"{ip_of(node)}:{port}"}
+            more.append(msgspec.structs.replace(state.actors[-1], actor_id=actor_id(node, pid), name=f"more_{number}", **places))
+        own += tuple(RayWorker(worker_id=a.worker_id or "", pid=a.pid or 0, kind="WORKER", alive=True, node_id=a.node_id, ip=a.address) for a in more)
+        core += tuple(
+            CoreWorker(pid=a.pid or 0, worker_id=a.worker_id or "", node_id=a.node_id, job_id=JOB, actor_id=a.actor_id, kind="WORKER") for a in more
+        )
+        return msgspec.structs.replace(state, actors=(*kept, *more), workers=own, core_workers=core, tasks=state.tasks[:actors])
+
     def _actors(self, node: int) -> Iterable[tuple[int, str]]:
         """Pids and classes of one node's actors."""
         yield from ((RANK_PID + j * STEP, "EndlessNormaliser") for j in range(RANKS))

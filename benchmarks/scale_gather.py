@@ -71,14 +71,14 @@ def machine() -> str:
 
 
 @contextlib.contextmanager
-def cluster(nodes: int, how: Behaviour) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def cluster(served: Served) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """The made cluster, and where it serves."""
     program = [sys.executable, str(Path(__file__).with_name("made_cluster.py"))]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         try:
-            print(msgspec.json.encode(Served(nodes=nodes, behaviour=how)).decode(), file=child.stdin, flush=True)
+            print(msgspec.json.encode(served).decode(), file=child.stdin, flush=True)
             yield child, json.loads(child.stdout.readline())
         finally:
             child.kill()
@@ -86,7 +86,7 @@ def cluster(nodes: int, how: Behaviour) -> Iterator[tuple[subprocess.Popen[str],
 
 def order_and_judge(nodes: int, how: Behaviour, *, timeout_s: float = DRIVER_S) -> tuple[Row, Snapshot, Report]:
     """One look at a made cluster, as ``watch`` takes it."""
-    with cluster(nodes, how) as (child, told):
+    with cluster(Served(nodes=nodes, behaviour=how)) as (child, told):
         assert child.stdin is not None
         server = WatcherServer(HOST)
         try:
