@@ -37,8 +37,20 @@ def _history(view: View) -> dict[str, list[TaskHistory]]:
     return found
 
 
+def _ages(view: View) -> dict[str, CallAge]:
+    """What `call_age` has told, by process: each one that waits for a rank asks for it."""
+    return {}
+
+
 def call_age(view: View, one: Seen) -> CallAge:
     """Both times of a running call are of the clock of the process's own node."""
+    known = view.once(_ages)
+    if one.key not in known:
+        known[one.key] = _call_age(view, one)
+    return known[one.key]
+
+
+def _call_age(view: View, one: Seen) -> CallAge:
     tasks = [view.tasks[t] for t in (one.core.running_task_ids if one.core is not None else ()) if t in view.tasks]
     starts = [s for t in tasks if (s := t.state_times_s.get("RUNNING")) is not None]
     names = {t.name for t in tasks}

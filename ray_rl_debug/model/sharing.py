@@ -69,8 +69,13 @@ class Sharing:
     def _row(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
         if not value or type(value[0]) is int:  # stacks are rows of numbers
             return value
-        items = tuple([self._apply(v) for v in value])
-        return self._facts.setdefault(items, items) if type(value[0]) in _SMALL else items
+        if type(value[0]) not in _SMALL:
+            return tuple([self._apply(v) for v in value])
+        # a thread that stands still is the same in each sample, and so are all threads of its process
+        known: tuple[Any, ...] | None = self._facts.get(value)
+        if known is None:
+            known = self._facts[value] = tuple([self._struct(v, type(v)) for v in value])
+        return known
 
     def _mapping(self, value: dict[Any, Any]) -> dict[Any, Any]:
         try:
