@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why, solve
-from ray_rl_debug.analyze.library_frames import is_library
+from ray_rl_debug.analyze.library_frames import is_library_code
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Frame, Process
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})
 POOL = "pool"
@@ -64,7 +65,7 @@ def own_frame(task: AsyncTask) -> AwaitFrame | None:
 
 def is_own(frame: AwaitFrame) -> bool:
     """``<string>`` is the text of ``python -c``: no library makes coroutines of strings."""
-    return frame.file is not None and (frame.file == "<string>" or not is_library(Frame(function=frame.function, file=frame.file)))
+    return frame.file is not None and (frame.file == "<string>" or not is_library_code(frame.function, frame.file))
 
 
 def describe_frame(frame: AwaitFrame) -> str:
@@ -85,9 +86,14 @@ def serves_by_name(function: str) -> bool:
     return _SERVES.search(function.rsplit(".", 1)[-1].lower()) is not None
 
 
+@lru_cache(maxsize=1 << 14)
+def _is_housekeeping(function: str, file: str) -> bool:
+    return spot_of(HOUSEKEEPING, function, file) is not None
+
+
 def serves(task: AsyncTask) -> bool:
     """Does the task wait for the next piece of work by design? Known by the names of its coroutines, or there is no own code in it."""
-    if any(f.file is not None and spot_of(HOUSEKEEPING, f.function, f.file) is not None for f in task.chain):
+    if any(f.file is not None and _is_housekeeping(f.function, f.file) for f in task.chain):
         return True
     frame = own_frame(task)
     if frame is None and task.awaited is not None and is_write(task.awaited):

@@ -16,12 +16,12 @@ def short_name(function: str) -> str:
 
 def is_library(frame: Frame) -> bool:
     """Is this frame of the interpreter, torch, Ray or a client library rather than of the user's or the framework's own code?"""
-    return _is_library(frame.function, frame.file)
+    return is_library_code(frame.function, frame.file)
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_library(function: str, f: str) -> bool:
-    """Nodes of one run have the same few hundred functions."""
+def is_library_code(function: str, f: str) -> bool:
+    """The same of a function and its file: nodes of one run have the same few hundred."""
     if is_transport(function, f) or is_native(Frame(function=function, file=f)):
         return True
     if f == "<string>" and not function.startswith(("<", "__")):

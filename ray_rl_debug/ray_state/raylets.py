@@ -6,18 +6,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from ray_rl_debug.model.snapshot import ObjectStore, RayNode
-from ray_rl_debug.ray_state.calls import NotAskedError, call_all
+from ray_rl_debug.ray_state.calls import CONCURRENCY, NotAskedError, call_all
 from ray_rl_debug.ray_state.channel import SILENCE, describe_failure, has_grpc
+
+FIRST_SHARE = 0.7
+"""Of the time, for asking all raylets of a large cluster; the rest is for those that did not answer."""
 
 
 def probe_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, str | None]:
     """By node id: None for a raylet that answers, else why it does not. Stopped ones take the whole deadline, which is one for all.
 
-    None as well for one that could not be asked in time: the GCS asks all raylets every few seconds, and these are alive by its table.
+    None as well for one that could not be asked in time: the GCS asks all raylets every few seconds, and these are alive by its table. Of more than
+    can be asked at once the silent are asked again, when fewer wait for us: it may have been our own core that was late.
     """
-    return _of_all(
-        nodes, lambda stub, pb, s: stub.GetResourceLoad.future(pb.GetResourceLoadRequest(), timeout=s), lambda _: None, _why_silent, deadline_s
-    )
+
+    def ask(stub: Any, pb: Any, seconds: float) -> Any:
+        return stub.GetResourceLoad.future(pb.GetResourceLoadRequest(), timeout=seconds)
+
+    wanted = list(nodes)
+    is_crowd = len(wanted) > CONCURRENCY
+    found: dict[str, str | None] = _of_all(wanted, ask, lambda _: None, _why_silent, deadline_s * (FIRST_SHARE if is_crowd else 1.0))
+    if is_crowd:
+        silent = [n for n in wanted if found.get(n.node_id) is not None]
+        found |= _of_all(silent, ask, lambda _: None, _why_silent, deadline_s * (1.0 - FIRST_SHARE))
+    return found
 
 
 def read_object_stores(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> dict[str, ObjectStore]:

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from made_cluster import Behaviour
 from scale_gather import order_and_judge
+from scale_tables import measured
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("grpc", reason="Ray's tables are served over gRPC")
@@ -43,3 +44,11 @@ def test_all_answer() -> None:
     assert len(snapshot.nodes) == 4
     assert report.gaps == ()
     assert report.findings[0].id == "RRD101"
+
+
+def test_what_watch_polls_does_not_grow_with_the_actors() -> None:
+    few, many = ({row.what: row for row in measured(10, actors)} for actors in (40, 800))
+    assert many["look: all tables"].sent_bytes > 5 * few["look: all tables"].sent_bytes
+    assert many["roll"].sent_bytes == few["roll"].sent_bytes
+    assert few["roll, new workers on a node"].came == "21 workers"
+    assert many["look: all tables"].came == "800 actors"
