@@ -10,8 +10,13 @@ import msgspec
 
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
-from ray_rl_debug.ray_state.calls import NotAskedError, call_all
+from ray_rl_debug.ray_state.calls import CONCURRENCY, NotAskedError, call_all
 from ray_rl_debug.ray_state.channel import describe_failure, has_grpc
+
+LATE = ("DEADLINE_EXCEEDED", "TimeoutError")
+"""How `describe_failure` begins for a call that had no answer in its time."""
+SURE_S = 0.25
+"""Who has not answered in this time is silent; in less it may be late."""
 
 
 def read_core_workers(
@@ -38,9 +43,9 @@ def read_core_workers(
         request = pb.GetCoreWorkerStatsRequest(intended_worker_id=wanted, include_memory_info=True, include_task_info=True)
         return stubs.CoreWorkerServiceStub(channel).GetCoreWorkerStats.future(request, timeout=seconds)
 
-    workers, silent, unasked = [], [], 0
+    workers, silent, unasked, is_crowd = [], [], 0, deadline_s * CONCURRENCY < SURE_S * len(alive)
     for worker, reply in zip(alive, call_all([w.ip or "" for w in alive], ask, deadline_s), strict=True):
-        if isinstance(reply, NotAskedError):
+        if isinstance(reply, NotAskedError) or (is_crowd and isinstance(reply, Exception) and describe_failure(reply).startswith(LATE)):
             unasked += 1
             continue
         try:
@@ -50,6 +55,7 @@ def read_core_workers(
         except Exception as e:  # noqa: BLE001 a silent worker, or one that answers nonsense, is a fact of its own
             silent.append(Gap(id=gaps.WORKER_SILENT, where=f"pid {worker.pid}", what="live statistics of a Ray worker", reason=describe_failure(e)))
     if unasked:
+        # where each has less than `SURE_S`, our own core may have been late: that is no silence
         what = f"live statistics of {unasked} of {len(alive)} Ray workers"
         silent.append(Gap(id=gaps.TRUNCATED, where="cluster", what=what, reason=f"more than can be asked in {deadline_s:.0f} s"))
     return tuple(workers), tuple(silent)
