@@ -12,6 +12,7 @@ import json
 import random
 import secrets
 import sys
+import threading
 import time
 from concurrent import futures
 from pathlib import Path
@@ -157,6 +158,7 @@ class Answers:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self.sent_bytes = 0
+        self._lock = threading.Lock()
 
     def serve(self, port: int) -> Any:
         import grpc
@@ -195,7 +197,8 @@ class Answers:
     def _counted(self, answer: Any) -> Any:
         def count(request: Any, context: Any) -> Any:
             reply = answer(request, context)
-            self.sent_bytes += reply.ByteSize()
+            with self._lock:
+                self.sent_bytes += reply.ByteSize()
             return reply
 
         return count
