@@ -22,14 +22,16 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 
-from many_nodes import ManyNodes, id_of
+from many_nodes import JOB, ManyNodes, id_of
 from ports import free_port
 
 from ray_rl_debug.model.snapshot import CoreWorker, RayState
 from ray_rl_debug.watch.seal import ANSWER_BYTES, NONCE_BYTES, Invitation, Keys, Opener, Sealer, check_answer, derive, knock
-from ray_rl_debug.watch.signals import NodeReading
+from ray_rl_debug.watch.signals import Known, NodeReading, Sign
 from ray_rl_debug.watch.watcher import AGAIN_S
 from ray_rl_debug.watch.wire import MAX_ORDER_BYTES, Collect, Collected, Hello, Ping, Pong, Read, Reading, decode_order, encode
+
+_TITLE = "ray::PolicyWorker.update_policy"
 
 
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,8 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     """Of each message."""
     jitter_s: float = 0.3
     """A collection takes up to so much longer than its window."""
+    signs: int = 0
+    """Processes that a watcher tells of at each reading."""
     seed: int = 1
 
     def kinds(self, nodes: int) -> list[str]:
@@ -258,7 +262,10 @@ class MadeWatcher:
         if isinstance(order, Ping):
             self._send(writer, Pong(number=order.number, time_s=time.time()))
         elif isinstance(order, Read):
-            self._send(writer, Reading(reading=NodeReading(span_s=1.0, signs=())))
+            known = tuple(Known(pid=p, born=1, kind="ray-worker", ppid=1, title=_TITLE, job_id=JOB) for p in range(self._how.signs))
+            signs = tuple(Sign(p, "S", 0.01, 0.0) for p in range(self._how.signs))
+            told = known if order.order.everything else None
+            self._send(writer, Reading(reading=NodeReading(span_s=2.0, signs=signs, known=told)))
         elif isinstance(order, Collect) and self._kind != "silent":
             await asyncio.sleep(order.options.window_s + self._delay_s + (self._how.late_s if self._kind == "late" else 0.0))
             facts = self._facts
@@ -288,7 +295,7 @@ def main() -> None:
     asked = msgspec.json.decode(sys.stdin.readline(), type=Served)
     made = ManyNodes(asked.nodes)
     began = time.process_time()
-    messages = [made.message(n) for n in range(asked.nodes)] if asked.with_messages else []
+    messages = [made.message(n) for n in range(asked.nodes)] if asked.with_messages else [b""] * asked.nodes
     made_s = time.process_time() - began
     port = free_port()
     answers = Answers(Tables(made.tables(port=port) if asked.actors is None else made.tables_of(asked.actors, port=port)))
