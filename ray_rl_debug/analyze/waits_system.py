@@ -57,6 +57,8 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) in ("recv", "send", "read", "connect", "write"):
         yield from descriptor_edges(view, one, kernel.syscall_arg0, owners, Certainty.PROVEN, "blocked in this socket")
         return
+    if one.process.sockets is None and not view.by_hand:
+        yield to_unseen(one, "the other end of its connection")
     candidates = [
         s
         for s in one.process.sockets or ()

@@ -60,6 +60,7 @@ evaluation_rounds    | process 16350: samples[2].threads[0].locals | told by an 
 forked_simulators    | process 6468: state                     | that a child has ended
 one_gpu              | semaphores[0]                           | who has the lock
 two_engines          | process 21813: sockets[1]               | who is at the other end
+coroutines_of_grpc   | process 1188: sockets                   | with whom it is connected
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 
