@@ -19,7 +19,7 @@ MISSED = {
     "inbox_of_files-hang": "a parent that looks into a folder, a child that reads a pipe: nobody is named",
     "ring_in_memory-hang": "a process looks again and again into shared memory: slow",
     "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: not seen, as a child sleeps",
-    "stream_of_samples-hang": "named, but only possible: a call in a queue behind a stream that nobody takes",
+    "stream_of_samples-hang": "named, but only possible: its call stands for 10 s where such took 3.5 s; half a minute later it is likely",
     "versions_asked_for-hang": "coroutines poll by short calls, and an early call took half as long: slow",
     "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
     "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
