@@ -114,7 +114,8 @@ def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, 
     alpha, least = bench.threshold("alpha"), bench.count("min_trend")
     best = _best(values, up)
     for begin in (0, best - 2 * NEAR):
-        found = course.change(begin, alpha, least) if begin >= 0 else None
+        # two places are looked from, so each has half of the errors that are allowed
+        found = course.change(begin, alpha / 2, least) if begin >= 0 else None
         if found is not None:
             return found
     return course.all_along(alpha, least)
