@@ -190,6 +190,7 @@ HOSTILE_LINES = {
 }
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", sorted(HOSTILE_LINES))
 def test_each_line_is_looked_at_a_few_times_only(name: str) -> None:
     """A log of hostile lines is twice, four times as large, and comes in blocks.

@@ -24,7 +24,12 @@ def reading(*pids: int) -> NodeReading:
 
 
 def snapshot(*pids: int) -> Snapshot:
-    return Snapshot(taken_time_s=0.0, nodes=(Node(name="n1", processes=tuple(Process(pid=p, title="", kind="ray-worker", state="S") for p in pids)),))
+    return Snapshot(
+        taken_time_s=0.0,
+        nodes=(
+            Node(name="n1", started_time_s=0.0, window_s=1.0, processes=tuple(Process(pid=p, title="", kind="ray-worker", state="S") for p in pids)),
+        ),
+    )
 
 
 def test_who_has_left_is_told_while_its_parent_lives() -> None:

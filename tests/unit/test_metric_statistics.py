@@ -36,6 +36,7 @@ def test_noise_alone_is_seldom_a_change(rho: float) -> None:
     assert wrong <= 0.15 * 40
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("kind", [0.9, 0.95, 0.98, "walk"])
 def test_a_slow_wander_is_seldom_a_change(kind: float | str) -> None:
     """At 0.5 %, of 60 series; a test that estimates the memory from what a change leaves calls 5 to 35 of them one."""

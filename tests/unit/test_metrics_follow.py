@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import signal
@@ -175,7 +176,9 @@ def test_the_command_ends_with_the_run_or_when_it_is_asked_to(ends: str, tmp_pat
         "-o",
         str(tmp_path / "o"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # tests that run behind a shell inherit an ignored SIGINT
+    heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         assert "step 30" in first
