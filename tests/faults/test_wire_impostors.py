@@ -217,6 +217,7 @@ def test_pyspy_of_another_digest(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.integration
 def test_frozen_watcher_does_not_hold_the_companion_up() -> None:
     """A watcher is stopped while it is sent more than its socket holds.
 
