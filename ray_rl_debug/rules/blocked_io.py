@@ -181,7 +181,8 @@ def _found(
         evidence.append(proc_evidence(client, verdict.reason))
     summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else _waits_in_vain(client, edge, at, kind)}"
     if is_server_named and server is not None and edge is not None:
-        summary = f"{server.where()} {server.does()}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {client.at()})"
+        waits = f"its coroutines await {wanted}" if is_async else client.at()
+        summary = f"{server.where()} {server.does()}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
     finding = make_finding(
         ID,
         NAME,

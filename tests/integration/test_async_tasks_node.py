@@ -89,7 +89,8 @@ def written(folder: Path, text: str) -> Path:
 def look(*pids: int) -> tuple[Node, Finding]:
     node = collect_node(CollectOptions(pids=pids, samples=3, interval_s=0.4, logs=False))
     report = diagnose(Snapshot(taken_time_s=time.time(), nodes=(node,)))
-    assert report.verdict.state in (State.HANG, State.UNKNOWN), report.verdict
+    # who sleeps for a long time in the middle of a loop is slow: the sleep ends by itself
+    assert report.verdict.state in (State.HANG, State.UNKNOWN, State.SLOW), report.verdict
     return node, report.findings[0]
 
 
@@ -113,7 +114,7 @@ def test_a_server_that_never_answers_is_named(start: Start, tmp_path: Path) -> N
     _, finding = look(client.pid, server.pid)
     assert finding.cause is Cause.BLOCKED_IO
     assert [w.pid for w in finding.who] == [server.pid]
-    assert "awaits an answer of" in finding.summary
+    assert f"does not answer program1.py (pid {client.pid}: its coroutines await an answer)" in finding.summary
     assert any(f"127.0.0.1:{listening.read_text()}" in e.text and "call_tool" in e.text for e in finding.evidence), finding.evidence
 
 
