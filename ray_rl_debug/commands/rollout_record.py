@@ -33,9 +33,10 @@ def record(engine: str, file: Path, port: int, timeout_s: float, quiet: bool) ->
     from ray_rl_debug.model.errors import EXIT_OK
 
     show = progress(quiet)
-    if (reason := loopback.why_silent(engine)) is not None:
-        show(f"{engine} cannot be reached now ({reason}); requests fail until it can be")
+    silent = loopback.why_silent(engine)
     writer = Writer(file)
+    if silent is not None:
+        show(f"{engine} cannot be reached now ({silent}); requests fail until it can be")
     try:
         loopback.record(engine, writer, port, click.echo, show, timeout_s=timeout_s)
     finally:

@@ -227,7 +227,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         if edge is not None:
             summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""
         if first.behind:
-            summary += f"; {first.behind} more wait behind them"
+            summary += f"; {first.behind} more wait{'s' if first.behind == 1 else ''} behind {'it' if len(first.tasks) == 1 else 'them'}"
         evidence = [_evidence(one, end) for end in ends[:_SHOWN]]
         if edge is not None:
             evidence.append(Evidence(kind="socket", where=one.where(), text=edge.evidence))

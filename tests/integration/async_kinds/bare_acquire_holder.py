@@ -4,7 +4,7 @@ RRD201
 4 of 6 coroutines
 wait at take (
 Lock that is locked
-wait at refill (
+waits at refill (
 """
 
 import asyncio

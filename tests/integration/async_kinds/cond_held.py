@@ -2,8 +2,8 @@
 
 RRD201
 1 of 5 coroutines
-wait at refill (
-for Future; 4 more wait behind them
+waits at refill (
+for Future; 4 more wait behind it
 """
 
 import asyncio

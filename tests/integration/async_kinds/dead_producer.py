@@ -2,7 +2,7 @@
 
 RRD201
 1 of 1 coroutines
-wait at fetch (
+waits at fetch (
 for Future
 """
 

@@ -1,7 +1,7 @@
 """A peer that does not read.
 
 RRD201
-wait at send (
+waits at send (
 to read what it is sent
 """
 

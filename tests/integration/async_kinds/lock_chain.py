@@ -2,7 +2,7 @@
 
 RRD201
 1 of 7 coroutines
-wait at b (
+waits at b (
 Event unset; 6 more
 """
 

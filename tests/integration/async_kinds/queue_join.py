@@ -1,7 +1,7 @@
 """The worker of a queue has died; what it took is never marked as done.
 
 RRD201
-wait at main (queue_join.py:
+waits at main (queue_join.py:
 Queue.join 3 unfinished
 """
 

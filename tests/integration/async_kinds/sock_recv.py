@@ -1,7 +1,7 @@
 """A bare socket from which nothing comes.
 
 RRD201
-wait at main (
+waits at main (
 a socket
 """
 

@@ -2,7 +2,7 @@
 
 RRD201
 1 of 2 coroutines
-wait at episode (
+waits at episode (
 Event unset; 1 more
 """
 

@@ -1,7 +1,7 @@
 """The main thread awaits a coroutine of a loop in another thread.
 
 RRD201
-wait at gen (
+waits at gen (
 Event unset
 """
 

@@ -1,7 +1,7 @@
 """Time limits of hours: a timeout, a shield and wait_for.
 
 RRD201
-wait at call (
+waits at call (
 Event unset
 """
 
