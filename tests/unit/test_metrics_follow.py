@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import signal
@@ -176,9 +175,7 @@ def test_the_command_ends_with_the_run_or_when_it_is_asked_to(ends: str, tmp_pat
         "-o",
         str(tmp_path / "o"),
     ]
-    # tests that run behind a shell inherit an ignored SIGINT
-    heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         assert "step 30" in first
