@@ -213,7 +213,7 @@ def _owes(why: Why) -> str:
     """What a process that stands does not do for the one that waits for it."""
     if why in _SOCKETS:
         return "does not answer"
-    return "keeps the file lock from" if why is Why.FILE_LOCK else "keeps waiting"
+    return "keeps the file lock from" if why is Why.FILE_LOCK else "holds up"
 
 
 def _judge_end(scene: Scene, client: Seen, end: Seen, edge: Edge) -> Judgement:
