@@ -50,9 +50,11 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     gated: int = 0
     """Requests that the server holds back because the engine is paused."""
     lost: str | None = None
-    """A part that is dead and left no process, as people call it,"""
+    """A part that is dead and left no process, as people call it, or that is about to end,"""
     lost_pid: int | None = None
     """and its pid, where it ended during the window."""
+    ending: str | None = None
+    """The engine core that is lost and still lives: it tidies up."""
 
     @property
     def name(self) -> str:
@@ -117,6 +119,7 @@ def _engine(key: str, parts: Sequence[Seen], seen: Mapping[str, Seen]) -> Engine
         gated=sum(1 for t in tasks if t.awaited is not None and t.awaited.kind == "condition" and _meets(t, names.gates)),
         lost=lost,
         lost_pid=lost_pid,
+        ending=next((c.key for c in cores if lost is not None and _ends(c, names)), None),
     )
 
 
@@ -134,9 +137,9 @@ def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Seq
     for core in cores:
         if any(_in_frames(t, names.watches) and _in_frames(t, names.ending) for t in core.threads):
             return _missing_worker(names, core, by_part.get("worker", [])), None
-    if not all(_is_leaving(c) for c in cores):
+    if not all(_ends(c, names) for c in cores):
         return None, None
-    for server in servers if not cores else ():
+    for server in servers:
         if _has_told(server, names):
             return labels["core"], None
     for server in (s for s in servers if _serves(s) or s.process.async_tasks is None):  # one that only starts has no core that was seen
@@ -184,8 +187,10 @@ def _serves(server: Seen) -> bool:
     )
 
 
-def _is_leaving(core: Seen) -> bool:
-    """Has its interpreter ended already? Then it shows no stack any more, while those around it do."""
+def _ends(core: Seen, names: EngineNames) -> bool:
+    """Does it tidy up to end, or has its interpreter ended already? Then it shows no stack any more, while those around it do."""
+    if any(_in_frames(t, names.leaving) for t in core.threads):
+        return True
     return not core.threads and core.process.python is not None and not core.is_stopped
 
 

@@ -107,7 +107,7 @@ class Row(NamedTuple):
 
 
 def _dead(f: Facts) -> str | None:
-    return f"it has ended (state {f.one.process.state})" if f.one.process.state in ("Z", "X") else None
+    return f"it has ended (state {f.one.process.state})" if f.one.has_ended else None
 
 
 def _failed(f: Facts) -> str | None:

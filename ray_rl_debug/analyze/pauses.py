@@ -73,6 +73,15 @@ def is_blind(one: Seen) -> bool:
     return one.process.async_tasks is None and waits and has_loop(one)
 
 
+def may_have_requests(one: Seen) -> bool:
+    """Does a server hold connections that it has accepted, and were its coroutines not read? What Ray's own workers run, Ray tells."""
+    if not is_blind(one) or one.process.kind in ("ray-worker", "driver"):
+        return False
+    sockets = one.process.sockets or ()
+    ports = {s.local.rpartition(":")[2] for s in sockets if s.state == "LISTEN" and s.family != "unix"}
+    return any(s.state == "ESTABLISHED" and s.family != "unix" and s.local.rpartition(":")[2] in ports for s in sockets)
+
+
 def is_half_read(view: View, one: Seen) -> bool:
     """Where the kernel told of others, a thread without its side of it, or without the place in the kernel where it sleeps, may wait for anybody."""
     thread = one.followed or one.telling

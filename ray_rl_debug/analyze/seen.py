@@ -65,6 +65,11 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.process.state in ("T", "t")
 
     @property
+    def has_ended(self) -> bool:
+        """Is it a zombie, of which the kernel keeps the exit status only?"""
+        return self.process.state in ("Z", "X")
+
+    @property
     def age_s(self) -> float | None:
         """Seconds from the start of the process to the end of the window, by the clock of its node."""
         start_s = self.process.start_time_s
@@ -111,6 +116,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def at(self) -> str:
         """``all_reduce at dp_actor.py:30`` for the telling thread; the running method without stacks."""
+        if self.has_ended:
+            return "has ended"
         if self.telling is None and self.process.window_s is None and self.process.remarks:
             return "in the kernel (state D)" if self.process.state == "D" else "at a place that could not be read"
         if self.telling is not None:
@@ -149,7 +156,7 @@ def as_verb(text: str) -> str:
     return text if text.partition(" ")[0] in _MANY else f"is {text}"
 
 
-_MANY = {"waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
+_MANY = {"has": "have", "waits": "wait", "sleeps": "sleep", "joins": "join", "runs": "run"}
 
 
 _WORDS = {

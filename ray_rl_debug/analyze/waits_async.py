@@ -58,7 +58,7 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
 
 
 def _may_end(child: Seen) -> bool:
-    return child.process.state not in ("Z", "X") and not any(s.state == "LISTEN" for s in child.process.sockets or ())
+    return not child.has_ended and not any(s.state == "LISTEN" for s in child.process.sockets or ())
 
 
 def async_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

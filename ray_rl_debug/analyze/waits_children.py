@@ -31,7 +31,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     working = [c for c in children if not waits_for_work(c)]
     if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
         # no child has the work that is waited for: it died with one
-        for child in (c for c in view.children(one) if c.process.state in ("Z", "X")):
+        for child in (c for c in view.children(one) if c.has_ended):
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
         if _has_orphans(view, one):
@@ -78,7 +78,7 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
     if pipe is None:
         return children
     writers = [c for c in children if any(f.inode == pipe and f.kind == "pipe" and f.writable is not False for f in c.process.files or ())]
-    has_dead = any(c.process.state in ("Z", "X") for c in view.children(one))
+    has_dead = any(c.has_ended for c in view.children(one))
     return writers if writers or has_dead else children
 
 

@@ -41,7 +41,8 @@ def _server_edges(view: View, engine: Engine) -> Iterator[Edge]:
         for dead in (view.seen[k] for k in engine.dead):
             yield Edge(source=server.key, target=dead.key, why=Why.ENGINE, evidence=f"its {dead.name} is dead (state {dead.process.state})")
         if engine.lost:
-            yield Edge(source=server.key, target=node_of(NodeKind.GONE, engine.key), why=Why.ENGINE, evidence=f"its {engine.lost} is gone")
+            evidence = f"its {engine.lost} {'is gone' if engine.ending is None else 'ends'}"
+            yield Edge(source=server.key, target=node_of(NodeKind.GONE, engine.key), why=Why.ENGINE, evidence=evidence)
         if engine.requests + engine.calls:
             text = f"{in_flight(engine)}: {{}} {{}}"
             for part in targets:
@@ -98,7 +99,7 @@ def _weight_edges(view: View, one: Seen) -> Iterator[Edge]:
                 yield Edge(source=one.key, target=node_of(NodeKind.GONE, engine.key), why=Why.WEIGHTS, evidence=f"{text}: the {engine.lost} is gone")
                 continue
             parts = [view.seen[k] for k in (*engine.cores, *(w for ws in engine.workers.values() for w in ws), *engine.dead)]
-            stuck = [p for p in parts if p.is_stopped or p.process.state in ("Z", "X")]
+            stuck = [p for p in parts if p.is_stopped or p.has_ended]
             workers = [p for p in parts if p.identity.part is not None and p.identity.part.part == "worker"]
             for part in stuck or workers or parts:
                 doing = "is stopped" if part.is_stopped else part.does()

@@ -132,7 +132,7 @@ def _sleeps_in_one_loop(one: Seen) -> bool:
 
 def _has_ended(one: Seen) -> bool:
     """A child that has ended and left a zombie: its parent does not look after it."""
-    return one.process.kind == "child" and one.process.state in ("Z", "X")
+    return one.process.kind == "child" and one.has_ended
 
 
 def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:

@@ -92,7 +92,7 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         if not one.is_idle and not any(use.taken > 0 for use, _ in uses):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
         return
-    family = [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.process.state in ("Z", "X")]
+    family = [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.has_ended]
     if not family and not one.is_idle:  # a worker between two tasks is at the lock of its queue by design
         yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     for dead in family:

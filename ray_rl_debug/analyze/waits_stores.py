@@ -61,7 +61,7 @@ def _pids(view: View, keys: set[str]) -> list[int]:
 
 
 def _has_ended(one: Seen) -> bool:
-    return one.process.state in ("Z", "X")
+    return one.has_ended
 
 
 def _unix_clients(view: View, server: Seen) -> list[Seen]:

@@ -181,7 +181,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     if not ends and not own and held.kind == "pipe":
         yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
     # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
-    dead = [c for c in view.children(one) if c.process.state in ("Z", "X")] if ends else []
+    dead = [c for c in view.children(one) if c.has_ended] if ends else []
     if ends and orphan:
         yield _to_unseen_parent(one, held.path)
     for end in [*ends, *dead]:

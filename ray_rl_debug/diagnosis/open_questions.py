@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ray_rl_debug.analyze.pauses import may_have_requests
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.rules.scene import Scene
@@ -40,6 +41,25 @@ def why_open(scene: Scene) -> Open:
     return Open("the window is too short to tell", "a longer window shows whether it goes on", LONGER)
 
 
+def unread_requests(scene: Scene) -> Open | None:
+    """The first server of which nobody knows whether a request is in flight."""
+    one = next((s for s in scene.view if may_have_requests(s)), None)
+    if one is None:
+        return None
+    reason = f"whether a request of {one.where()} is in flight is not known: it holds connections, and its coroutines were not read"
+    return Open(reason, "look again; what is listed as not seen says why they were not read", LONGER)
+
+
+def ended(scene: Scene) -> Open | None:
+    """The first process that was asked for and has ended: only its log can tell more."""
+    one = next((s for s in scene.view if s.has_ended and s.process.kind == "named"), None)
+    if one is None:
+        return None
+    code = one.process.exit_code
+    how = "" if code is None else f" with status {code}" if code >= 0 else f", killed by signal {-code}"
+    return Open(f"{one.where()} has ended{how}", "its log says why", "rayrl-debug report LOG")
+
+
 def most_suspicious(scene: Scene) -> str:
     """Where to look first, as a sentence; empty where nobody stands: a root that no rule claims, its waiters, else whoever is not idle."""
     keys = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS and r.nodes[0] in scene.view.seen]
@@ -47,6 +67,8 @@ def most_suspicious(scene: Scene) -> str:
     keys += [s.key for s in scene.view if not s.is_idle and scene.graph.hope(s.key) is Outlook.UNSEEN and not scene.graph.out(s.key)]
     if keys:
         one = scene.view.seen[keys[0]]
+        if one.has_ended:
+            return f". Look first at {one.where()}: {scene.graph.solution.activities[one.key].reason}"
         return f". Look first at {one.where()}: it {one.does()}, {scene.graph.solution.activities[one.key].reason}"
     waiting = [(w, root) for root in scene.graph.roots for w in root.waiters if w in scene.view.seen]
     return _waiter(scene, *waiting[0]) if waiting else ""

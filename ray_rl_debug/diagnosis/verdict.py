@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
-from ray_rl_debug.diagnosis.open_questions import LONGER, most_suspicious, why_open
+from ray_rl_debug.diagnosis.open_questions import LONGER, Open, ended, most_suspicious, unread_requests, why_open
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
@@ -129,6 +129,9 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
     asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
     if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
+        unread = unread_requests(scene)
+        if unread is not None:
+            return _open(unread)
         summary = _all_idle(scene)
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     timed = [s for s in seen if s.place is not None and s.place.timed]
@@ -139,12 +142,20 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if scene.view.by_hand:
         return verdict_by_hand(scene, (), next_dump or LONGER)
+    over = ended(scene)
+    if over is not None:
+        return _open(over)
     reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
     reason += most_suspicious(scene)
     told = why_open(scene)
     cure = next((g.remedy for g in blind if g.remedy), None)
     summary = f"no verdict: {reason}. To settle it: {cure or told.settles}"
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=cure or told.next)
+
+
+def _open(told: Open) -> Verdict:
+    summary = f"no verdict: {told.reason}. To settle it: {told.settles}"
+    return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=told.next)
 
 
 def _pause(one: Seen) -> str:
@@ -175,6 +186,11 @@ def _all_idle(scene: Scene) -> str:
     """Why nothing moves where nothing has anything to do."""
     if scene.view.engines and scene.view.ray is None:
         names = " and ".join(dict.fromkeys(scene.view.seen[e.key].where() for e in scene.view.engines[:3]))
+        unread = [x for e in scene.view.engines for k in e.servers for x in scene.view.seen[k].process.sockets or () if x.tx_queue_bytes and x.remote]
+        if unread:
+            size = sum(x.tx_queue_bytes or 0 for x in unread) / 1e6
+            behind = f"{len(unread)} of its clients have not read {size:.1f} MB: look at {unread[0].remote}"
+            return f"{names} has answered all requests and is idle, but {behind}"
         return f"{names} is idle: no request is in flight, and all its processes wait for work"
     if scene.view.ray is None:
         return "every process is idle: each waits for its next piece of work"

@@ -66,7 +66,7 @@ def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
         how = how_dead(actor)
         told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}")
         return f"{actor.class_name} {actor.name or ''}", how, told
-    if process is not None and process.process.state in ("Z", "X"):
+    if process is not None and process.has_ended:
         told = Evidence(kind="proc", where=process.where(), text="a zombie: it has ended, and its parent has not collected its exit status")
         return f"{process.identity.label} {process.process.title} {process.process.comm or ''}", "a zombie", told
     return None

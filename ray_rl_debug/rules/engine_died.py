@@ -62,9 +62,7 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     after = after or (f"; {servers[0].where()} runs without it" if servers else "")
     evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not collected its exit status") for d in dead[:4]]
     for server in servers[:1] if engine.lost else ():
-        end = "the server is about to end" if server.kind is Kind.WATCH else "the thread and the task that end with it have ended"
-        text = f"its {engine.lost} is gone: no such child process is left, and {end}"
-        evidence.append(Evidence(kind="proc", where=server.where(), text=text))
+        evidence.append(Evidence(kind="proc", where=server.where(), text=_how_lost(scene, engine, server)))
     evidence += [stack_evidence(w) for w in waiters[:2]]
     evidence += printed
     finding = make_finding(
@@ -79,6 +77,14 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
         phase=waiters[0].phase if waiters else "rollout",
     )
     return Found(finding=finding, explains=frozenset(nodes))
+
+
+def _how_lost(scene: Scene, engine: Engine, server: Seen) -> str:
+    if engine.ending is not None:
+        core = scene.view.seen[engine.ending]
+        return f"its {core.where()} ends: it {core.does()}"
+    end = "the server is about to end" if server.kind is Kind.WATCH else "the thread and the task that end with it have ended"
+    return f"its {engine.lost} is gone: no such child process is left, and {end}"
 
 
 def _gone(scene: Scene, engine: Engine, servers: list[Seen]) -> Who:

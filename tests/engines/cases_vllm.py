@@ -161,7 +161,7 @@ def asleep(server: Vllm) -> Iterator[tuple[int, ...]]:
 def unread(server: Vllm) -> Iterator[tuple[int, ...]]:
     """Two clients never read; the engine has long generated what they asked for."""
     before = metric(server, "vllm:generation_tokens_total")
-    clients = [Unread(server.port, server.path, {**server.body, "max_tokens": 8000, "logprobs": 5}) for _ in range(2)]
+    clients = [Unread(server.port, server.path, {**server.body, "max_tokens": 8000, "logprobs": 15}) for _ in range(2)]
     try:
         until(lambda: metric(server, "vllm:generation_tokens_total") >= before + 16000, 120, "all tokens generated", every=0.5)
         until(lambda: metric(server, "vllm:num_requests_running") == 0, 30, "no request in the engine", every=0.5)

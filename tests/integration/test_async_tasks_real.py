@@ -143,6 +143,25 @@ asyncio.run(main())
     assert {t.name: t.stable for t in process.async_tasks} == {"Task-1": True, "polls": False, "stuck": True, "sleeps": True}
 
 
+def test_what_was_not_read_in_time_before_the_window_is_read_after_it(start, tmp_path):
+    path = tmp_path / "ready"
+    text = """
+import asyncio, sys
+async def main():
+    keep = asyncio.create_task(asyncio.Event().wait(), name="stuck")
+    await asyncio.sleep(0)
+    open(sys.argv[1], "w").close()
+    await keep
+asyncio.run(main())
+"""
+    child = start(sys.executable, "-c", text, path, ready=path)
+    earlier = read_all_async_tasks([child.pid], total_s=1e-9)
+    assert earlier[child.pid].tasks is None
+    (process,), found_gaps = attach_async_tasks([Process(pid=child.pid, title="t")], earlier)
+    assert found_gaps == []
+    assert {t.name: t.stable for t in process.async_tasks} == {"Task-1": None, "stuck": None}
+
+
 def test_blocked_loop(start, tmp_path):
     """One task runs a synchronous call; the others wait for their turn, and the sleep is overdue."""
     path = tmp_path / "ready"

@@ -9,7 +9,7 @@ from scenes import Stacks, process, snapshot
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Certainty, Report, State
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, EndedProcess, EngineState, Process, Snapshot, Socket
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, EndedProcess, EngineState, LogLine, Process, Snapshot, Socket
 
 MAIN_LOOP = "Runner.run@asyncio/runners.py:118 run@uvloop/__init__.py:92 ServeSubcommand.cmd@vllm/entrypoints/cli/serve.py:156"
 MONITOR = (
@@ -230,3 +230,69 @@ def test_watching_for_a_death_is_no_wait_for_a_result(function: str, is_idle: bo
     stacks = Stacks()
     one = build_view(snapshot(stacks.node([process(stacks, 7, "python run.py", WAITS_FOR_ENDS.format(function), kind="named", wchan="do_poll")])))
     assert one.seen["node1/7"].is_idle is is_idle
+
+
+LISTENS = Socket(inode=1, local="127.0.0.1:8100", remote=None, state="LISTEN", family="tcp")
+CLIENT = Socket(inode=2, local="127.0.0.1:8100", remote="127.0.0.1:50920", state="ESTABLISHED", family="tcp")
+
+
+def with_server(found: Snapshot, **more: object) -> Snapshot:
+    """The same with other facts of the server."""
+    node = found.nodes[0]
+    changed = tuple(msgspec.structs.replace(p, **more) if p.pid == SERVER else p for p in node.processes)
+    return msgspec.structs.replace(found, nodes=(msgspec.structs.replace(node, processes=changed),))
+
+
+def test_unread_coroutines_and_a_connection_leave_open_whether_a_request_is_in_flight() -> None:
+    report = diagnose(with_server(vllm(), async_tasks=None, sockets=(LISTENS, CLIENT)))
+    assert report.verdict.state is State.UNKNOWN
+    assert "its coroutines were not read. To settle it: look again" in report.verdict.summary
+    assert report.findings == ()
+
+
+def test_without_a_connection_no_request_can_be_in_flight() -> None:
+    assert diagnose(with_server(vllm(), async_tasks=None, sockets=(LISTENS,))).verdict.state is State.HEALTHY
+
+
+def test_a_connection_alone_is_no_request_where_the_coroutines_were_read() -> None:
+    assert diagnose(with_server(vllm(), sockets=(LISTENS, CLIENT))).verdict.state is State.HEALTHY
+
+
+def test_answers_that_nobody_reads_are_told() -> None:
+    full = msgspec.structs.replace(CLIENT, tx_queue_bytes=2_800_000)
+    report = diagnose(with_server(vllm(), sockets=(LISTENS, full)))
+    assert report.verdict.state is State.HEALTHY
+    assert "1 of its clients have not read 2.8 MB: look at 127.0.0.1:50920" in report.verdict.summary
+
+
+def ending_core(log: tuple[LogLine, ...]) -> Snapshot:
+    """An engine core that tidies up after its worker has died."""
+    stacks = Stacks()
+    tidies = "cleanup@vllm/distributed/parallel_state.py:2543 EngineCore.shutdown@vllm/v1/engine/core.py:839"
+    tidies += " EngineCoreProc.run_engine_core@vllm/v1/engine/core.py:1521"
+    server = process(stacks, SERVER, COMMAND, MAIN_LOOP, kind="named", wchan="do_epoll_wait", async_tasks=(SERVES,))
+    core = process(stacks, CORE, "VLLM::EngineCore", tidies, kind="child", ppid=SERVER, cpu_s=0.6)
+    return snapshot(stacks.node([msgspec.structs.replace(server, log_lines=log), core]))
+
+
+def test_a_core_that_tidies_up_while_its_server_serves_is_lost() -> None:
+    report = diagnose(ending_core(()))
+    assert [f.cause for f in report.findings] == [Cause.ENGINE_DIED]
+    assert report.findings[0].who[0].label == "vLLM engine core of vLLM server"
+    assert any("ends: it is in cleanup (parallel_state.py:2543)" in e.text for e in report.findings[0].evidence)
+
+
+def test_the_log_says_whose_death_ends_the_core() -> None:
+    line = LogLine(file="log", line_number=146, text="Worker proc VllmWorker-0 died unexpectedly", signature="RRD670")
+    report = diagnose(ending_core((line,)))
+    assert accused(report)[0][0] is Cause.ENGINE_DIED
+    assert report.findings[0].who[0].label == "vLLM worker of vLLM server"
+
+
+def test_a_server_that_has_ended_by_itself_is_no_riddle() -> None:
+    stacks = Stacks()
+    gone = msgspec.structs.replace(process(stacks, SERVER, COMMAND, MAIN_LOOP, kind="named"), samples=(), threads=(), state="Z", exit_code=0)
+    report = diagnose(snapshot(stacks.node([gone])))
+    assert report.verdict.state is State.UNKNOWN
+    assert report.verdict.summary == "no verdict: vLLM server (node1 pid 100) has ended with status 0. To settle it: its log says why"
+    assert report.verdict.next == "rayrl-debug report LOG"

@@ -96,6 +96,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """The server has seen the death or the hang of a part and is about to end."""
     ending: tuple[Spot, ...] = ()
     """Below a watch: the death of a worker was seen, and the others are being ended."""
+    leaving: tuple[Spot, ...] = ()
+    """What an engine core does last: it tidies up and ends."""
     alive: tuple[Spot, ...] = ()
     """Threads and coroutines of the server that live as long as its engine core."""
     death_lines: tuple[str, ...] = ()

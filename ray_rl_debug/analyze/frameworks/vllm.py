@@ -69,6 +69,7 @@ NAMES = EngineNames(
         Spot("GPUModelRunner.execute_model", "v1/worker/gpu_model_runner.py"),
     ),
     ending=(Spot("MultiprocExecutor._ensure_worker_termination", _EXECUTOR),),
+    leaving=(Spot("EngineCore.shutdown", _CORE), Spot("EngineCoreProc.shutdown", _CORE)),
     alive=(Spot("process_outputs_socket", _CLIENT), Spot("monitor_engine_liveness", "v1/engine/utils.py")),
     death_lines=("vllm/engine-dead", "vllm/engine-core-failed", "vllm/worker-died"),
     pause_calls=("POST /resume after a pause, POST /wake_up after a sleep (engine.resume_generation(), engine.wake_up())",),

@@ -66,9 +66,9 @@ def attach_async_tasks(
     """The processes with their tasks as they are now, and what could not be read.
 
     `earlier` is what `read_all_async_tasks` gave at the start of the window: it says which processes to read again, and which of their tasks have
-    not moved since (``stable``).
+    not moved since (``stable``; None for those of a process that was not read in time before).
     """
-    again = [p.pid for p in processes if p.pid in earlier and earlier[p.pid].tasks]
+    again = [p.pid for p in processes if p.pid in earlier and (earlier[p.pid].tasks or _is_unread(earlier[p.pid]))]
     later = read_all_async_tasks(again, total_s=total_s, proc=proc)
     found, missing = [], []
     for process in processes:
@@ -80,12 +80,16 @@ def attach_async_tasks(
         tasks, gap = last.tasks, last.gap
         if first is not None and second is not None and tasks is None and gap is not None and gap.id != gaps.PROCESS_GONE:
             tasks = first.tasks  # an old read tells more than none
-        elif first is not None and second is not None and tasks is not None:
-            tasks = mark_stable(first.tasks or (), tasks, second.at_s - first.at_s)
+        elif first is not None and second is not None and tasks is not None and first.tasks is not None:
+            tasks = mark_stable(first.tasks, tasks, second.at_s - first.at_s)
         found.append(msgspec.structs.replace(process, async_tasks=tasks))
         if gap is not None:
             missing.append(gap)
     return mark_apart(found, proc=proc), _merged(missing)
+
+
+def _is_unread(read: AsyncRead) -> bool:
+    return read.tasks is None and read.gap is not None and read.gap.id == gaps.ASYNC_UNREAD
 
 
 def mark_stable(earlier: Iterable[AsyncTask], later: Iterable[AsyncTask], elapsed_s: float) -> tuple[AsyncTask, ...]:
