@@ -92,7 +92,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for ring in rings(scene):
         if ring.is_of_pipes:
             remedy = ["read the output of a child while it runs (communicate), and close the pipe ends that a process does not use"]
-            yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD)])
+            yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD, None)])
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
@@ -191,7 +191,7 @@ def _found(
         summary,
         who=who,
         evidence=evidence,
-        remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind),
+        remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind, edge),
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
@@ -243,7 +243,12 @@ def _surely(one: Judgement, other: Judgement) -> Judgement:
     return one if weaker(one.certainty, other.certainty) is one.certainty else other
 
 
-def _remedy(kind: Kind | None) -> list[str]:
+def _remedy(kind: Kind | None, edge: Edge | None) -> list[str]:
+    if edge is not None and edge.why is Why.PIPE:
+        return [
+            "look at the process at the other end: what should it write or read?",
+            "let each process close the ends of pipes that it does not use",
+        ]
     if kind is Kind.SOCKET:
         return ["give the call a time limit (requests: timeout=, urllib: timeout=, sockets: settimeout)", "look at the server at the other end"]
     if kind is Kind.FLOCK:

@@ -99,7 +99,8 @@ CASES = (
     Case("verl-starts", "verl-starting", trains, STARTING, is_fatal=True, wait_s=0),
     Case("verl-rank-stuck", "verl", stuck_rank, Truth(("hang",), ANYHOW)),
     Case("verl-reward-stuck", "verl", stuck_reward, Truth(("hang",), ANYHOW)),
-    Case("verl-tool-stuck", "verl", stuck_tool, Truth(("hang",), ANYHOW, r"agent|127\.0\.0\.1")),
+    # a service that was not looked at may need a minute
+    Case("verl-tool-stuck", "verl", stuck_tool, Truth(("hang",), ANYHOW, r"agent|127\.0\.0\.1"), wait_s=75.0),
     Case("verl-agents-stopped", "verl", stop(AGENTS), STOPPED),
     Case("verl-core-stopped", "verl", stop(CORE), STOPPED),
     Case("verl-core-stopped-in-update", "verl", stop(CORE, in_update=True), STOPPED),

@@ -80,6 +80,8 @@ FRAMEWORKS = Recipe(
     ),
     files={"zz_overlay.pth": OVERLAY},
 )
+LIGHTNING = Recipe(name="lightning", installs=(("--no-deps", "-r", str(HERE / "packages_lightning.txt")),))
+"""Agent-Lightning asks for other versions of what the others share."""
 
 
 def python(recipe: Recipe = FRAMEWORKS) -> Path:
