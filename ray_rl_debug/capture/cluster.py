@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import __version__
+from ray_rl_debug.capture.cluster_tables import ClusterTables
 from ray_rl_debug.capture.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.capture.node_messages import NodeMessages
 from ray_rl_debug.capture.once_each import once_each
@@ -20,7 +21,6 @@ from ray_rl_debug.capture.quiet_actors import choose_actors, with_answers
 from ray_rl_debug.capture.slurm_looks import SlurmLooks, own_job
 from ray_rl_debug.cluster.address import find_address
 from ray_rl_debug.cluster.ask_actors import DEADLINE_S
-from ray_rl_debug.cluster.auth import with_token
 from ray_rl_debug.cluster.driver_handle import Driver
 from ray_rl_debug.cluster.driver_messages import AgentNode, AskActors, Called, Clock, Ended, Facts, Gather, Lost, Message, Said, Timed, Told
 from ray_rl_debug.cluster.local_looks import LocalLooks
@@ -29,10 +29,10 @@ from ray_rl_debug.collect.discover import find_raylets, find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.errors import ClusterUnreachableError, RayRlDebugError
+from ray_rl_debug.model.errors import ClusterUnreachableError
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, Node, NodeClock, RayNode, RayState, Snapshot
 from ray_rl_debug.privacy.redact import made_safe
-from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
+from ray_rl_debug.ray_state import probe_raylets
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE
 
 STOPPED_PATIENCE_S = 10.0
@@ -97,7 +97,6 @@ class Capture:
         """Who has given nothing through Ray by then is asked in other ways as well."""
         self._here = here
         self._call_s = min(10.0, options.timeout_s / 4)
-        self._used_token = False
         self._timing: dict[str, float] = {}
         self._clocks: list[NodeClock] = []
         self._gaps: list[Gap] = []
@@ -107,7 +106,6 @@ class Capture:
         """Nodes that get no agent, and why not."""
         self._direct: list[RayNode] = []
         """This machine, when it is looked at from here instead of by an agent."""
-        self._before: tuple[CoreWorker, ...] = ()
         self._ways: OtherWays | None = None
 
     def run(self, driver: Driver | None = None) -> Snapshot:
@@ -123,9 +121,10 @@ class Capture:
 
     def _run(self, address: str, driver: Driver | None) -> Snapshot:
         with contextlib.nullcontext(driver) if driver is not None else Driver() as ours:  # starts while we read the tables
-            state = self._read_tables(address)
+            self._tables = tables = ClusterTables(address, call_s=self._call_s, deadline=self._deadline, progress=self._progress)
+            state = tables.read()
             job = choose_job(self._options.job_id, state.jobs)
-            counting = self._count_calls(state)
+            counting = tables.count_calls(state)
             if job is not None:
                 counting.join()  # they tell which processes need not be looked at
             self._timing["tables_s"] = time.monotonic() - self._started
@@ -139,35 +138,17 @@ class Capture:
             self._ask_actors(ours, address, state)
             if driver is None:
                 ours.leave()
-            last, after = self._read_again(address, state)
+            last, after = tables.read_again(state, self._nodes.keys(), self._looked.keys())
+        self._gaps += tables.gaps
         self._tell_silent(alive)
         self._timing["total_s"] = time.monotonic() - self._started
         self._timing["outside_s"] = self._timing["total_s"] - self._options.collect.window_s
         return self._assemble(taken, job, last, after)
 
-    def _read_tables(self, address: str) -> RayState:
-        def told(said: str) -> None:
-            self._used_token = True
-            self._progress(said)
-
-        state, found = with_token(lambda: read_ray_state(address, deadline_s=self._call_s), told)
-        self._gaps += found
-        return state
-
-    def _count_calls(self, state: RayState) -> threading.Thread:
-        """Statistics of the workers at the start, beside the gathering."""
-
-        def read() -> None:
-            self._before, _ = read_core_workers(state, deadline_s=min(2.0, self._call_s))
-
-        thread = threading.Thread(target=read, daemon=True, name="counts")
-        thread.start()
-        return thread
-
     def _gather(self, driver: Driver, address: str, state: RayState, alive: Sequence[RayNode], job: str | None) -> None:
         here = self._here()
         own = (os.getpid(), *([driver.pid] if driver.pid is not None else []))
-        others = with_own(pids_of_others(job, state, self._before), here, own)
+        others = with_own(pids_of_others(job, state, self._tables.before), here, own)
         there = driver.with_agent  # somebody of ours is there already, whatever its raylet does
         cold = [n for n in alive if n.node_id not in there]
         agent_nodes, self._looked = choose_agent_nodes(cold, here, self._names, others, probe_s=min(2.0, self._call_s), all_nodes=alive)
@@ -193,7 +174,7 @@ class Capture:
         looks.start([n for n in alive if n.node_id in self._looked and n.node_id in here], agent_ips=ips)
         ways.ask([n for n in alive if n.node_id in self._looked and n.node_id not in here], self._gather_until)
         if agent_nodes:
-            driver.connect(address, OUR_NAMESPACE, use_token=self._used_token)
+            driver.connect(address, OUR_NAMESPACE, use_token=self._tables.used_token)
             order = Gather(
                 agent_nodes=tuple(agent_nodes),
                 collect=collect,
@@ -297,7 +278,7 @@ class Capture:
 
     def _ask_actors(self, driver: Driver, address: str, state: RayState) -> None:
         """Coroutines of async actors whose memory may not be read, while there is time."""
-        asked = choose_actors(state.actors, self._before, self._nodes.values()) if self._options.collect.async_tasks else []
+        asked = choose_actors(state.actors, self._tables.before, self._nodes.values()) if self._options.collect.async_tasks else []
         room = self._gather_until - time.monotonic()
         left = min(DEADLINE_S, room)
         here = self._here()
@@ -305,7 +286,7 @@ class Capture:
             return
         if not driver.is_connected:
             left, room = DEADLINE_S, min(room, DEADLINE_S + CONNECT_S)
-            driver.connect(address, OUR_NAMESPACE, use_token=self._used_token)
+            driver.connect(address, OUR_NAMESPACE, use_token=self._tables.used_token)
         called = tuple(Called(actor_id=a.actor_id, name=a.name or "", namespace=a.namespace or "") for a, _, _ in asked)
         driver.order(AskActors(actors=called, deadline_s=left))
         told: dict[str, bytes] = {}
@@ -318,31 +299,6 @@ class Capture:
                 break
         answered = with_answers(self._nodes, asked, told)
         self._nodes = {n: node if node is self._nodes[n] else made_safe(node) for n, node in answered.items()}
-
-    def _read_again(self, address: str, first: RayState) -> tuple[RayState, tuple[CoreWorker, ...]]:
-        """Tables and statistics at the end of the window; the first ones when the second read fails. All of it before the deadline."""
-
-        def left(most: float, share: float = 1.0) -> float:
-            return max(0.3, min(most, (self._deadline - time.monotonic()) * share))
-
-        try:
-            state, again = read_ray_state(address, deadline_s=left(self._call_s, 0.5))
-        except RayRlDebugError as e:
-            self._gaps.append(Gap(id=gaps.RAY_TABLES, where="cluster", what="tables at the end of the window", reason=str(e)))
-            return first, self._before
-        self._gaps += (g for g in again if g not in self._gaps)
-        alive = [n for n in state.nodes if n.alive]
-        silent = probe_raylets(alive, deadline_s=left(2.0, 0.3))
-        names = unique_names(alive)
-        for node_id, why in silent.items():
-            if why is not None and node_id in self._nodes and node_id not in self._looked:
-                self._gaps.append(Gap(id=gaps.RAYLET_SILENT, where=names[node_id], what="an answer of its raylet", reason=why))
-        stores = read_object_stores([n for n in alive if silent.get(n.node_id) is None], deadline_s=left(2.0, 0.4))
-        gone = {n for n, why in silent.items() if why is not None and n not in self._nodes}
-        after, mute = read_core_workers(state, deadline_s=left(2.0), skip_nodes=gone)
-        known = {"cluster", *(f"pid {w.pid}" for w in first.workers)}
-        self._gaps += (g for g in mute if g.where in known)  # a worker that came and went in between is nobody's business
-        return msgspec.structs.replace(state, object_store=stores), finish_core_workers(self._before, after)
 
     def _tell_silent(self, alive: Iterable[RayNode]) -> None:
         slurm = own_job()
