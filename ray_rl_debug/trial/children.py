@@ -17,6 +17,7 @@ from ray_rl_debug.model.trial import Plan
 from ray_rl_debug.trial import looks, start
 
 OUTPUT_LINES = 40
+EXIT_S = 5.0
 CHILD, SERVER = "ray_rl_debug.trial.child.main", "ray_rl_debug.trial.stand_in"
 
 
@@ -83,6 +84,12 @@ class Child:
         with contextlib.suppress(OSError):  # it has ended: its news say so
             self.process.stdin.write(json.dumps(what).encode() + b"\n")
             self.process.stdin.flush()
+
+    def exit_code(self) -> int | None:
+        """Of a process that sends no more news: its pipe closes some moments before it is gone. None if it goes on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(EXIT_S)
+        return None
 
     def _read_news(self, pipe: IO[bytes]) -> None:
         with pipe:

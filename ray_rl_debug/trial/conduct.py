@@ -232,7 +232,7 @@ class _Trial:
         """All that was measured until now."""
         known = {k: v for k, v in self._known.items() if v is not None}
         if self._over and "unusable" not in known:
-            code = self._child.process.poll()
+            code = self._child.exit_code()
             known["ended"] = "the process ended by itself" + (f", exit code {code}" if code is not None else "")
         return Facts(
             target=self._plan.target,

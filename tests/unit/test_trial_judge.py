@@ -114,6 +114,15 @@ def test_exceptions_that_need_company() -> None:
     assert said == "2 of 3 episodes raised RuntimeError: slot 3 is taken at pick (/a.py:9) (first at concurrency 16)"
 
 
+@pytest.mark.parametrize(("kind", "cure"), [("ModuleNotFoundError", "--python PATH"), ("ValueError", "catch it in the agent")])
+def test_a_package_that_is_not_there_is_nothing_to_catch(kind: str, cure: str) -> None:
+    error = Error(type=kind, text="No module named 'httpx'", frames=("run (/a.py:5)",))
+    episodes = (Episode(number=0, stage=0, group=0, began_s=0.0, took_s=0.1, error=error),)
+    alone = msgspec.structs.replace(STAGE, concurrency=1)
+    (result,) = [r for r in judge(facts(stages=(alone,), episodes=episodes)).results if r.check == "try.errors"]
+    assert cure in (result.remedy or "")
+
+
 GUIDE = Gate(batch_size=256, max_concurrent=128, max_offpolicyness=0, consumer_batch_size=64)
 
 

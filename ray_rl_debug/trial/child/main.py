@@ -145,7 +145,7 @@ def main() -> None:
     try:
         asyncio.run(child.main(plan))
     except ContractError as e:
-        child.tell("unusable", reason=str(e), frames=list(traceback.format_exception(e.__cause__)[-6:]) if e.__cause__ else [])
+        child.tell("unusable", reason=str(e), frames="".join(traceback.format_exception(e.__cause__)).splitlines()[-12:] if e.__cause__ else [])
     except BaseException as e:
         child.tell("unusable", reason=f"{type(e).__name__}: {e}", frames=traceback.format_exc().splitlines()[-12:])
         raise

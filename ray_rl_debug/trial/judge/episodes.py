@@ -14,6 +14,7 @@ MAX_KINDS = 6
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LIBRARY = re.compile(r"/(site|dist)-packages/|/lib/python3\.\d+/|<frozen")
 _OURS = "ray_rl_debug/trial/child/"
+_OTHER_PYTHON = "give --python PATH of the interpreter that has its packages"
 _WAITS = {
     "socket": "an answer over the network",
     "semaphore": "a semaphore",
@@ -40,7 +41,7 @@ def load(facts: Facts) -> Iterator[Result]:
     """
     if facts.unusable is not None:
         said = f" Last output: {facts.output[-1]}" if facts.output else ""
-        cure = "give --python PATH of the interpreter that has its packages, or --init '{\"name\": value}'"
+        cure = f"{_OTHER_PYTHON}, or --init '{{\"name\": value}}'"
         yield answers.fail(facts.unusable + said, "a class that can be called", "no episode can run", cure)
     elif facts.ended is not None:
         last = f"; its last output: {facts.output[-1]}" if facts.output else ""
@@ -103,6 +104,7 @@ def errors(facts: Facts) -> Iterator[Result]:
         since = "also alone" if alone <= 1 else f"first at concurrency {alone}"
         then = "each one is a lost trajectory; a group that loses some has the wrong size"
         cure = "catch it in the agent and return a reward" if alone <= 1 else "it needs concurrency: look for shared state, limits and time-outs"
+        cure = _OTHER_PYTHON if kind in ("ModuleNotFoundError", "ImportError") else cure
         measured = f"{len(found)} of {ended} episodes raised {kind}: {first.text}{cause} at {where} ({since})"
         yield answers.fail(measured, "no exception", then, cure)
     if not groups and ended:
