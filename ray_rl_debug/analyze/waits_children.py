@@ -23,12 +23,13 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     children = [c for c in view.children(one) if c.process.state not in ("Z", "X")]
     kernel = thread.kernel if thread else None
     named = _named(view, one, kernel, children)
-    children = named or children
+    children = named or [c for c in children if not is_tracker(c)]
     if thread is not None and thread.place.kind is Kind.MP_QUEUE:
         children = _writers(view, one, kernel, children)
-    if kernel is not None and kernel_call(kernel) == "wait" and not view.below.get((one.node.name, one.process.pid)):
+    if not named and kernel is not None and kernel_call(kernel) == "wait" and _is_unseen_child(view, one, kernel.syscall_arg0):
         yield to_unseen(one, f"child {kernel.syscall_arg0}")
-    working = [c for c in children if not waits_for_work(c)]
+        return
+    working = [c for c in children if not waits_for_work(c) or c.motion is Motion.MOVING]
     if not working and thread is not None and thread.place.kind is Kind.MP_QUEUE:
         # no child has the work that is waited for: it died with one
         for child in (c for c in view.children(one) if c.has_ended):
@@ -37,6 +38,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         if _has_orphans(view, one):
             yield _to_unseen_child(one, Why.CHILD_QUEUE)
         return
+    if not working and thread is not None and thread.place.kind is Kind.FUTURE:
+        yield _to_unseen_child(one, Why.CHILD_QUEUE)  # a pool tells of workers that died: one that was not seen may have the work
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
     if not named and _has_orphans(view, one):
         yield _to_unseen_child(one, why)
@@ -55,6 +58,24 @@ def _named(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -
     if not named and adopted is not None and view.seen[adopted].process.state not in ("Z", "X"):
         return [view.seen[adopted]]
     return named
+
+
+def _is_unseen_child(view: View, one: Seen, pid: int | None) -> bool:
+    """Is the child unknown whose end the kernel says it waits for? Numbers that are no pids say which children count, not which one."""
+    below = view.below.get((one.node.name, one.process.pid), ())
+    is_pid = pid is not None and _LARGEST_ID_TYPE < pid <= _LARGEST_PID
+    return not below or (is_pid and all(view.seen[key].process.pid != pid for key in below))
+
+
+_LARGEST_ID_TYPE = 3
+"""``waitid`` is first told which sort of number follows; ``wait4`` is told the pid itself, or -1 for any child."""
+_LARGEST_PID = 1 << 22
+"""What Linux allows."""
+
+
+def is_tracker(child: Seen) -> bool:
+    """multiprocessing's own helper, which works for nobody and for whose end nobody waits."""
+    return any(f.file.endswith("multiprocessing/resource_tracker.py") for t in child.threads for f in t.frames)
 
 
 def _has_orphans(view: View, one: Seen) -> bool:
@@ -77,7 +98,7 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
     pipe = next((f.inode for f in one.process.files or () if f.fd == kernel.syscall_arg0 and f.kind == "pipe"), None)
     if pipe is None:
         return children
-    writers = [c for c in children if any(f.inode == pipe and f.kind == "pipe" and f.writable is not False for f in c.process.files or ())]
+    writers = [c for c in children if any(f.inode in (pipe, None) and f.kind == "pipe" and f.writable is not False for f in c.process.files or ())]
     has_dead = any(c.has_ended for c in view.children(one))
     return writers if writers or has_dead else children
 

@@ -23,10 +23,11 @@ from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
+from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
-from ray_rl_debug.analyze.waits_children import has_process_pool, waits_for_work
+from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
@@ -75,8 +76,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not _listens(t)]
         pauses = [t for t in at_work if t.place.timed]
         if thread.place.kind is Kind.JOIN and one.followed is not None:
-            # the thread that it joins is known, and for whom that one waits: no other can help
-            pauses = at_work = [one.followed] if one.followed.place.timed else []
+            # the thread that it joins is known: only whoever does something between two pauses may help that one
+            in_vain = one.followed.place.kind in _LOCKS
+            helpers = [t for t in pauses if is_awake(one.process, t.kernel)] if in_vain else [one.followed]
+            pauses = at_work = [t for t in helpers if t.place.timed]
         if len(pauses) < len(at_work) or (pauses and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
         others = [t for t in others if t not in at_work and not _listens(t)]
@@ -160,13 +163,8 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
 
 def _no_child_works(scene: Scene, one: Seen) -> bool:
     """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
-    children = [c for c in scene.view.children(one) if not _is_tracker(c)]
+    children = [c for c in scene.view.children(one) if not is_tracker(c)]
     return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
-
-
-def _is_tracker(child: Seen) -> bool:
-    """multiprocessing's own helper, which works for nobody."""
-    return any(f.file.endswith("multiprocessing/resource_tracker.py") for t in child.threads for f in t.frames)
 
 
 def _runs_thread_pool(one: Seen) -> bool:
