@@ -89,9 +89,14 @@ def is_half_read(view: View, one: Seen) -> bool:
         return False
     kernel = thread.kernel
     if kernel is None:
-        return view.once(_kernel_was_read)
+        return kernel_was_read(view)
     sleeps_somewhere = kernel.state == "S" and kernel.wchan is None and kernel.syscall is not None
     return sleeps_somewhere and thread.place.kind is Kind.CODE and view.once(_channels_were_read)
+
+
+def kernel_was_read(view: View) -> bool:
+    """Did the kernel tell of the threads of any process? Stacks that somebody collected by hand come without."""
+    return view.once(_kernel_was_read)
 
 
 def _kernel_was_read(view: View) -> bool:

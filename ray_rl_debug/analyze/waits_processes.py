@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -22,7 +23,11 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     for key in sorted({e.target for e in known if e.why in _FED and e.target in view.seen}):
         one = view.seen[key]
         kernel = one.telling.kernel if one.telling is not None else None
-        if not one.is_idle or one.process.kind != "child" or kernel is None or kernel_call(kernel) not in ("read", "recv"):
+        if not one.is_idle or one.process.kind != "child":
+            continue
+        if kernel is None and not one.is_stopped and one.process.state not in ("Z", "X") and kernel_was_read(view):
+            yield to_unseen(one, "what it waits for")
+        if kernel is None or kernel_call(kernel) not in ("read", "recv"):
             continue
         feeders = _holders(view, one, kernel.syscall_arg0)
         parent = [f for f in feeders if f.process.pid == one.process.ppid]
@@ -42,8 +47,9 @@ def _holders(view: View, one: Seen, fd: int | None) -> list[Seen]:
     for other in view:
         if other.node is not one.node or other is one:
             continue
-        writes = any(f.inode in pipes and f.kind == "pipe" and f.writable for f in other.process.files or ())
-        if writes or any(s.inode in pairs for s in other.process.sockets or ()):
+        ends = [f.writable for f in other.process.files or () if f.inode in pipes and f.kind == "pipe"]
+        is_fellow = other.is_idle and False in ends and other.process.ppid == one.process.ppid  # it takes its tasks from the same queue
+        if (any(writable is not False for writable in ends) and not is_fellow) or any(s.inode in pairs for s in other.process.sockets or ()):
             found.append(other)
     return found
 

@@ -1,0 +1,123 @@
+"""Workers between two tasks lead to who feeds them, and waits at semaphores of multiprocessing to who has taken or gives them."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from scenes import Stacks, process, snapshot
+
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.view import View, build_view
+from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
+from ray_rl_debug.model.snapshot import OpenFile, Process, SemaphoreUse, SharedSemaphore
+
+PARENT, FIRST, SECOND = 100, 200, 201
+READ = 0
+SPAWN = "BaseProcess._bootstrap@multiprocessing/process.py:314 _main@multiprocessing/spawn.py:135 spawn_main@multiprocessing/spawn.py:122"
+RECEIVE = "Connection._recv@multiprocessing/connection.py:395 Connection.recv@multiprocessing/connection.py:250"
+RESTS = f"{RECEIVE} answer_jobs@app/rewards.py:16 BaseProcess.run@multiprocessing/process.py:108 {SPAWN}"
+ACQUIRES = "Lock.__enter__@multiprocessing/synchronize.py:95 score@app/rewards.py:5"
+WORKS = f"score@app/rewards.py:5 {SPAWN}"
+LEADS = "step@app/train.py:20"
+PIPE = OpenFile(fd=3, path="pipe:[77]", kind="pipe", inode=77, writable=False)
+GIVES = replace(PIPE, fd=4, writable=True)
+
+
+def child(stacks: Stacks, pid: int, text: str, *, files: tuple[OpenFile, ...] = (), state: str = "S") -> Process:
+    one = process(stacks, pid, "python train.py", text, kind="child", ppid=PARENT, wchan="anon_pipe_read", syscall=READ, arg0=3, state=state)
+    return replace(one, files=files)
+
+
+def parent_of(stacks: Stacks, files: tuple[OpenFile, ...] | None) -> Process:
+    return replace(process(stacks, PARENT, "python train.py", LEADS, kind="named"), files=files)
+
+
+def view_of(stacks: Stacks, *processes: Process, semaphores: tuple[SharedSemaphore, ...] = ()) -> View:
+    return build_view(snapshot(stacks.node(processes, semaphores=semaphores)))
+
+
+def told(edges: list[Edge]) -> list[tuple[str, str]]:
+    """Who waits for whom, by pid; ``unseen`` for who was not seen."""
+    return [(e.source.rpartition("/")[2], "unseen" if kind_of(e.target) is NodeKind.UNSEEN else e.target.rpartition("/")[2]) for e in edges]
+
+
+def fed(view: View, *waited_for: int) -> list[tuple[str, str]]:
+    known = [Edge(source=f"node1/{PARENT}", target=f"node1/{pid}", why=Why.CHILD_QUEUE, evidence="") for pid in waited_for]
+    return told(list(fed_edges(view, known)))
+
+
+def test_an_idle_worker_waits_for_its_parent() -> None:
+    stacks = Stacks()
+    view = view_of(stacks, parent_of(stacks, (GIVES,)), child(stacks, FIRST, RESTS, files=(PIPE,)))
+    assert fed(view, FIRST) == [("200", "100")]
+    assert fed(view) == []  # nobody waits for it
+
+
+def test_a_worker_at_work_waits_for_nobody() -> None:
+    stacks = Stacks()
+    assert fed(view_of(stacks, parent_of(stacks, (GIVES,)), child(stacks, FIRST, WORKS, files=(PIPE,))), FIRST) == []
+
+
+def test_siblings_feed_each_other_where_one_writes_what_the_other_reads() -> None:
+    stacks = Stacks()
+    other = replace(PIPE, path="pipe:[78]", inode=78)
+    first = child(stacks, FIRST, RESTS, files=(PIPE, replace(other, fd=4, writable=True)))
+    second = child(stacks, SECOND, RESTS, files=(other, GIVES))
+    assert fed(view_of(stacks, parent_of(stacks, ()), first, second), FIRST, SECOND) == [("200", "201"), ("201", "200")]
+
+
+@pytest.mark.parametrize("files", [None, (), (replace(GIVES, writable=None),)], ids=["not read", "one left out", "its direction not read"])
+def test_workers_of_one_queue_do_not_feed_each_other(files: tuple[OpenFile, ...] | None) -> None:
+    """Each has inherited both ends. What their parent holds was not read: then whoever gives them tasks was not seen."""
+    stacks = Stacks()
+    workers = [child(stacks, pid, RESTS, files=(PIPE, GIVES)) for pid in (FIRST, SECOND)]
+    feeder = "100" if files and files[0].inode else "unseen"
+    assert fed(view_of(stacks, parent_of(stacks, files), *workers), FIRST, SECOND) == [("200", feeder), ("201", feeder)]
+
+
+@pytest.mark.parametrize(("state", "found"), [("S", [("200", "unseen")]), ("T", []), ("Z", [])], ids=["asleep", "stopped", "dead"])
+def test_an_idle_worker_without_the_kernels_side_waits_for_somebody(state: str, found: list[tuple[str, str]]) -> None:
+    stacks = Stacks()
+    worker = replace(child(stacks, FIRST, RESTS, files=(PIPE,), state=state), threads=())
+    assert fed(view_of(stacks, parent_of(stacks, (GIVES,)), worker), FIRST) == found
+
+
+def taken(maximum: int, *uses: tuple[int, int], unread: tuple[int, ...] = (), value: int = 0) -> SharedSemaphore:
+    """One for which the first child waits; how often each process took it more than it gave it back."""
+    counts = tuple(SemaphoreUse(pid=pid, taken=number) for pid, number in uses)
+    return SharedSemaphore(inode=9, waiters=((FIRST, FIRST),), value=value, maximum=maximum, uses=counts, unread=unread)
+
+
+@pytest.mark.parametrize(
+    ("semaphore", "found"),
+    [
+        (taken(1, (SECOND, 1)), [("200", "201", Why.SEMAPHORE)]),
+        (taken(1, (SECOND, 1), value=1), []),
+        (taken(8, (SECOND, -2)), [("200", "201", Why.GIVERS)]),
+        (taken(8, (SECOND, -2), (PARENT, 1)), [("200", "201", Why.GIVERS)]),
+        (taken(1, (999, 1)), [("200", "unseen", Why.SEMAPHORE), ("200", "unseen", Why.SEMAPHORE)]),
+        (taken(1, unread=(SECOND,)), [("200", "unseen", Why.SEMAPHORE)]),
+        (taken(1), [("200", "unseen", Why.SEMAPHORE)]),
+    ],
+    ids=["taken", "free", "given by another", "given by one, taken by many", "taken by one unseen", "not read", "nobody has it"],
+)
+def test_a_semaphore_leads_to_its_holder_or_to_who_gives_it(semaphore: SharedSemaphore, found: list[tuple[str, str, Why]]) -> None:
+    stacks = Stacks()
+    view = view_of(stacks, parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), child(stacks, SECOND, WORKS), semaphores=(semaphore,))
+    edges = list(semaphore_edges(view))
+    assert [(*ends, e.why) for ends, e in zip(told(edges), edges, strict=True)] == found
+
+
+def test_a_lock_of_a_family_with_a_dead_member_died_with_it() -> None:
+    stacks = Stacks()
+    dead = replace(child(stacks, SECOND, WORKS, state="Z"), samples=())
+    view = view_of(stacks, parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), dead, semaphores=(taken(1),))
+    assert told(list(semaphore_edges(view))) == [("200", "201")]
+
+
+def test_who_stands_at_a_lock_that_was_not_read_waits_for_somebody() -> None:
+    """Not a worker between two tasks: it is at the lock of its queue by design."""
+    stacks = Stacks()
+    view = view_of(stacks, parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), child(stacks, SECOND, RESTS))
+    assert told(list(semaphore_edges(view))) == [("200", "unseen")]
