@@ -165,6 +165,8 @@ def _writes(view: View, key: str) -> bool:
 def _old_child(f: Facts) -> str | None:
     age = f.one.age_s
     awaited = any(e.why in ENDS for e in f.asked) and f.one.process.kind == "child"
+    if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
+        return None  # its stack would tell what it does
     if f.one.threads and sleeps(f.one) and all(e.why is Why.CHILD for e in f.asked):
         return None  # a program of many steps that a launcher has started may well pause between two of them
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None

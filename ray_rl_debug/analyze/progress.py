@@ -110,6 +110,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "wakes up at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
+    if is_awake(process, thread) and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
+        # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
+        return Motion.BUSY, f"woke up {thread.run_slices if thread is not None else 0} times during the window at one lock"
     if is_awake(process, thread) and first.kind in _CLOCKLESS and kernel_call(thread) not in _CLOCKS:
         return (
             Motion.MOVING,

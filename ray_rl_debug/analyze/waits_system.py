@@ -45,6 +45,10 @@ def system_edges(view: View) -> Iterator[Edge]:
         yield from _build_edges(view, one)
 
 
+_POLLS = frozenset({"epoll", "poll", "select"})
+"""How libraries wait at connections that their own threads read."""
+
+
 def waiting_thread(one: Seen) -> SeenThread | None:
     """The thread whose wait counts: the followed one when the telling thread only waits for it."""
     return one.followed or one.telling
@@ -64,6 +68,8 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
         for s in one.process.sockets or ()
         if s.family.startswith("tcp") and s.state in ("ESTABLISHED", "SYN_SENT", "CLOSE_WAIT") and not is_rays(view, one, s, owners)
     ]
+    if not candidates and one.process.sockets is not None and kernel_call(kernel) in _POLLS:
+        yield to_unseen(one, "the other end of its connection")
     if len(candidates) == 1:
         yield from _edge_to_peer(view, one, candidates[0], owners, Certainty.LIKELY, "its only connection")
 
