@@ -54,7 +54,7 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """
     for one in view:
         at = [t.place.path for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
-        calls = len(one.core.running_task_ids) if one.core else 0
+        calls = len(one.core.running_task_ids) if one.core else len(at) if one.process.kind == "ray-worker" else 0
         if calls < 2 or len(at) < calls:
             continue
         waiters = {e.source for e in known if e.target == one.key}
@@ -66,6 +66,11 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             if may_call:
                 evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {other.identity.label} {_doing(other)}"
                 yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
+        for actor in view.ray.actors if view.ray is not None else ():
+            if actor.state == "ALIVE" and actor.job_id == one.identity.job_id and actor.actor_id not in view.by_actor:
+                evidence = f"{calls} calls wait at {at[0][0][0]} for another call; the process of {actor.class_name} was not seen"
+                target = node_of(NodeKind.ACTOR, actor.actor_id)
+                yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
@@ -83,7 +88,7 @@ def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
 
 def _has_call(one: Seen) -> bool:
     """Does it run a call of Ray, or the driver's own code, in which another call may follow?"""
-    runs = one.process.kind == "driver" or bool(one.core and one.core.running_task_ids)
+    runs = one.process.kind == "driver" or one.core is None or bool(one.core.running_task_ids)
     return runs and not one.is_idle and not one.is_stopped
 
 

@@ -259,7 +259,8 @@ def _peer_edges(
     said = f"it names rank {named}, and no process is known to have that rank" if named is not None else "its peer is not known"
     # one that has returned may have done its part: whose message is missing, nobody can tell
     only = len(candidates) == 1 and not candidates[0].is_idle
-    sure = Certainty.LIKELY if only or len(in_p2p) == len(world.members) else Certainty.POSSIBLE
+    is_whole = world.size == len(world.members) or (world.size is None and named is None)
+    sure = Certainty.LIKELY if is_whole and (only or len(in_p2p) == len(world.members)) else Certainty.POSSIBLE
     for other in candidates:
         yield Edge(source=one.key, target=other.key, why=Why.P2P, op=op, evidence=f"{said}; {other.at()}", certainty=sure)
 

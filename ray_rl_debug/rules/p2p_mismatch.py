@@ -46,7 +46,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         culprits = _culprits(directed, p2p)
         who = [scene.view.seen[k] for k in culprits]
         waiters = [m for m in members if m.key not in culprits]
-        sure = Certainty.LIKELY if all(e.certainty is not Certainty.POSSIBLE for e in directed) else Certainty.POSSIBLE
+        # whose peer is not known may wait for somebody else than these
+        is_known = p2p <= {e.source for e in directed} and all(e.certainty is not Certainty.POSSIBLE for e in directed)
+        sure = Certainty.LIKELY if is_known else Certainty.POSSIBLE
         labels = " and ".join(w.identity.label for w in who[:3])
         said = (
             f"{labels} wait for each other: {who[0].identity.label} {who[0].at()}"

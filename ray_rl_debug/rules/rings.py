@@ -53,7 +53,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
         if any(e.certainty is Certainty.POSSIBLE or e.why in _OF_CALLS for e in edges):
             continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
-        if any(_has_hands_free(m) for m in members):
+        if any(_has_hands_free(m) for m in members) or any(_holds_copies(scene, e) for e in edges):
             certainty = Certainty.POSSIBLE
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
 
@@ -94,6 +94,11 @@ def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
 
 def _holders(edges: Sequence[Edge]) -> frozenset[str]:
     return frozenset(e.target for e in edges if e.why is Why.FILE_LOCK)
+
+
+def _holds_copies(scene: Scene, edge: Edge) -> bool:
+    """Does it wait at a pipe of which several hold the other end? Children inherit copies: one that is gone may have been the one to use it."""
+    return edge.why is Why.PIPE and sum(e.why is Why.PIPE for e in scene.graph.out(edge.source)) > 1
 
 
 def _has_hands_free(one: Seen) -> bool:
