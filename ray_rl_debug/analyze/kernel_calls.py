@@ -42,6 +42,17 @@ def kernel_call(thread: Thread | None) -> str | None:
     return named
 
 
+def descriptor(thread: Thread | None) -> int | None:
+    """The descriptor in whose call a thread sleeps, of calls that have one; None: not told, or it sleeps in none or in several."""
+    if thread is None or kernel_call(thread) not in _ON_ONE:
+        return None
+    fds = thread.waits_on_fds or ()
+    return thread.syscall_arg0 if thread.syscall_arg0 is not None or len(fds) != 1 else fds[0]
+
+
+_ON_ONE = frozenset({"recv", "send", "read", "connect", "write"})
+
+
 def family(name: str) -> str | None:
     """The family of a system call, or of the function of the C library that makes it: ``recvfrom`` and ``recv`` are ``recv``."""
     return _FAMILIES.get(name) or _C_FUNCTIONS.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, find_ends, is_apart, rank, serves
 from ray_rl_debug.analyze.engines import Engine, is_in_step
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
@@ -115,9 +115,8 @@ def has_loop(one: Seen) -> bool:
 def quiet_s(one: Seen) -> float | None:
     """Since when nothing came in on the connection in which a process is blocked, in seconds; None when it is in none, or that is not known."""
     kernel = one.telling.kernel if one.telling is not None and one.kind is Kind.SOCKET else None
-    if kernel is None or kernel.syscall_arg0 is None:
-        return None
-    return next((s.quiet_s for s in one.process.sockets or () if s.fd == kernel.syscall_arg0), None)
+    fd = descriptor(kernel)
+    return next((s.quiet_s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
 
 
 def puts_object(one: Seen) -> bool:

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Place
 from ray_rl_debug.model.snapshot import CoreWorker, Process, Thread
@@ -183,7 +183,8 @@ def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
     """Bytes that move although the stack stands: a long answer that streams in, a long file."""
     window = process.window_s or 0.0
     if kind is Kind.SOCKET and thread is not None:
-        socket = next((s for s in process.sockets or () if s.fd == thread.syscall_arg0), None) if thread.syscall_arg0 is not None else None
+        fd = descriptor(thread)
+        socket = next((s for s in process.sockets or () if s.fd == fd), None) if fd is not None else None
         connections = [s for s in process.sockets or () if s.family.startswith("tcp") and s.state == "ESTABLISHED"]
         if socket is None and len(connections) == 1:
             socket = connections[0]  # a library waits with a descriptor of its own, and reads it in another thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
@@ -95,7 +95,7 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
     """Of the children those that could write into the pipe that is read; all where that was not read, or where it may be somebody else."""
     if kernel is None or kernel_call(kernel) != "read" or any(not c.process.files for c in children):
         return children
-    pipe = next((f.inode for f in one.process.files or () if f.fd == kernel.syscall_arg0 and f.kind == "pipe"), None)
+    pipe = next((f.inode for f in one.process.files or () if f.fd == descriptor(kernel) and f.kind == "pipe"), None)
     if pipe is None:
         return children
     writers = [c for c in children if any(f.inode in (pipe, None) and f.kind == "pipe" and f.writable is not False for f in c.process.files or ())]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, socket_owners
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_places import BUILD_LOCK
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Socket, Thread
+from ray_rl_debug.model.snapshot import Process, Socket, Thread
 
 
 def system_edges(view: View) -> Iterator[Edge]:
@@ -45,6 +45,7 @@ def system_edges(view: View) -> Iterator[Edge]:
         yield from _build_edges(view, one)
 
 
+_BLOCKED = frozenset({"recv", "send", "read", "connect", "write"})
 _POLLS = frozenset({"epoll", "poll", "select"})
 """How libraries wait at connections that their own threads read."""
 
@@ -58,8 +59,9 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     kernel = thread.kernel
     if kernel_call(kernel) == "accept":
         return  # a server that waits for somebody to call
-    if kernel is not None and kernel.syscall_arg0 is not None and kernel_call(kernel) in ("recv", "send", "read", "connect", "write"):
-        yield from descriptor_edges(view, one, kernel.syscall_arg0, owners, Certainty.PROVEN, "blocked in this socket")
+    is_blocked, fd = kernel_call(kernel) in _BLOCKED, descriptor(kernel)
+    if fd is not None:
+        yield from descriptor_edges(view, one, fd, owners, Certainty.PROVEN, "blocked in this socket")
         return
     if one.process.sockets is None and not view.by_hand:
         yield to_unseen(one, "the other end of its connection")
@@ -68,7 +70,8 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
         for s in one.process.sockets or ()
         if s.family.startswith("tcp") and s.state in ("ESTABLISHED", "SYN_SENT", "CLOSE_WAIT") and not is_rays(view, one, s, owners)
     ]
-    if not candidates and one.process.sockets is not None and kernel_call(kernel) in _POLLS:
+    polls = not candidates and one.process.sockets is not None and kernel_call(kernel) in _POLLS
+    if polls or (is_blocked and len(candidates) > 1):  # in which of them was not read
         yield to_unseen(one, "the other end of its connection")
     if len(candidates) == 1:
         yield from _edge_to_peer(view, one, candidates[0], owners, Certainty.LIKELY, "its only connection")
@@ -103,6 +106,9 @@ def _edge_to_peer(
     # the connection itself, else (accepted by nobody yet) the process that listens there
     ends = owners.get((remote, local)) or view.once(listeners).get(remote[1], [])
     ends = [(k, p) for k, p in ends if k != one.key] or ends
+    if _are_copies(ends):
+        yield to_unseen(one, f"the other end of descriptor {socket.fd}")
+        return
     text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
     if not ends:
         yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
@@ -110,6 +116,12 @@ def _edge_to_peer(
     key, process = ends[0]
     if process.kind not in RAY_PROCESSES:
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
+
+
+def _are_copies(ends: Sequence[tuple[str, Process]]) -> bool:
+    """Do only children of one parent hold a connection or listen? They were forked with copies: whose it is was not read."""
+    pids = {p.pid for _, p in ends}
+    return len(ends) > 1 and len({p.ppid for _, p in ends}) == 1 and not any(p.ppid in pids for _, p in ends)
 
 
 def _flows(one: Seen, socket: Socket) -> bool:
@@ -147,10 +159,10 @@ def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certain
 
 def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     """A connection of multiprocessing leads to whoever holds its other end, child or not."""
-    kernel = thread.kernel
-    if kernel is None or kernel.syscall_arg0 is None or kernel_call(kernel) not in ("read", "recv"):
+    fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("read", "recv") else None
+    if fd is None:
         return
-    for edge in descriptor_edges(view, one, kernel.syscall_arg0, socket_owners(view), Certainty.PROVEN, "blocked in this connection"):
+    for edge in descriptor_edges(view, one, fd, socket_owners(view), Certainty.PROVEN, "blocked in this connection"):
         is_child = edge.target in view.seen and view.seen[edge.target].process.ppid == one.process.pid
         yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge
 
@@ -160,10 +172,11 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     kernel, call = thread.kernel, kernel_call(thread.kernel)
     if kernel is None or call not in ("read", "write"):
         return
-    held = next((f for f in one.process.files or () if f.fd == kernel.syscall_arg0), None)
+    fd = descriptor(kernel)
+    held = next((f for f in one.process.files or () if f.fd == fd), None) if fd is not None else None
     if held is None or (held.kind in ("pipe", "fifo") and held.inode is None):
         if _may_be_pipe(one, kernel):
-            which = f"descriptor {kernel.syscall_arg0}" if kernel.syscall_arg0 is not None else "a descriptor that was not read"
+            which = f"descriptor {fd}" if fd is not None else "a descriptor that was not read"
             yield to_unseen(one, f"the other end of {which}")
         return
     if held.kind not in ("pipe", "fifo"):
@@ -176,7 +189,9 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         if f.kind == held.kind and (f.inode == held.inode or (f.kind == "pipe" and f.path == held.path))
     ]
     ends = list({other.key: other for other, writable in holders if writable is (call == "read")}.values())
-    if any(writable is None for _, writable in holders) or any(c.process.state is None for c in view.children(one)):
+    family = [*view.children(one), *_relatives(view, one)]
+    unread = any(s.process.state is None or (s.process.files is None and s.process.state not in ("Z", "X")) for s in family)
+    if any(writable is None for _, writable in holders) or unread:
         yield to_unseen(one, f"the other end of {held.path}")
     what = "writes to" if call == "read" else "reads from"
     orphan = one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid
@@ -197,9 +212,17 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
+def _relatives(view: View, one: Seen) -> list[Seen]:
+    """Its parent and siblings: whoever may have inherited an end of a pipe of its parent's."""
+    if one.process.ppid is None or one.process.kind != "child":
+        return []
+    found = (view.by_node_pid.get((one.node.name, one.process.ppid)), *view.below.get((one.node.name, one.process.ppid), ()))
+    return [view.seen[key] for key in found if key is not None and key != one.key]
+
+
 def _may_be_pipe(one: Seen, kernel: Thread) -> bool:
     """Of a descriptor that was not read: does the kernel's side allow that it is a pipe? One of a socket is told elsewhere."""
-    is_socket = any(s.fd == kernel.syscall_arg0 for s in one.process.sockets or () if s.fd is not None)
+    is_socket = any(s.fd == descriptor(kernel) for s in one.process.sockets or () if s.fd is not None)
     return not is_socket and (kernel.wchan is None or "pipe" in kernel.wchan or "fifo" in kernel.wchan)
 
 

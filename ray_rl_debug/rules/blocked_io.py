@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_queued, rank, ticks, waits_inside
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
@@ -116,6 +116,12 @@ def _is_deaf(one: Seen) -> bool:
     return in_thread and bool(threads) and all(kernel_call(t) == "futex" or t.tid in _starved_loops(one) for t in threads)
 
 
+def _serves_in_coroutines(one: Seen) -> bool:
+    """Is it an idle server with coroutines that wait for others than the clock? One that was not read may have the request."""
+    tasks = one.process.async_tasks or ()
+    return one.is_idle and any(t.awaited is not None and t.awaited.kind != "sleep" for t in tasks)
+
+
 def _starved_loops(one: Seen) -> set[int | None]:
     """Threads of event loops all of whose coroutines wait for threads of their own process, and some for a free one."""
     ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK]
@@ -151,13 +157,17 @@ def _found(
     if server is not None and server.motion is Motion.BUSY and scene.usual_s(client) is None:
         verdict = judge(scene, server)  # it works: without a history of such calls nobody knows how long that takes
     kernel = client.telling.kernel if server is None and client.kind is Kind.SOCKET and client.telling is not None else None
-    if kernel is not None and kernel.syscall_arg0 is not None and scene.usual_s(client) is None:
-        hope = may_come(scene, client, {kernel.syscall_arg0})
+    fd = descriptor(kernel)
+    if fd is not None and scene.usual_s(client) is None:
+        hope = may_come(scene, client, {fd})
         verdict = verdict if hope is None else _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason=hope))
     if server is not None and edge is not None and edge.why is Why.CHILD and server.threads:
         verdict = _surely(verdict, judge(scene, server))
     if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
         verdict = _surely(verdict, _judge_end(scene, client, server, edge))
+    if server is not None and edge is not None and edge.why in _SOCKETS and len(who) > 1 and _serves_in_coroutines(server):
+        # none of those that were read has the request
+        verdict = _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason="which of its coroutines has the request was not read"))
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
