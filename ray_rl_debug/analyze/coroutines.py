@@ -105,7 +105,11 @@ def serves(task: AsyncTask) -> bool:
 
 def is_ray_call(task: AsyncTask) -> bool:
     """Is it a call of a Ray actor whose methods are coroutines?"""
-    return bool(task.chain) and task.chain[0].function.startswith("run_async_func")
+    return any(f.function.startswith("run_async_func") or (f.file or "").startswith(_RAYS_TRACING) for f in task.chain[:2])
+
+
+_RAYS_TRACING = "ray/util/tracing/"
+"""Wraps the methods of all actors."""
 
 
 def find_ends(process: Process) -> tuple[End, ...]:

@@ -54,7 +54,8 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """
     for one in view:
         at = [t.place.path for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
-        calls = len(one.core.running_task_ids) if one.core else len(at) if one.process.kind == "ray-worker" else 0
+        told = len(one.core.running_task_ids) if one.core else 0
+        calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
         if calls < 2 or len(at) < calls:
             continue
         waiters = {e.source for e in known if e.target == one.key}
@@ -88,7 +89,7 @@ def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
 
 def _has_call(one: Seen) -> bool:
     """Does it run a call of Ray, or the driver's own code, in which another call may follow?"""
-    runs = one.process.kind == "driver" or one.core is None or bool(one.core.running_task_ids)
+    runs = one.process.kind == "driver" or one.core is None or bool(one.core.running_task_ids) or one.identity.method is not None
     return runs and not one.is_idle and not one.is_stopped
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Node, SharedSemaphore
+from ray_rl_debug.model.snapshot import Node, SharedSemaphore, Thread
 
 _FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS})
 """Waits for a process that may be a worker between two tasks."""
@@ -25,18 +25,26 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         kernel = one.telling.kernel if one.telling is not None else None
         if not one.is_idle or one.process.kind != "child":
             continue
-        if kernel is None and not one.is_stopped and one.process.state not in ("Z", "X") and kernel_was_read(view):
+        if _is_elsewhere(one, kernel) and kernel_was_read(view):
             yield to_unseen(one, "what it waits for")
         if kernel is None or kernel_call(kernel) not in ("read", "recv"):
             continue
-        feeders = _holders(view, one, kernel.syscall_arg0)
+        fd = descriptor(kernel)
+        feeders = _holders(view, one, fd)
         parent = [f for f in feeders if f.process.pid == one.process.ppid]
         held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
-        if (one.node.name, one.process.ppid) not in view.by_node_pid or kernel.syscall_arg0 not in held or not feeders:
-            yield to_unseen(one, f"the other end of descriptor {kernel.syscall_arg0}")
+        if (one.node.name, one.process.ppid) not in view.by_node_pid or fd not in held or not feeders:
+            yield to_unseen(one, f"the other end of descriptor {fd}")
         for feeder in parent or feeders:
-            evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {kernel.syscall_arg0}"
+            evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {fd}"
             yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _is_elsewhere(one: Seen, kernel: Thread | None) -> bool:
+    """Does the kernel not tell in which call a worker is, or in one that is no wait for a task?"""
+    if one.is_stopped or one.process.state in ("Z", "X"):
+        return False
+    return kernel is None or (kernel.state == "S" and kernel.syscall is None and kernel.wchan is None) or kernel_call(kernel) == "sleep"
 
 
 def _holders(view: View, one: Seen, fd: int | None) -> list[Seen]:

@@ -88,7 +88,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             parents = []  # they brought no lock into it
         # a pool has processes, and none of them was seen
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
-        certainty = Certainty.POSSIBLE if blind or pauses else Certainty.LIKELY
+        certainty = Certainty.POSSIBLE if blind or pauses or (lost and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
             finding=_finding(one, others, parents, certainty, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
@@ -165,6 +165,23 @@ def _no_child_works(scene: Scene, one: Seen) -> bool:
     """Does it wait for its pool while every worker waits for work? Then the task ended with a worker that was killed."""
     children = [c for c in scene.view.children(one) if not is_tracker(c)]
     return bool(children) and all(waits_for_work(c) for c in children) and not waits_for_work(one)
+
+
+def _lost_one(scene: Scene, one: Seen) -> bool:
+    """Has a worker of its pool ended, or does one replace another? Else one that was not seen may well have the task.
+
+    An engine that reads its requests in a thread of its own is no worker of many.
+    """
+    children = [c for c in scene.view.children(one) if not is_tracker(c)]
+    if any(c.kind is Kind.QUEUE for c in children):
+        return True
+    started_s = [c.process.start_time_s for c in children if c.process.start_time_s is not None]
+    replaced = bool(started_s) and max(started_s) - min(started_s) > _STARTED_TOGETHER_S
+    return replaced or any(c.process.state in ("Z", "X") for c in children)
+
+
+_STARTED_TOGETHER_S = 0.5
+"""Workers of a pool start one after the other, each within fractions of a second."""
 
 
 def _runs_thread_pool(one: Seen) -> bool:

@@ -6,11 +6,14 @@ import pytest
 from msgspec.structs import replace
 from scenes import BARRIER, EXECUTOR, IDLE, MAIN, RAY_GET, RECV, Stacks, actor, core, process, ray_state, snapshot, task_id
 
+from ray_rl_debug.analyze.coroutines import is_ray_call
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.analyze.waits_system import system_edges
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, Report, State
-from ray_rl_debug.model.snapshot import Local, OpenFile, OwnedTask, Process, Sample, Snapshot, Socket
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Local, OpenFile, OwnedTask, Process, Sample, Snapshot, Socket
 
 MAIN_PID, FIRST, SECOND = 100, 200, 201
 EPOLL, READ, WAIT, SLEEP = 232, 0, 61, 230
@@ -138,11 +141,21 @@ def test_a_ring_through_inherited_copies_of_pipes_is_only_possible() -> None:
     assert copies.findings[0].id == "RRD502"
 
 
+def test_a_parent_whose_files_were_not_read_may_hold_the_end_of_a_pipe() -> None:
+    stacks = Stacks()
+    parent = replace(reader(stacks, MAIN_PID, 70, 71, 72, kind="named"), ppid=1)
+    children = [reader(stacks, FIRST, 71, 72), reader(stacks, SECOND, 72, 71)]
+    assert sure(diagnose(snapshot(stacks.node([replace(parent, files=()), *children])))) == [FIRST, SECOND]
+    assert sure(diagnose(snapshot(stacks.node([replace(parent, files=None), *children])))) == []
+
+
 WAITS = f"Event.wait@threading.py:629 Server.pull@app/server.py:30 {EXECUTOR} {MAIN}"
 READS_FILE = f"Worker.train@app/worker.py:45 {EXECUTOR} {MAIN}"
 
 
-@pytest.mark.parametrize("taken", ["nothing", "the statistics of the worker", "those of the server", "the worker"])
+@pytest.mark.parametrize(
+    "taken", ["nothing", "the statistics of the worker", "those of the server", "the worker", "its call", "the calls of the server"]
+)
 def test_calls_that_wait_for_a_call_of_somebody_else(taken: str) -> None:
     """Two calls of the server wait for a third, which the worker at its file has not made yet."""
     stacks = Stacks()
@@ -158,8 +171,77 @@ def test_calls_that_wait_for_a_call_of_somebody_else(taken: str) -> None:
         202: core(202, running=[4], actor_number=4, owned=[pull]),
         50: replace(core(50, owned=train), kind="DRIVER"),
     }
+    gone = {"its call": SECOND, "the calls of the server": FIRST}.get(taken)
+    if gone is not None:
+        cores[gone] = replace(cores[gone], running_task_ids=())
     cores.pop({"the statistics of the worker": SECOND, "those of the server": FIRST}.get(taken, 0), None)
     processes = [p for p in (driver, server, worker, client) if taken != "the worker" or p is not worker]
     actors = [actor(1, "Server", FIRST), actor(3, "Worker", SECOND), actor(4, "Worker", 202)]
     report = diagnose(snapshot(stacks.node(processes), ray_state(actors=actors, cores=list(cores.values()))))
     assert set(sure(report)) <= {SECOND}
+
+
+ASKS = "readinto@socket.py:706 post@requests/api.py:115 score@app/train.py:20"
+ASKED = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
+ACCEPTED = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
+
+
+@pytest.mark.parametrize(
+    ("fd", "fds", "found"),
+    [(9, None, ["203.0.113.7:443"]), (None, (9,), ["203.0.113.7:443"]), (None, None, ["unseen"]), (None, (9, 10), ["unseen"])],
+    ids=["the call tells", "what it waits for tells", "not read", "several"],
+)
+def test_one_of_several_connections(fd: int | None, fds: tuple[int, ...] | None, found: list[str]) -> None:
+    stacks = Stacks()
+    sockets = [to_service(9.0), replace(to_service(9.0), fd=10, remote="203.0.113.9:443")]
+    one = process(stacks, FIRST, "python train.py", ASKS, kind="named", wchan="wait_woken", syscall=45, arg0=fd, sockets=sockets)
+    one = replace(one, threads=(replace(one.threads[0], waits_on_fds=fds),))
+    view = build_view(snapshot(stacks.node([one])))
+    targets = [e.target for e in system_edges(view)]
+    assert ["unseen" if kind_of(t) is NodeKind.UNSEEN else name_of(t) for t in targets] == found
+
+
+@pytest.mark.parametrize(
+    ("holders", "found"),
+    [((MAIN_PID, FIRST, SECOND), "100"), ((FIRST,), "200"), ((FIRST, SECOND), "unseen")],
+    ids=["the server and its children", "one child", "only copies"],
+)
+def test_copies_of_a_connection_in_forked_children(holders: tuple[int, ...], found: str) -> None:
+    stacks = Stacks()
+    client = process(stacks, 300, "python ask.py", ASKS, kind="named", wchan="wait_woken", syscall=45, arg0=9, sockets=[ASKED])
+    server = process(stacks, MAIN_PID, "python serve.py", "serve@app/serve.py:3", kind="named", ppid=1)
+    children = [process(stacks, pid, "python serve.py", "work@app/serve.py:9", kind="child", ppid=MAIN_PID) for pid in (FIRST, SECOND)]
+    family = [replace(p, sockets=(ACCEPTED,) if p.pid in holders else ()) for p in (server, *children)]
+    (edge,) = system_edges(build_view(snapshot(stacks.node([client, *family]))))
+    assert ("unseen" if kind_of(edge.target) is NodeKind.UNSEEN else edge.target.rpartition("/")[2]) == found
+
+
+LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
+
+
+@pytest.mark.parametrize(("kind", "accused"), [(None, [FIRST, SECOND]), ("sleep", [FIRST, SECOND]), ("condition", [])])
+def test_an_idle_server_one_of_whose_coroutines_was_not_read(kind: str | None, accused: list[int]) -> None:
+    """None of those that were read has the request. A heartbeat that sleeps is no sign of others."""
+    stacks = Stacks()
+    chain = (AwaitFrame(function="serve_forever", file="app/api.py", line=12),)
+    task = AsyncTask(address=1, name="Task-1", chain=chain, awaited=Awaited(kind=kind or "", delay_s=900.0), stable=True, tid=SECOND)
+    client = process(stacks, FIRST, "python ask.py", ASKS, kind="named", wchan="wait_woken", syscall=45, arg0=9, sockets=[ASKED])
+    server = process(stacks, SECOND, "python api.py", LOOP, kind="child", sockets=[ACCEPTED], async_tasks=(task,) if kind else ())
+    report = diagnose(snapshot(stacks.node([client, server])))
+    assert [pid for pid in sure(report) if any(f.id == "RRD502" for f in report.findings)] == accused
+
+
+@pytest.mark.parametrize(
+    ("functions", "is_call"),
+    [
+        (["run_async_func_or_coro_in_event_loop.<locals>.async_func"], True),
+        (["ray/util/tracing/tracing_helper.py"], True),
+        (["app/agent.py"], False),
+        ([], False),
+    ],
+    ids=["Ray's begin", "Ray's wrapper", "the program's own", "nothing"],
+)
+def test_a_coroutine_that_is_a_call_of_ray(functions: list[str], is_call: bool) -> None:
+    """Its outermost coroutine may not have been read."""
+    chain = tuple(AwaitFrame(function=f, file=f if "/" in f else None) for f in functions)
+    assert is_ray_call(AsyncTask(address=1, name="Task-1", chain=(*chain, AwaitFrame(function="Agent.run", file="app/agent.py")))) is is_call

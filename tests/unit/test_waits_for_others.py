@@ -26,7 +26,9 @@ def edges(taken: Snapshot) -> set[tuple[str, str, str]]:
 def accused(taken: Snapshot) -> tuple[State, Cause | None, set[int | None], Certainty | None]:
     report = diagnose(taken)
     first = report.findings[0] if report.findings else None
-    return report.verdict.state, first and first.cause, {w.pid for w in first.who} if first else set(), first and first.certainty
+    if first is None:
+        return report.verdict.state, None, set(), None
+    return report.verdict.state, first.cause, {w.pid for w in first.who}, first.certainty
 
 
 def test_ranks_that_name_different_sources() -> None:
@@ -118,11 +120,14 @@ def test_processes_that_hold_each_others_file_locks(helper: list[tuple[str, str]
         assert (state, cause, who, found) == (State.HANG, Cause.LOCK_DEADLOCK, {100, 101}, certainty)
 
 
-def pool(*children: str) -> Snapshot:
+def pool(*children: str, replaced_s: float | None = None) -> Snapshot:
+    """`replaced_s`: how much later than the others the last worker was started."""
     stacks = Stacks()
     waits = f"MapResult.wait@multiprocessing/pool.py:765 Pool.map@multiprocessing/pool.py:367 Scorer.score@app/score.py:9 {EXECUTOR} {MAIN}"
     parent = process(stacks, 100, "ray::Scorer.score", waits)
     inside = [process(stacks, 200 + i, "python", text, kind="child", ppid=100) for i, text in enumerate(children)]
+    if replaced_s is not None:
+        inside = [replace(p, start_time_s=150.0 + replaced_s * (p is inside[-1])) for p in inside]
     driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
     cores = [core(100, running=[1], actor_number=0)]
     return snapshot(stacks.node([parent, *inside, driver]), ray_state(actors=[actor(0, "Scorer", 100)], cores=cores))
@@ -131,9 +136,15 @@ def pool(*children: str) -> Snapshot:
 IDLE_WORKER = "get@multiprocessing/queues.py:365 worker@multiprocessing/pool.py:114"
 
 
-def test_a_pool_whose_task_died_with_its_worker() -> None:
-    state, cause, who, _ = accused(pool(IDLE_WORKER, IDLE_WORKER))
-    assert (state, cause, who) == (State.HANG, Cause.LOCK_DEADLOCK, {100})
+@pytest.mark.parametrize(
+    ("replaced_s", "certainty"),
+    [(1.0, Certainty.LIKELY), (0.1, Certainty.POSSIBLE), (None, Certainty.POSSIBLE)],
+    ids=["replaced", "as old", "unread"],
+)
+def test_a_pool_whose_task_died_with_its_worker(replaced_s: float | None, certainty: Certainty) -> None:
+    """Where no worker took the place of another, one that was not seen may have the task."""
+    _, cause, who, found = accused(pool(IDLE_WORKER, IDLE_WORKER, replaced_s=replaced_s))
+    assert (cause, who, found) == (Cause.LOCK_DEADLOCK, {100}, certainty)
 
 
 @pytest.mark.parametrize(("title", "cause"), [("EngineCore", Cause.ENGINE_DIED), ("feeder", Cause.PRODUCER_DIED)])

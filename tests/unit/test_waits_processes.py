@@ -83,6 +83,14 @@ def test_an_idle_worker_without_the_kernels_side_waits_for_somebody(state: str, 
     assert fed(view_of(stacks, parent_of(stacks, (GIVES,)), worker), FIRST) == found
 
 
+def test_a_worker_that_sleeps_is_not_where_its_stack_was() -> None:
+    """The kernel was asked after the stack: it has a task now, from whom was not seen."""
+    stacks = Stacks()
+    worker = child(stacks, FIRST, RESTS, files=(PIPE,))
+    worker = replace(worker, threads=(replace(worker.threads[0], wchan="hrtimer_nanosleep", syscall=230),))
+    assert fed(view_of(stacks, parent_of(stacks, (GIVES,)), worker), FIRST) == [("200", "unseen")]
+
+
 def taken(maximum: int, *uses: tuple[int, int], unread: tuple[int, ...] = (), value: int = 0) -> SharedSemaphore:
     """One for which the first child waits; how often each process took it more than it gave it back."""
     counts = tuple(SemaphoreUse(pid=pid, taken=number) for pid, number in uses)
