@@ -42,7 +42,7 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 def _is_elsewhere(one: Seen, kernel: Thread | None) -> bool:
     """Does the kernel not tell in which call a worker is, or in one that is no wait for a task?"""
-    if one.is_stopped or one.process.state in ("Z", "X"):
+    if one.is_stopped or one.has_ended:
         return False
     return kernel is None or (kernel.state == "S" and kernel.syscall is None and kernel.wchan is None) or kernel_call(kernel) == "sleep"
 

@@ -190,7 +190,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     ]
     ends = list({other.key: other for other, writable in holders if writable is (call == "read")}.values())
     family = [*view.children(one), *_relatives(view, one)]
-    unread = any(s.process.state is None or (s.process.files is None and s.process.state not in ("Z", "X")) for s in family)
+    unread = any(s.process.state is None or (s.process.files is None and not s.has_ended) for s in family)
     if any(writable is None for _, writable in holders) or unread:
         yield to_unseen(one, f"the other end of {held.path}")
     what = "writes to" if call == "read" else "reads from"

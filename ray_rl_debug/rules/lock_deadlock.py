@@ -177,7 +177,7 @@ def _lost_one(scene: Scene, one: Seen) -> bool:
         return True
     started_s = [c.process.start_time_s for c in children if c.process.start_time_s is not None]
     replaced = bool(started_s) and max(started_s) - min(started_s) > _STARTED_TOGETHER_S
-    return replaced or any(c.process.state in ("Z", "X") for c in children)
+    return replaced or any(c.has_ended for c in children)
 
 
 _STARTED_TOGETHER_S = 0.5
