@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -131,6 +131,18 @@ def find_ends(process: Process) -> tuple[End, ...]:
     return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
 
 
+class Coroutines:
+    """The asyncio tasks of one process. Many ask what their waiting ends at; it is found once."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    @cached_property
+    def ends(self) -> tuple[End, ...]:
+        """As `find_ends` gives them."""
+        return find_ends(self._process)
+
+
 def _is_still(process: Process, end: End) -> bool:
     if any(t.stable is False for t in end.tasks):
         return False
@@ -141,9 +153,9 @@ def _is_still(process: Process, end: End) -> bool:
 SERVES_RANK = 9
 
 
-def waits_inside(process: Process) -> bool:
-    """Do coroutines of it stand still for what another part of the process, or nobody, should give them?"""
-    return any(e.is_still and rank(e) < SERVES_RANK and e.awaited.kind not in OUTSIDE for e in find_ends(process))
+def waits_inside(ends: Iterable[End]) -> bool:
+    """Do coroutines stand still for what another part of their process, or nobody, should give them?"""
+    return any(e.is_still and rank(e) < SERVES_RANK and e.awaited.kind not in OUTSIDE for e in ends)
 
 
 def rank(end: End) -> int:

@@ -30,9 +30,16 @@ class GroupId(msgspec.Struct, frozen=True, kw_only=True):
         return "the default group" if self.is_default else f"group {self.name} (ranks {some})"
 
 
+def may_be_known(process: Process, place: Place) -> bool:
+    """Can locals of a thread that stands here tell its group? A creation names its group; others are found in torch's table of groups."""
+    if place.kind is Kind.NEW_GROUP:
+        return True
+    return process.torch is not None and place.kind in WAITS_FOR_RANKS and place.kind not in (Kind.P2P, Kind.RENDEZVOUS)
+
+
 def group_of(process: Process, place: Place, sample: ThreadSample) -> GroupId | None:
     """The group of the collective, or of the creation, in which a thread stands; None where it stands in none, or it was not read."""
-    if place.kind not in WAITS_FOR_RANKS or place.kind in (Kind.P2P, Kind.RENDEZVOUS):
+    if not may_be_known(process, place) or not sample.locals:
         return None
     by_frame: dict[int, dict[str, str]] = {}
     for local in sample.locals:

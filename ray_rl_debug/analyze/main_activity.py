@@ -6,7 +6,6 @@ that come first in a dump. Some local servers run the calls of an engine in a th
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 
@@ -97,9 +96,17 @@ class Looks:
         self._loops = {t.tid for t in tasks if t.tid is not None}
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}
         self._in_group = is_in_group(process)
+        self._seen: list[tuple[tuple[ThreadSample, ...], tuple[SeenThread, ...]]] = []
 
     def see(self, sample: Sample) -> tuple[SeenThread, ...]:
-        """All threads of one sample, most telling first."""
+        """All threads of one sample, most telling first; equal looks are one."""
+        known = next((seen for threads, seen in self._seen if threads == sample.threads), None)
+        if known is None:
+            known = self._look_at(sample)
+            self._seen.append((sample.threads, known))
+        return known
+
+    def _look_at(self, sample: Sample) -> tuple[SeenThread, ...]:
         seen = [one for one in map(self._see, sample.threads) if one is not None]
         seen.sort(key=_telling_first)
         first = _backward(seen) or _sent_to_ranks(seen) or _polled(seen)
@@ -125,6 +132,8 @@ class Looks:
         same = [t for t in sample.threads if t.tid == thread.tid and t.name == thread.name]
         if len(same) > 1:
             return next((t for t in self.see(sample) if t.tid == thread.tid and t.name == thread.name), None)
+        if same and same[0] == thread.sample:
+            return thread
         return self._see(same[0]) if same else None
 
     def _see(self, thread: ThreadSample) -> SeenThread | None:
@@ -218,7 +227,7 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    return any(comm.startswith(_GROUP_THREADS) for comm in itertools.chain((t.comm for t in process.threads), process.idle_threads))
+    return any(comm.startswith(_GROUP_THREADS) for comm in {t.comm for t in process.threads}.union(process.idle_threads))
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, find_ends, is_apart, rank, serves
+from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, is_apart, rank, serves
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -57,7 +57,7 @@ def napping(one: Seen) -> list[AsyncTask]:
 
 def may_be_fed(one: Seen) -> str | None:
     """Why coroutines of an idle process may go on that wait for what another part of it hands on: data came for another, or its pause ends."""
-    ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK]
+    ends = [e for e in one.ends if rank(e) < SERVES_RANK]
     waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None
     if waiting is None or waiting.is_cycle or waiting.is_lost or waiting.awaited.kind in LOCKS | OUTSIDE:
         return None

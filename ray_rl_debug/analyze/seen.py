@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ray_rl_debug.analyze.by_hand import is_assumed, source_of
+from ray_rl_debug.analyze.coroutines import Coroutines, End
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -41,6 +42,13 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     motion_reason: str
     core: CoreWorker | None
     actor: RayActor | None
+    coroutines: Coroutines | None = None
+    """Its asyncio tasks; None where it has none, or they were not read."""
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """What the waiting of its coroutines ends at, the most telling first."""
+        return self.coroutines.ends if self.coroutines is not None else ()
 
     @property
     def place(self) -> Place | None:

@@ -13,16 +13,17 @@ import msgspec
 
 from ray_rl_debug.analyze.assumed_worlds import Program, find_programs, settle_common_waits
 from ray_rl_debug.analyze.by_hand import is_assumed, is_by_hand, why_assumed, with_later_looks
+from ray_rl_debug.analyze.coroutines import Coroutines
 from ray_rl_debug.analyze.engine_parts import Parts
 from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
-from ray_rl_debug.analyze.groups import GroupId, group_of
+from ray_rl_debug.analyze.groups import GroupId, group_of, may_be_known
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
@@ -228,17 +229,20 @@ def _see(
         telling=telling,
         followed=follow(telling, threads) if telling else None,
         places=tuple(places),
-        group=_group(process, telling, samples) if telling is not None and telling.place.kind in WAITS_FOR_RANKS else None,
+        group=_group(process, telling, samples) if telling is not None else None,
         phase=phase,
         motion=motion,
         motion_reason=reason,
         core=core,
         actor=actor,
+        coroutines=Coroutines(process) if process.async_tasks else None,
     )
 
 
 def _group(process: Process, telling: SeenThread, samples: Sequence[Sample]) -> GroupId | None:
     """The group in which the thread waits, by the last look at this very stack whose locals were read."""
+    if not may_be_known(process, telling.place):
+        return None
     same = (t for sample in reversed(samples) for t in sample.threads if t.tid == telling.tid and t.stack == telling.sample.stack)
     found = (group_of(process, telling.place, thread) for thread in (telling.sample, *same))
     return next((group for group in found if group is not None), None)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import socket_owners
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_ray_call, is_write, rank
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
@@ -29,7 +29,7 @@ HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 def awaited_socket_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
     for one in view:
-        for end in find_ends(one.process):
+        for end in one.ends:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
             writes = is_write(end.awaited)
@@ -46,7 +46,7 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
 def awaited_child_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await the end or the output of a child process to that child; not to servers, which do not end."""
     for one in view:
-        for end in find_ends(one.process):
+        for end in one.ends:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
             awaited = {t.awaited.pid for t in end.tasks if t.awaited is not None and t.awaited.pid is not None}

@@ -11,7 +11,6 @@ from ray_rl_debug.analyze.coroutines import (
     SERVES_RANK,
     End,
     describe_awaited,
-    find_ends,
     is_own,
     line_of,
     rank,
@@ -21,7 +20,7 @@ from ray_rl_debug.analyze.coroutines import (
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import AwaitClass, Certainty, Link, Who
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Process
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited
 
 MAX_CLASSES = 20_000
 MAX_NAMES = 3
@@ -50,13 +49,13 @@ class Class(msgspec.Struct, frozen=True, kw_only=True):
         return {"sleep": _SLEEPS, "running": _RUNS, "ready": _RUNS}.get(kind or "", _WAITS)
 
 
-def classes_of(process: Process) -> tuple[Class, ...]:
+def _classes_of(one: Seen) -> tuple[Class, ...]:
     """The classes of a process, the most telling first."""
-    if not process.async_tasks:
+    if not one.process.async_tasks:
         return ()
-    ends = {t.address: e for e in find_ends(process) for t in e.tasks}
+    ends = {t.address: e for e in one.ends for t in e.tasks}
     found: dict[tuple[object, ...], list[AsyncTask]] = {}
-    for task in process.async_tasks or ():
+    for task in one.process.async_tasks:
         awaited = task.awaited
         kind = (awaited.kind, awaited.detail, awaited.address if awaited.kind in LOCKS else None) if awaited else None
         found.setdefault((task.chain, kind, task.stable is False), []).append(task)
@@ -66,7 +65,7 @@ def classes_of(process: Process) -> tuple[Class, ...]:
 
 def await_classes(view: View) -> tuple[AwaitClass, ...]:
     """Equal await chains of each process merged; of all processes the most telling first."""
-    found = [(c.order, -len(c.tasks), one.key, _await_class(one, c)) for one in view for c in classes_of(one.process)]
+    found = [(c.order, -len(c.tasks), one.key, _await_class(one, c)) for one in view for c in _classes_of(one)]
     found.sort(key=lambda f: f[:3])
     return tuple(f[3] for f in found[:MAX_CLASSES])
 
@@ -110,7 +109,7 @@ def coroutine_links(view: View) -> tuple[Link, ...]:
 
 
 def _links_of(one: Seen) -> Iterator[Link]:
-    classes = classes_of(one.process)
+    classes = _classes_of(one)
     names = {t.address: _who(one, c) for c in classes for t in c.tasks}
     for of in classes:
         waiter = _who(one, of)

@@ -29,7 +29,6 @@ from ray_rl_debug.analyze.coroutines import (
     SERVES_RANK,
     End,
     describe_awaited,
-    find_ends,
     is_apart,
     is_ray_call,
     is_write,
@@ -153,7 +152,7 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
 
 def _told(one: Seen) -> tuple[End, ...]:
     """What its coroutines wait for at one place, but for the next piece of work."""
-    return tuple(e for e in find_ends(one.process) if e.is_still and rank(e) < SERVES_RANK)
+    return tuple(e for e in one.ends if e.is_still and rank(e) < SERVES_RANK)
 
 
 def _waits_for_loop(one: Seen, ends: tuple[End, ...]) -> bool:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_queued, rank, ticks, waits_inside
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_queued, rank, ticks, waits_inside
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -73,7 +73,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = [e for e in handed if e.why not in (Why.CHILD, Why.AWAITED_CHILD)]  # it waits for something of its own
         if sink is not None and (_waits_for_lock(sink) or _is_deaf(sink)):
             handed = []  # another rule's
-        if sink is not None and sink.is_idle and waits_inside(sink.process):
+        if sink is not None and sink.is_idle and waits_inside(sink.ends):
             continue  # its own coroutines say what it waits for: another rule's
         if handed:
             client = scene.view.seen[handed[0].source]
@@ -124,7 +124,7 @@ def _serves_in_coroutines(one: Seen) -> bool:
 
 def _starved_loops(one: Seen) -> set[int | None]:
     """Threads of event loops all of whose coroutines wait for threads of their own process, and some for a free one."""
-    ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK]
+    ends = [e for e in one.ends if rank(e) < SERVES_RANK]
     starved = any(is_queued(e.awaited) for e in ends) and all(e.is_still and e.awaited.kind == "executor" for e in ends) and not ticks(one.process)
     return {t.tid for t in one.process.async_tasks or ()} if starved else set()
 
