@@ -90,7 +90,7 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     first = places[0]
     functions = {tuple((f, file) for f, file, _ in p.path) for p in distinct} if len(distinct) > 1 else {()}
     lines = {(p.path, p.op) for p in distinct} if len(distinct) > 1 else {()}
-    passed = any(p.kind in _PASSED for p in distinct)
+    passed = len(distinct) > 1 and any(p.kind in _PASSED for p in distinct)
     if len(functions) > 1:
         shared = _shared_outer(places)
         # a loop that calls helpers changes its innermost frames only; a step loop changes which phase it is in
@@ -140,7 +140,7 @@ def _carried(process: Process, places: Sequence[Place], thread: Thread | None) -
     if places and moved >= BULK_BYTES_PER_S * window and all(p.kind in _MAY_CARRY for p in places):
         return f"read or wrote {moved / 1e6:.0f} MB during the window"
     gloo = [t for t in process.threads if t.comm == "gloo_tcp_loop"]
-    if any((t.run_slices or 0) > GLOO_SLICES_PER_S * window for t in gloo):
+    if gloo and any((t.run_slices or 0) > GLOO_SLICES_PER_S * window for t in gloo):
         return "gloo's network thread was busy during the window: collectives complete"
     if not is_awake(process, thread):
         return None

@@ -31,15 +31,19 @@ class Beside:
             for thread in others(one) if len(one.threads) > 1 else ():
                 if thread.place.kind in WAITS_FOR_RANKS:
                     self._inside[(thread.place.op, thread.place.path)].add(one.key)
+        self._kept_by_another: dict[tuple[int, str], bool] = {}
 
     def has_joined(self, other: Seen, site: Site) -> bool:
         """Is a thread of it in this call, although it is seen elsewhere?"""
-        return other.key in self._inside.get(site, ())
+        return bool(self._inside) and other.key in self._inside.get(site, ())
 
     def certainty(self, one: Seen, other: Seen, sure: Certainty) -> Certainty:
         """Of an edge between two ranks: how sure it is that what `other` is seen in keeps it from where `one` is."""
-        counterpart = _counterpart(one, other)
-        return sure if counterpart is None or counterpart is other.followed else Certainty.POSSIBLE
+        ends = (id(one.place), other.key)  # ranks that stand in the same way share one place
+        if ends not in self._kept_by_another:
+            counterpart = _counterpart(one, other)
+            self._kept_by_another[ends] = counterpart is not None and counterpart is not other.followed
+        return Certainty.POSSIBLE if self._kept_by_another[ends] else sure
 
 
 def _receivers(one: Seen) -> list[SeenThread]:

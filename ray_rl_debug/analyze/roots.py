@@ -71,7 +71,7 @@ def roots_of(solution: Solution, waiter: str) -> tuple[Root, ...]:
 
 
 def _roots(solution: Solution, among: Iterable[str], asked: str | None) -> tuple[Root, ...]:
-    keeping = {name: tuple(_to_movers(solution, wait) for wait in solution.keeping[name]) for name in sorted(among)}
+    keeping = {name: tuple([_to_movers(solution, wait) for wait in solution.keeping[name]]) for name in sorted(among)}
     ways = _Ways(keeping, solution.certainty)
     found = []
     for nodes in _parts(keeping):
@@ -127,10 +127,11 @@ def _without_mere_waiters(keeping: Mapping[str, Sequence[Wait]]) -> dict[str, Se
     passes_on = {name for name, waits in keeping.items() if waits and all(wait.any_of for wait in waits)}
     mere = [name for name in keeping if name in passes_on and name not in waiters]
     for waiter in mere:  # grows as we walk it
-        for name in (name for wait in keeping[waiter] for name in wait.any_of):
-            waiters[name] -= 1
-            if not waiters[name] and name in passes_on:
-                mere.append(name)
+        for wait in keeping[waiter]:
+            for name in wait.any_of:
+                waiters[name] -= 1
+                if not waiters[name] and name in passes_on:
+                    mere.append(name)
     left = set(mere)
     return {name: waits for name, waits in keeping.items() if name not in left}
 

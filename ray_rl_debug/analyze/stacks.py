@@ -82,10 +82,10 @@ class Stacks:
 
     def _stack(self, node: Node, numbers: list[int], indexes: tuple[int, ...]) -> Stack:
         good = [i for i in indexes if 0 <= i < len(numbers)]
-        key = tuple(numbers[i] for i in good)
+        key = tuple([numbers[i] for i in good])
         found = self._stacks.get(key)
         if found is None:
-            frames = tuple(node.frames[i] for i in good)
+            frames = tuple([node.frames[i] for i in good])
             found = self._stacks[key] = Stack(whole=frames, frames=frames[: _first_of_parent(frames)])
         return found
 

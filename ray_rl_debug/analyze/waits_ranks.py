@@ -72,7 +72,9 @@ def _told_edges(world: World) -> Iterator[Edge]:
     """To ranks of which a file says that they are elsewhere, or have not come, without showing their stacks."""
     shown = set(world.ranks.values())
     for one in world.members:
-        for remark in one.process.remarks if is_waiting(one) else ():
+        if not one.process.remarks or not is_waiting(one):
+            continue
+        for remark in one.process.remarks:
             if remark.kind not in ("except", "missing"):
                 continue
             op = one.place.op if one.place else "collective"
@@ -99,8 +101,12 @@ def site_of(one: Seen) -> Site:
 def split_by_site(members: Sequence[Seen]) -> dict[Site, list[Seen]]:
     """Waiting ranks by the call they are in."""
     sites: dict[Site, list[Seen]] = defaultdict(list)
+    at: dict[int, list[Seen]] = {}
     for one in members:
-        sites[site_of(one)].append(one)
+        place = id(one.place)  # one for all that stand there
+        if place not in at:
+            at[place] = sites[site_of(one)]
+        at[place].append(one)
     return dict(sites)
 
 
@@ -147,12 +153,14 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     elsewhere = _some([e for e in exact if all(site_of(e) != site_of(one) for one in together)], together)
     said += [(e, f"{e.identity.label} is in {_elsewhere(e)} instead") for e in elsewhere if not absent]
     for one in together:
-        op = one.place.op if one.place else "collective"
+        site = site_of(one)
+        op = site[0] or "collective"
         for target, evidence in said:
-            if not beside.has_joined(target, site_of(one)):
+            if not beside.has_joined(target, site):
                 its = beside.certainty(one, target, sure)
                 yield Edge(source=one.key, target=target.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=its)
-        yield from _missing_edges(view, world, one, op, bool(absent))
+        if world.may_lack_ranks:
+            yield from _missing_edges(view, world, one, op, bool(absent))
     if absent or in_p2p:
         return
     sites = split_by_site(together)
@@ -187,7 +195,8 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
                 evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
                 sure = beside.certainty(one, other, Certainty.LIKELY)
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
-            yield from _missing_edges(view, world, one, op, bool(absent))
+            if world.may_lack_ranks:
+                yield from _missing_edges(view, world, one, op, bool(absent))
         sites = split_by_site(ranks)
         is_whole = all(r in by_rank for r in group.members)
         if not absent and len(sites) > 1 and (is_whole or _meet_all(sites)):
@@ -277,17 +286,11 @@ def _silent(view: View) -> list[str]:
 
 
 def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:
-    if world.missing or world.size is None:
-        for actor in world.dead[: max(1, len(world.missing))] if world.dead and (world.missing or not has_absent) else ():
-            evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
-            yield Edge(
-                source=one.key,
-                target=node_of(NodeKind.ACTOR, actor.actor_id),
-                why=Why.COLLECTIVE,
-                op=op,
-                evidence=evidence,
-                certainty=Certainty.LIKELY,
-            )
+    """To ranks that were not seen, of a world that may lack some."""
+    for actor in world.dead[: max(1, len(world.missing))] if world.dead and (world.missing or not has_absent) else ():
+        evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
+        target = node_of(NodeKind.ACTOR, actor.actor_id)
+        yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
     if not world.missing or world.dead or has_absent:
         return
     silent = view.once(_silent)

@@ -89,7 +89,7 @@ def ray_edges(view: View) -> Iterator[Edge]:
     index = index_ray(view)
     found = list(_edges_of_processes(view, index))
     yield from found
-    yield from _argument_edges(view, index, [e.target for e in found])
+    yield from _argument_edges(view, index, [e.target for e in found if e.target not in view.seen])
 
 
 def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:

@@ -38,6 +38,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     ranks: Mapping[str, int] = {}
     """Rank by process key, also where only actor names (``trainer_3``) tell it."""
 
+    @property
+    def may_lack_ranks(self) -> bool:
+        """Are there ranks that were not seen, or may there be?"""
+        return bool(self.missing) or self.size is None
+
 
 def find_worlds(view: View) -> tuple[World, ...]:
     """All worlds of a view, largest first."""
