@@ -100,6 +100,8 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
 
 def _rests_on_one_look(scene: Scene, explained: Sequence[str]) -> bool:
     """Was somebody seen once only of those who are explained, or all of those who wait for them? Then it holds if the run hangs."""
+    if not scene.view.by_hand:
+        return False
     seen = scene.view.seen
     waiting = [seen[e.source] for e in scene.graph.into(explained) if e.source in seen]
     return any(seen[n].is_assumed for n in explained if n in seen) or (bool(waiting) and all(w.is_assumed for w in waiting))

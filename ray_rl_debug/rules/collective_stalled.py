@@ -47,10 +47,11 @@ def detect(scene: Scene) -> Iterator[Found]:
         if (
             len(members) < (1 if world.is_assumed else 2)
             or world.missing
+            or any(scene.graph.out(m.key) for m in members)
             or not all(is_waiting(m) and not m.is_at_work and len(m.places) > 1 for m in members)
         ):
             continue
-        if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1 or any(scene.graph.out(m.key) for m in members):
+        if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1:
             continue
         first = members[0]
         retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())

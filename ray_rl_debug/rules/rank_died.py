@@ -41,14 +41,17 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Roots that are dead actors or missing ranks of a world."""
     for root in scene.graph.roots:
         node = root.nodes[0]
+        actor = scene.actor(node)
+        is_dead = actor is not None and actor.state in ("DEAD", "RESTARTING")
+        if root.is_cycle or not (is_dead or kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE)):
+            continue
         waiting = [(e, scene.view.seen.get(e.source)) for e in scene.graph.into([node])]
         ranks = [w for e, w in waiting if w is not None and e.why is not Why.TOLD and (waits_as_rank(scene, w, node) or e.why is Why.SAME_CALL)]
-        if root.is_cycle or not ranks:
+        if not ranks:
             continue
-        actor = scene.actor(node)
-        if actor is not None and actor.state in ("DEAD", "RESTARTING"):
+        if actor is not None and is_dead:
             yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
-        elif kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE) and not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
+        elif not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
             yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
     yield from _lost(scene)
     yield from _restarted(scene)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 
 import msgspec
@@ -40,6 +40,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """What the logs tell."""
     ranks_at: dict[str, list[Seen]] = msgspec.field(default_factory=dict)
     """What `waiting_ranks` has found."""
+    rings: list[tuple[Root, list[Seen], list[Edge]]] = msgspec.field(default_factory=list)
+    """What `cycles` has found."""
 
     def process_roots(self) -> Iterator[tuple[Root, Seen]]:
         """Roots that are one collected process; also processes named by the user, for which nobody else has to wait."""
@@ -55,13 +57,14 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             if not self.graph.by_source.get(one.key) and not self.graph.by_target.get(one.key) and not one.is_idle and ended(one) is None:
                 yield Root(nodes=(one.key,), waiters=(), is_cycle=False, chain=(), hope=self.graph.hope(one.key), certainty=Certainty.LIKELY), one
 
-    def cycles(self) -> Iterator[tuple[Root, list[Seen], list[Edge]]]:
+    def cycles(self) -> Sequence[tuple[Root, list[Seen], list[Edge]]]:
         """Roots that are cycles, with their members and the edges inside."""
-        for root in self.graph.roots:
+        for root in self.graph.roots if not self.rings else ():
             if root.is_cycle:
                 inside = set(root.nodes)
-                edges = [e for e in self.graph.edges if e.source in inside and e.target in inside]
-                yield root, [self.view.seen[n] for n in root.nodes if n in self.view.seen], edges
+                edges = [e for n in root.nodes for e in self.graph.out(n) if e.target in inside]
+                self.rings.append((root, [self.view.seen[n] for n in root.nodes if n in self.view.seen], edges))
+        return self.rings
 
     def hope(self, one: Seen) -> Outlook:
         """What may become of a process."""
@@ -233,8 +236,9 @@ def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
     known: dict[int, str] = {}
     by_place: dict[str, list[Seen]] = {}
     for one in waiters:
-        at = id(one.place)  # one for all that stand there
-        if one.place is None or at not in known:
+        place = one.place
+        at = id(place)  # one for all that stand there
+        if place is None or at not in known:
             known[at] = one.at()
         by_place.setdefault(known[at], []).append(one)
     return tuple(
