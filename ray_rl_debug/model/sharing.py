@@ -95,7 +95,7 @@ class Sharing:
         names, get = self._fields.get(kind) or self._fields_of(kind)
         texts = self._texts
         for name, before in zip(names, get(value), strict=True):
-            if before is None or before == ():
+            if not before:
                 continue
             # nearly all is text that was met before: not worth a call
             after = (texts.get(before) or self._text(before)) if type(before) is str else self._apply(before)
