@@ -6,11 +6,16 @@ import functools
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.formats.pasted.likely import telling_lines
 from ray_rl_debug.formats.pasted.lines import MAX_CHARS
 from ray_rl_debug.logs.search import Searcher
 
-SMALL_BYTES = 256 << 10
+SMALL_BYTES = 16 << 10
 """A text of this size is read line by line, whatever it holds."""
+MEDIUM_BYTES = 256 << 10
+"""A text of this size is read around every line that a reader knows; a larger one around clear signs only."""
+DENSE = 20
+"""With one such line in so many, a text is no log: all of it is read."""
 BEFORE, AFTER = 12, 60
 """Lines around a sign: names stand above a stack, remarks below."""
 MAX_SIGNS = 200_000
@@ -80,10 +85,14 @@ def _searcher() -> Searcher:
 
 def lines_of(text: bytes) -> Iterator[tuple[int, str]]:
     """Lines with their numbers, from 1; of a large text those near a sign of a stack. Between regions comes an empty line."""
-    if len(text) <= SMALL_BYTES:
-        yield from enumerate(text.decode("utf-8", "replace").split("\n"), 1)
-        return
-    signs = _signs(text)
+    if len(text) <= MEDIUM_BYTES:
+        told = telling_lines(text, lambda line: _SIGNS.search(line) is not None) if len(text) > SMALL_BYTES else None
+        if told is None or len(told[0]) * DENSE > told[1]:
+            yield from enumerate(text.decode("utf-8", "replace").split("\n"), 1)
+            return
+        signs = told[0]
+    else:
+        signs = _signs(text)
     starts = {start for _, start in signs}
     number, at = 1, 0
     for line, start in signs:
