@@ -92,11 +92,15 @@ def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
             continue
         saved = [path / name for name in _SAVED if (path / name).is_file()]
         inside = saved[:1] or sorted((p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")), key=_natural)
+        names: dict[Path, str] = {}
         for file in inside:
             count += 1
             if count > MAX_FILES:
                 return
-            yield file, file.parent.resolve().name or "imported"
+            parent = file.parent
+            if parent not in names:
+                names[parent] = parent.resolve().name or "imported"
+            yield file, names[parent]
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -129,7 +133,7 @@ def _read(
         raise UnreadableFileError("empty")
     if b"\x00" in head:
         raise UnreadableFileError("binary data, no stacks")
-    log = read_log(path, node, read=read)
+    log = read_log(path, node, read=read, plain=data if len(data) <= BLOCK_BYTES else None)
     logs += [log] if log is not None else []
     if len(data) > limit:
         if log is None:

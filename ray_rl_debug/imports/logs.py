@@ -29,17 +29,20 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
     """Why its end was not read."""
 
 
-def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = None) -> LogFile | None:
+def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = None, plain: bytes | None = None) -> LogFile | None:
     """Failures, known errors and steps of a file; None when it holds none of them.
 
     Args:
         read: Is told how many bytes of the file were read since it was last told.
+        plain: All that the file holds, where that was read and unpacked already.
     """
     time_s = path.stat().st_mtime
     reader = BookReader(as_text(str(path)), modified_time_s=time_s)
     trouble = None
     try:
-        for block in blocks(path, BLOCK_BYTES, read=read):
+        if plain is not None and read is not None:
+            read(path.stat().st_size)
+        for block in (plain,) if plain else blocks(path, BLOCK_BYTES, read=read):
             reader.feed(block)
     except (UnreadableFileError, OSError) as e:
         trouble = str(getattr(e, "strerror", None) or e)

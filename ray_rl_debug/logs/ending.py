@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 
 import msgspec
 
 from ray_rl_debug.logs.heads import Head, read_head
 from ray_rl_debug.logs.named import filled
+from ray_rl_debug.logs.shapes import DIGITS
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.model.snapshot.log_book import LogSign, LogStep, LogWriter
 from ray_rl_debug.privacy.redact import redact
 
+LINES_BACK = 8
+"""Of one writer that are read for its last line and that line's time."""
 SIGN_BYTES = 32 << 10
 """Of the end in which each writer's last line is looked for."""
 PIECE_BYTES = 64 << 10
@@ -21,6 +26,12 @@ MAX_CANDIDATES = 400
 """Lines with a word of progress that are read, from the last one back."""
 STEPS_OF_WRITER = 6
 MAX_WRITERS = 512
+MARK_BYTES = 64
+"""Of the beginning of a line, in which its writer is named."""
+_MARK = re.compile(
+    rb"\bpid=\d+(?:, ?ip=[\w.:]+)?|\[(?:rank|default|Rank )\d+\]|(?:\b(?:DP|TP|PP|EP|CP)\d+ ?)+|[\w.-]+:\d+:\d+ \[\d+|^[\w.-]+[-_]\d+ +\||^ ?\d+: "
+)
+"""A writer as most programs name it: lines with the same mark have one writer. Where it knows no mark, all lines are read."""
 _WORDS = (b"step", b"Step", b"STEP", b"iter", b"Iter", b"poch", b"it/s", b"s/it", b"ound ", b"pdate", b"version")
 
 
@@ -48,7 +59,13 @@ def read_ending(text: bytes, *, lines_before: int, writer: LogWriter, near_s: fl
 def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | None) -> tuple[LogStep, ...]:
     kept: dict[tuple[object, ...], deque[LogStep]] = {}
     counted, number = len(text), lines_before + text.count(b"\n") + 1
+    met: Counter[tuple[bytes, bytes]] = Counter()
     for start, end in _candidates(text):
+        raw = text[start : min(end, start + 2 * MARK_BYTES)]
+        like = (_mark(raw), raw.translate(None, DIGITS))
+        met[like] += 1
+        if met[like] > STEPS_OF_WRITER:
+            continue  # lines that differ in their digits alone say the same: so many of this writer were read
         head = read_head(text[start : min(end, start + 4000)].decode("utf-8", "replace"), near_s=near_s)
         done = read_step(head.text)
         if done is None or head.level in ("E", "F"):
@@ -88,22 +105,49 @@ def _candidates(text: bytes) -> list[tuple[int, int]]:
 def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | None) -> tuple[LogSign, ...]:
     begin = max(0, len(text) - SIGN_BYTES)
     begin = text.find(b"\n", begin) + 1 if begin else 0
+    rows = text[begin:].split(b"\n")
+    marked: defaultdict[bytes, list[int]] = defaultdict(list)
+    for position, raw in enumerate(rows):
+        if raw and not raw.isspace():
+            marked[_mark(raw)].append(position)
     last: dict[LogWriter, tuple[int, Head]] = {}
-    number = lines_before + text.count(b"\n", 0, begin)
-    for raw in text[begin:].split(b"\n"):
-        number += 1
-        if not raw.strip():
-            continue
-        head = read_head(raw[:2000].decode("utf-8", "replace"), near_s=near_s)
-        if head.text and (head.writer in last or len(last) < MAX_WRITERS):
-            before = last.get(head.writer)
-            if head.time_s is None and before is not None and before[1].time_s is not None:
-                head = msgspec.structs.replace(head, time_s=before[1].time_s, is_zoned=before[1].is_zoned)
-            last[head.writer] = (number, head)
+    for positions in sorted(marked.values(), key=lambda p: p[-1]):
+        found = _last_of(rows, positions, near_s)
+        if found is not None and positions is marked.get(b"") and found[1].writer != LogWriter():
+            # Their marks are of another kind: only reading tells whose they are.
+            last.update({head.writer: (at, head) for at in positions if (head := _head(rows[at], near_s)).text})
+        elif found is not None:
+            last[found[1].writer] = found
+    number = lines_before + text.count(b"\n", 0, begin) + 1
+    told = sorted(last.items(), key=lambda one: one[1][0])[-MAX_WRITERS:]
     return tuple(
-        LogSign(writer=filled(who, writer), file_line=line, text=redact(head.text, max_chars=160), time_s=head.time_s, is_zoned=head.is_zoned)
-        for who, (line, head) in last.items()
+        LogSign(
+            writer=filled(who, writer), file_line=number + line, text=redact(head.text, max_chars=160), time_s=head.time_s, is_zoned=head.is_zoned
+        )
+        for who, (line, head) in told
     )
+
+
+def _mark(raw: bytes) -> bytes:
+    """What names the writer of a line; empty where nothing of these kinds does."""
+    found = _MARK.search(raw, 0, MARK_BYTES)
+    return found[0] if found is not None else b""
+
+
+def _head(raw: bytes, near_s: float | None) -> Head:
+    return read_head(raw[:2000].decode("utf-8", "replace"), near_s=near_s)
+
+
+def _last_of(rows: Sequence[bytes], positions: Sequence[int], near_s: float | None) -> tuple[int, Head] | None:
+    """The last line of one writer, with the time of the nearest of its lines before that has one."""
+    last: tuple[int, Head] | None = None
+    for at in positions[: -1 - LINES_BACK : -1]:
+        head = _head(rows[at], near_s)
+        if last is None and head.text:
+            last = (at, head)
+        if last is not None and head.time_s is not None:
+            return last[0], msgspec.structs.replace(last[1], time_s=head.time_s, is_zoned=head.is_zoned)
+    return last
 
 
 def _time_before(text: bytes, start: int, near_s: float | None) -> tuple[float | None, bool]:
