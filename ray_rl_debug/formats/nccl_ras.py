@@ -19,7 +19,7 @@ _EXTRA_COMMA = re.compile(r",(\s*[\]}])")
 
 _HEAD = re.compile(r"^#\d+-\d+ \((?P<hash>[0-9a-f]+)\) (?P<what>[A-Z]+)")
 _DIFFERENT = re.compile(r"^  Communicator ranks have different (?:(?P<op>\w+) operation counts|status)")
-_MANY = re.compile(r"^  (?P<count>\d+) ranks have (?:launched up to operation (?P<n>\d+)|(?P<none>not launched any)|status (?P<status>\w+))")
+_MANY = re.compile(r"^  (?P<count>\d+) ranks? ha(?:ve|s) (?:launched up to operation (?P<n>\d+)|(?P<none>not launched any)|status (?P<status>\w+))")
 _RANK = re.compile(
     r"^  Rank (?P<rank>\d+)(?: has (?:launched up to operation (?P<n>\d+)|(?P<none>not launched any operations)|status (?P<status>\w+)))? -- "
     r"(?:GPU (?P<gpu>\d+)\S* managed by process (?P<pid>\d+) on node (?P<host>\S+)|\[process information not found\])"

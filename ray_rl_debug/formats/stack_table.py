@@ -12,6 +12,19 @@ _PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
 _SOURCE_TREES = re.compile(r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+|ray/_private/.+)")
 """Libraries that were built from source, or lie on PYTHONPATH: folders that no program of a user's has."""
 _STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
+_OF_ONE_LIBRARY = {
+    "distributed_c10d.py": "torch/distributed/distributed_c10d.py",
+    "c10d_logger.py": "torch/distributed/c10d_logger.py",
+    "_functional_collectives.py": "torch/distributed/_functional_collectives.py",
+    "_flat_param.py": "torch/distributed/fsdp/_flat_param.py",
+    "fully_sharded_data_parallel.py": "torch/distributed/fsdp/fully_sharded_data_parallel.py",
+    "shm_broadcast.py": "vllm/distributed/device_communicators/shm_broadcast.py",
+    "multiproc_executor.py": "vllm/v1/executor/multiproc_executor.py",
+    "p2p_communication.py": "megatron/core/pipeline_parallel/p2p_communication.py",
+    "default_worker.py": "ray/_private/workers/default_worker.py",
+    "partition_parameters.py": "deepspeed/runtime/zero/partition_parameters.py",
+}
+"""Names that people write without the folder, because only one library has such a file."""
 
 
 class StackTable:
@@ -52,4 +65,4 @@ def short_file(path: str) -> tuple[str, bool]:
         return found[1], True
     if found := _SOURCE_TREES.fullmatch(path):
         return found[1], False
-    return path, False
+    return _OF_ONE_LIBRARY.get(path, path), False

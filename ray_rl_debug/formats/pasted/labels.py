@@ -12,6 +12,7 @@ _COMMAND = re.compile(
     r"|asyncio (?:ps|pstree).{0,20}?) ?"
     r"(?:-p|--pid)?[ =]?(?P<pid>\d{1,9})\b"
 )
+_LOOP = re.compile(r"\bfor \w{1,20} in (?P<pids>\d{2,9}(?: \d{2,9}){1,200}) ?; ?do\b.{0,200}(?:py-?spy|pystack|gdb)")
 _FILE = re.compile(
     r"^(?:==>|>>>|={2,}|-{2,}|#{2,}|\*{2,}|file:|File:)\s?(?P<path>[\w./@:-]{0,200}?(?P<name>[\w.@-]{1,120}\.(?:txt|log|out|err|stack"
     r"|dump|json|pyspy|trace)))\b.{0,20}$"
@@ -81,6 +82,12 @@ def read(text: str) -> Head | None:
         count=count,
         is_new=True,
     )
+
+
+def loop_of(text: str) -> tuple[int, ...]:
+    """``for p in 4008 4009; do py-spy dump --pid $p; done`` → the process ids."""
+    found = _LOOP.search(text) if "for " in text and len(text) <= 4_000 else None
+    return tuple(int(pid) for pid in found["pids"].split()) if found else ()
 
 
 def parts(text: str) -> tuple[str, tuple[int, ...], str] | None:

@@ -27,6 +27,8 @@ class Processes:
         """The next traceback belongs to the last one."""
         self.told_pid: tuple[int, int] | None = None
         """The last line of a log that named a process id, and that id."""
+        self.loop: tuple[int, ...] = ()
+        """Process ids that a loop of the shell goes through."""
         self._weak: list[tuple[Line, Frames]] = []
         """Lines that look like frames, and may be no stack."""
         self._count = 0
@@ -54,7 +56,8 @@ class Processes:
         if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
             self.stack.reopen(dump.threads[known], order=head.order)
             return
-        if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads:
+        is_named = label is not None and bool(label.pid or label.ranks or label.label)
+        if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads and not is_named:
             # py-bt shows the Python frames of the thread whose C frames were shown before.
             self.stack.resume(dump.threads[dump.keys.get("1", -1)])
             return
@@ -198,11 +201,20 @@ class Processes:
         elif label is not None and (label.pid is not None or label.ranks or label.label):
             if dump is None or dump.threads or (label.pid is not None and label.pid != dump.pid):
                 dump = self.new(label, line.number, line)
+        elif (dump is None or dump.threads or not dump.said or dump.said[-1][0] != line.number - 1) and (pid := self._next_of_loop()) is not None:
+            dump = self.new(Head(level="label", pid=pid), line.number)
         elif dump is None or (dump.threads and not dump.said):
             # Of whom it speaks nobody says.
             return
         self.stack.close()
         dump.said.append((line.number, unread))
+
+    def _next_of_loop(self) -> int | None:
+        """Of the processes that a loop of the shell dumps, the one behind the last that was shown."""
+        last = self.current.pid if self.current is not None else None
+        if last in self.loop[:-1]:
+            return self.loop[self.loop.index(last) + 1]
+        return self.loop[0] if self.loop and not any(d.pid in self.loop for d in self.dumps) else None
 
     def same_as_before(self, line: Line, head: Head) -> None:
         """Another process, of which the writer says that it is where the last one is."""

@@ -19,6 +19,10 @@ _AUX = re.compile(
     r"(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}\s{1,12}\S{1,12}\s{1,12}[\d:-]{1,12}\s{1,4}(?P<title>\S.{0,4000})$"
 )
 _TREE = re.compile(r"^\s{0,20}(?P<pid>\d{1,9})\s{1,40}(?:(?:\||`)\s{0,8}){0,40}\\_ (?P<title>\S.{0,400}?)(?P<dead> <defunct>)?\s*$")
+_ASKED = re.compile(
+    r"\bps (?:[-\w]{1,12} ){0,4}-?[A-Za-z]{0,6}o ?(?P<columns>[a-z%_]{1,12}(?:[:=]\w{0,20})?(?:,[a-z%_]{1,12}(?:[:=]\w{0,20})?){1,20}) ?[^|]{0,80}\|"
+)
+_ALIASES = {"STATE": "STAT", "COMMAND": "ARGS", "UNAME": "USER", "ETIME": "ELAPSED", "PCPU": "%CPU", "PMEM": "%MEM", "LSTART": "STARTED"}
 _BRANCH = re.compile(r"^(?:[|`]\s{0,8}){0,40}\\_ ")
 """What ``ps f`` draws before the command of a child."""
 _STATE = re.compile(r"^[RSDTtZXIW][<NLsl+]{0,5}$")
@@ -32,6 +36,16 @@ def heading(text: str) -> tuple[str, ...] | None:
     if len(words) < 2 or not _PID & set(words) or not all(w in _PID or w in _OTHERS for w in words):
         return None
     return tuple(words)
+
+
+def asked_columns(text: str) -> tuple[str, ...] | None:
+    """The columns that a command asks for, ``ps -eo pid,stat,args | grep train``: its heading is not there then."""
+    found = _ASKED.search(text) if "ps " in text and "|" in text else None
+    if found is None:
+        return None
+    names = tuple(c.split(":")[0].split("=")[0].upper() for c in found["columns"].split(","))
+    columns = tuple(_ALIASES.get(name, name) for name in names)
+    return columns if "PID" in columns and all(c in _PID or c in _OTHERS for c in columns) else None
 
 
 def row(text: str, columns: Sequence[str]) -> Row | None:

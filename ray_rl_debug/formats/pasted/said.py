@@ -26,6 +26,12 @@ _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + 
 _EXCEPT = re.compile(
     r"\b(?:except|excluding|but|apart from|other than|besides)\b(?: for| on)? (?:global )?(?:rank)?[s ]{0,2}#?" + NUMBERS, re.IGNORECASE
 )
+_ONE_OF = re.compile(
+    r"\b(?:one|1|un|uno|eine[rmns]?) (?:of|de|von) (?:them|these|those|the|ellos|eux|ihnen)\b|\b(?:only|just) (?:one|a single)\b"
+    r"|\b\d{1,4} ?[xX] ?(?:NVIDIA |AMD )?(?:A|H|L|B|V|MI|RTX|GB)\d{2,4}\b",
+    re.IGNORECASE,
+)
+"""How people speak of one process out of many, or of the cards that they have."""
 _ALL = re.compile(r"\b(?:all|every|each|both|others?|rest|remaining)\b", re.IGNORECASE)
 _APART = re.compile(
     r"(?:(?P<n>\d{1,3})\s?[x×]\s?)?(?P<s>\d{1,5}(?:\.\d{1,3})?)\s?(?P<unit>ms|sec(?:onds?)?|s|min(?:utes?)?|m|h(?:ours?)?)\b\.? "
@@ -83,8 +89,8 @@ def without_excepted(text: str) -> str:
 
 
 def count_in(text: str) -> int | None:
-    """``~181 ranks blocked in ...`` → 181: how many are in the place that the next stack shows."""
-    return _count(text) if len(text) <= 400 else None
+    """``~181 ranks blocked in ...`` → 181: how many are in the place that the next stack shows. "16 GPUs, here is one of them" shows one."""
+    return _count(text) if len(text) <= 400 and not _ONE_OF.search(text) else None
 
 
 def unread(text: str, *, expected: bool) -> Said | None:

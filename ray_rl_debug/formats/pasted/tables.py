@@ -54,7 +54,7 @@ class Tables:
             self._columns = None
         if self.tasks.feed(text, line.number):
             return True
-        if columns := ps.heading(text):
+        if columns := ps.heading(text) or ps.asked_columns(text):
             self._columns = columns
             return True
         if (state := kernel.status(text)) is not None and self._take_status(line, *state):
