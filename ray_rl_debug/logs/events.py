@@ -10,7 +10,7 @@ from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import filled, named_in
 from ray_rl_debug.logs.tracebacks import START, Block, read_block
 from ray_rl_debug.logs.window import Window
-from ray_rl_debug.logs.words import Said, goes_on, judge
+from ray_rl_debug.logs.words import SAID_OF_ANOTHER, Said, goes_on, judge
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
@@ -56,7 +56,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     head = window.head(raw.decode("utf-8", "replace"))
     said = judge(head.text, head.level)
     if said is None:
-        if signature is None:
+        if signature is None or (head.level is None and _is_quoted(head.text, matcher)):
             return None
         said = Said("known")
     if said.kind == "error" and signature is None and START.encode() in after.split(b"\n", 1)[0]:
@@ -129,6 +129,9 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
     who = filled(named.writer, writer)
     said = [block.last, *([block.first] if block.first else []), *block.message, *block.lines[-60:]]
     hits = [h.signature for h in matcher.match_block("\n".join(said).encode("utf-8", "replace"))]
+    if any(h.effect == "cascade" for h in hits):
+        # What is said in front of a traceback ("the scheduler failed: Traceback") follows from its last line, which may name the cause.
+        hits = _without_opening(hits, said, matcher)
     text = block.last or _CUT
     last = starts[block.taken[-1]]
     end = window.text.find(b"\n", last)
@@ -145,6 +148,19 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
         before=before if is_record else None,
         taken=tuple(starts[i] for i in block.taken),
     )
+
+
+def _without_opening(hits: list[Signature], said: list[str], matcher: Matcher) -> list[Signature]:
+    """Without consequences that only the line tells in which the traceback opens."""
+    below = "\n".join(text for text in said if START not in text).encode("utf-8", "replace")
+    told = {h.signature.id for h in matcher.match_block(below)}
+    return [h for h in hits if h.effect != "cascade" or h.id in told]
+
+
+def _is_quoted(text: str, matcher: Matcher) -> bool:
+    """Does a sentence only quote what it matches?"""
+    plain = SAID_OF_ANOTHER.sub(" ", text)
+    return plain != text and not any(True for _ in matcher.match_block(plain.encode("utf-8", "replace")))
 
 
 def _is_next_record(after: Head, before: Head) -> bool:

@@ -39,7 +39,8 @@ DEATH = re.compile(
         r"Segmentation fault|\bBus error\b|Illegal instruction|core dumped|dumped core",
         r"\bAborted$|^Aborted\b|^Killed$|: Killed$|\d+ Killed  |OOMKilled",
         r"^Fatal Python error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
-        r"^(?:free|malloc|realloc|munmap_chunk)\(\)?: \w|double free or corruption|^corrupted (?:size|double)|stack smashing detected",
+        r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
+        r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
@@ -117,6 +118,12 @@ GIVES_UP = re.compile(
 """Words of a program that does not."""
 
 
+SAID_OF_ANOTHER = re.compile(
+    r"(?i)\b(?:see|seen|saw|says?|said|gets?|got|reads?|shows?|prints?|printed|contains?|means?|called|message|error|output|line"
+    r"|like|as|with|the|an?):? "
+    r"(?P<quote>[\"`])[^\"`\n]{1,300}(?P=quote)"
+)
+"""Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
     r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
     r"|\b[Cc]aught[;,]"
