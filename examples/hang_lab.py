@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import psutil
+from flight_dumps import FLIGHT_FOLDER
 from kit import SCENARIOS, Scenario, Stage
 
 FAMILIES = ("async_works", "collectives", "io_and_locks", "not_hangs", "ray_level", "rollout")
@@ -40,8 +41,8 @@ def load_families() -> None:
             print(f"left out {family}.py: {e}", file=sys.stderr)
 
 
-def run(scenario: Scenario, hold_s: float) -> NoReturn:
-    """Start the cluster and the job, announce the hang, hold, take everything down."""
+def run(scenario: Scenario, hold_s: float, flight: str | None = None) -> NoReturn:
+    """Start the cluster and the job, announce the hang, hold, take everything down. `flight`: see `flight_dumps`."""
     folder = tempfile.mkdtemp(prefix="lab-", dir="/tmp")  # short: Unix socket paths are limited to 107 bytes
     announce = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what Ray and the actors print must not mix with the announcement
@@ -55,6 +56,8 @@ def run(scenario: Scenario, hold_s: float) -> NoReturn:
         PYTHONPATH=os.pathsep.join([str(Path(__file__).resolve().parent), os.environ.get("PYTHONPATH", "")]),
     )
     os.environ.pop("RAY_ADDRESS", None)
+    if flight is not None:
+        os.environ[FLIGHT_FOLDER] = flight
     Path(folder, "driver.pid").write_text(str(os.getpid()))
     try:
         import ray
@@ -148,12 +151,13 @@ def main() -> None:
     running = verbs.add_parser("run", help="start one")
     running.add_argument("name")
     running.add_argument("--hold", type=float, default=120.0, metavar="SECONDS")
+    running.add_argument("--flight", metavar="FOLDER", help="the job is prepared: its ranks leave Flight Recorder dumps there")
     given = parser.parse_args()
     load_families()
     if given.verb == "run":
         if given.name not in SCENARIOS:
             parser.error(f"no scenario {given.name}; there are: {', '.join(sorted(SCENARIOS))}")
-        run(SCENARIOS[given.name], given.hold)
+        run(SCENARIOS[given.name], given.hold, given.flight)
     if given.json:
         print(json.dumps({s.name: {"story": s.story, "nodes": s.nodes, "truth": dataclasses.asdict(s.truth)} for s in SCENARIOS.values()}))
         return

@@ -6,6 +6,7 @@ import os
 
 import torch
 import torch.distributed as dist
+from flight_dumps import keep_dumping
 from kit import Seat, seat_environment
 
 FATAL_STEP = 3
@@ -29,9 +30,10 @@ class PolicyTrainer:
         seat = self.seat
         if seat.rank_by == "name":
             dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{seat.port}", rank=seat.rank, world_size=seat.world)
-            return
-        os.environ.update(seat_environment(seat))
-        dist.init_process_group("gloo")
+        else:
+            os.environ.update(seat_environment(seat))
+            dist.init_process_group("gloo")
+        keep_dumping(seat.rank)
 
     def rollout_batch(self, step: int) -> None:
         dist.all_gather([torch.zeros(8) for _ in range(self.seat.world)], torch.rand(8))

@@ -12,12 +12,15 @@ from typing import Any
 
 import psutil
 import pytest
-from integration.examples_truth import EVERY_RUN, TABLE, Row
+from lab_runs import listed, release
+from lab_runs import start as start_lab
+from peers import answer_of_report
+from scoring import judge
+from truth import EVERY_RUN, TABLE, Row
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("torch")
 
-LAB = Path(__file__).resolve().parents[2] / "examples" / "hang_lab.py"
 Start = Callable[[str], tuple[subprocess.Popen[str], dict[str, Any]]]
 
 
@@ -27,39 +30,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
     def start_one(name: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
-        log = tmp_path / "lab.log"
-        with log.open("wb") as errors:
-            lab = subprocess.Popen(
-                [sys.executable, str(LAB), "run", name, "--hold", "170"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+        lab, announced = start_lab(name, tmp_path / "lab.log")
         running.append(lab)
-        assert lab.stdout is not None
-        line = lab.stdout.readline()
-        assert line, log.read_text(errors="replace")[-2000:]
-        announced = json.loads(line)
-        assert "error" not in announced, log.read_text(errors="replace")[-2000:]
         return lab, announced
 
     yield start_one
     for lab in running:
         release(lab)
-
-
-def release(lab: subprocess.Popen[str]) -> None:
-    assert lab.stdin is not None
-    assert lab.stdout is not None
-    lab.stdin.close()
-    lab.wait(30)
-    lab.stdout.close()
-
-
-def listed() -> dict[str, Any]:
-    done = subprocess.run([sys.executable, str(LAB), "list", "--json"], capture_output=True, text=True, check=True, timeout=60)
-    return dict(json.loads(done.stdout))
 
 
 def test_the_table_and_the_programs_say_the_same() -> None:
@@ -87,32 +64,8 @@ def test_report_of(row: Row, start: Start) -> None:
     )
     assert done.returncode in (0, 1, 3), done.stderr[-2000:]
     report = json.loads(done.stdout)
-    assert said(report, announced, row) == row, report["verdict"]["summary"]
-
-
-def said(report: dict[str, Any], announced: dict[str, Any], row: Row) -> Row:
-    """What the report says in the table's words: the row itself where it is right."""
-    state = report["verdict"]["state"]
-    roots = [f for f in report["findings"] if f["root"]]
-    if row.who == "-":
-        roots = [f for f in roots if f["certainty"] != "possible"]
-    names = {pid: name for name, pid in announced["pids"].items()}
-    accused = [(names.get(w["pid"], ""), w["label"]) for w in roots[0]["who"]] if roots else []
-    cause = roots[0]["cause"] if roots else "-"
-    victims = set(announced["truth"]["victims"])
-    right = not any(name in victims for name, _ in accused) and (
-        bool(roots) == (row.state == "hang") if row.who == "-" else any(is_one_of(row.who, name, label) for name, label in accused)
-    )
-    return Row(
-        scenario=row.scenario,
-        state=row.state if state in row.state.split("|") else state,
-        who=row.who if right else "|".join(name or label for name, label in accused) or "nobody",
-        cause=row.cause if cause in row.cause.split("|") else cause,
-    )
-
-
-def is_one_of(who: str, name: str, label: str) -> bool:
-    return any(wanted[6:] in label if wanted.startswith("label:") else wanted == name for wanted in who.split("|"))
+    score = judge(row, answer_of_report(report), announced["pids"], announced["truth"]["victims"])
+    assert (score.who, score.state, score.cause) == ("right", True, None if row.cause == "-" else True), (score.said, report["verdict"]["summary"])
 
 
 def test_a_released_program_leaves_nothing_behind(start: Start) -> None:
