@@ -40,7 +40,8 @@ DOORS = {
     "numpy": ("metrics/statistics/numeric.py", "logs/newlines.py"),
     "scipy": ("metrics/statistics/numeric.py",),
     "tensorboard": ("metric_sources/tensorboard.py",),
-    "wandb": ("metric_sources/wandb.py",),
+    "wandb": ("metric_sources/wandb.py", "watch/tracker_child.py"),
+    "mlflow": ("watch/tracker_child.py",),
 }
 """Who may import what; a folder stands for its modules."""
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ray_rl_debug.otel.telemetry import Telemetry
     from ray_rl_debug.watch.crew import Crew
     from ray_rl_debug.watch.options import WatchOptions
+    from ray_rl_debug.watch.trackers import Tracker
 
 EPILOG = """\b
 Examples:
@@ -38,6 +39,8 @@ Examples:
   rayrl-debug watch --slack-file ~/.slack-webhook
   rayrl-debug watch --on-hang \\
     'mail -s "$RAYRL_DEBUG_HEADLINE" me < "$RAYRL_DEBUG_REPORT_TEXT"'
+  # an alert in W&B, or tags of the MLflow run
+  rayrl-debug watch --wandb my-team/rl
   # traces, gauges and verdicts to OpenTelemetry
   OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 rayrl-debug watch
 
@@ -93,6 +96,8 @@ _URL_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--webhook-file", type=_URL_FILE, metavar="FILE", help="Addresses for --webhook, one in each line.")
 @click.option("--slack", multiple=True, metavar="URL", envvar="RAYRL_DEBUG_SLACK", help="Send each verdict to this Slack webhook. Repeatable.")
 @click.option("--slack-file", type=_URL_FILE, metavar="FILE", help="Addresses for --slack, one in each line.")
+@click.option("--wandb", metavar="[ENTITY/]PROJECT", help="Send each verdict as a W&B alert, from a run of its own in this project.")
+@click.option("--mlflow", metavar="RUN_ID", help="Set each verdict as tags of this MLflow run.")
 @click.option("--stop-job", is_flag=True, help="End the driver of a hung job once the verdict has held for 30 s.")
 @click.option(
     "--otel-file", type=PatientPath(dir_okay=False, path_type=Path), metavar="FILE", help="Write traces, gauges and verdicts as OTLP-JSON lines."
@@ -123,6 +128,8 @@ def watch(
     webhook_file: Path | None,
     slack: tuple[str, ...],
     slack_file: Path | None,
+    wandb: str | None,
+    mlflow: str | None,
     stop_job: bool,
     otel_file: Path | None,
     prometheus_port: int | None,
@@ -140,6 +147,7 @@ def watch(
     _warn_of_visible(click.get_current_context())
     webhooks, slack = (*webhooks, *_read_urls(webhook_file)), (*slack, *_read_urls(slack_file))
     _check_urls((*webhooks, *slack))
+    trackers = _trackers(wandb, mlflow)
     from ray_rl_debug.watch.keeper import keep_alive
 
     code = keep_alive()
@@ -164,6 +172,7 @@ def watch(
         on_hang=on_hang,
         webhooks=webhooks,
         slack=slack,
+        trackers=trackers,
     )
     return _run(address, options, telemetry, metrics_source, ray_agents=ray_agents, quiet=quiet)
 
@@ -235,6 +244,19 @@ def _open_telemetry(settings: Settings) -> Telemetry:
     from ray_rl_debug.otel.telemetry import Telemetry
 
     return Telemetry(settings)
+
+
+def _trackers(wandb: str | None, mlflow: str | None) -> tuple[Tracker, ...]:
+    """Raises MissingExtraError before the watch begins."""
+    from ray_rl_debug.watch.trackers import Tracker, check_installed
+
+    if wandb is not None and (wandb.count("/") > 1 or not all(part.strip() for part in wandb.split("/"))):
+        raise UsageError("--wandb wants PROJECT or ENTITY/PROJECT", hint="rayrl-debug watch --wandb my-team/rl")
+    if mlflow is not None and not mlflow.strip():
+        raise UsageError("--mlflow wants the id of a run", hint="its page in MLflow shows it: rayrl-debug watch --mlflow RUN_ID")
+    found = (*((Tracker(kind="wandb", target=wandb),) if wandb else ()), *((Tracker(kind="mlflow", target=mlflow),) if mlflow else ()))
+    check_installed(found)
+    return found
 
 
 def _read_urls(file: Path | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.watch.learn import Limits
+from ray_rl_debug.watch.trackers import Tracker
 
 
 class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,3 +22,4 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_hang: str | None = None
     webhooks: tuple[str, ...] = ()
     slack: tuple[str, ...] = ()
+    trackers: tuple[Tracker, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from ray_rl_debug.model.report import State
 from ray_rl_debug.watch.closer_look import Keeping, Look, hook_environment
 from ray_rl_debug.watch.notify import Notifier, learning_message, message, slack_learning, slack_message
 from ray_rl_debug.watch.options import WatchOptions
+from ray_rl_debug.watch.trackers import Trackers
 
 LEAVE_S = 20.0
 """For messages that are under way when the watch ends."""
@@ -25,6 +27,7 @@ class Telling:
     def __init__(self, options: WatchOptions, heard: Callable[[str], None]) -> None:
         self._options = options
         self._notifier = Notifier(heard=heard)
+        self._trackers = Trackers(options.trackers, options.output, heard)
 
     def hang(self, job: str, keeping: Keeping, age_s: float) -> None:
         """Start to tell people. A command of theirs reads the files, so it waits for them; a message only names their folder."""
@@ -43,10 +46,13 @@ class Telling:
             self._notifier.post(url, lambda: learning_message(job, finding))
         for url in self._options.slack:
             self._notifier.post(url, lambda: slack_learning(job, finding))
+        self._trackers.send(lambda: learning_message(job, finding))
 
     def finish(self) -> None:
         """Wait a while for what is under way."""
+        began = time.monotonic()
         self._notifier.finish(LEAVE_S)
+        self._trackers.finish(max(0.0, LEAVE_S - (time.monotonic() - began)))
 
     def _post(self, job: str, look: Look, kind: str, age_s: float, keeping: Keeping | None = None) -> None:
         def body(form: Callable[..., dict[str, Any]]) -> dict[str, Any]:
@@ -57,3 +63,4 @@ class Telling:
             self._notifier.post(url, lambda: body(message))
         for url in self._options.slack:
             self._notifier.post(url, lambda: body(slack_message))
+        self._trackers.send(lambda: body(message))
