@@ -21,14 +21,16 @@ class NotReachedError(Exception):
     """The program ended, failed or took too long before its hang was reached."""
 
 
-def start(name: str, log: Path, *, hold_s: float = 170.0, more: tuple[str, ...] = ()) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+def start(
+    name: str, log: Path, *, hold_s: float = 170.0, more: tuple[str, ...] = (), python: str = sys.executable
+) -> tuple[subprocess.Popen[str], dict[str, Any]]:
     """The running program and the line that it announces: name, gcs_address, pids by seat, truth. What it prints goes into `log`.
 
     Raises NotReachedError with the end of the log.
     """
     with log.open("wb") as errors:
         lab = subprocess.Popen(
-            [sys.executable, str(LAB), "run", name, "--hold", str(hold_s), *more],
+            [python, str(LAB), "run", name, "--hold", str(hold_s), *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -63,9 +65,9 @@ def release(lab: subprocess.Popen[str]) -> None:
 
 
 @contextlib.contextmanager
-def running(name: str, log: Path, *, hold_s: float = 170.0, more: tuple[str, ...] = ()) -> Iterator[dict[str, Any]]:
-    """What `start` announces, while the program runs."""
-    lab, announced = start(name, log, hold_s=hold_s, more=more)
+def running(name: str, log: Path, *, hold_s: float = 170.0, more: tuple[str, ...] = (), python: str = sys.executable) -> Iterator[dict[str, Any]]:
+    """What `start` announces, while the program runs. `python`: the interpreter that runs it."""
+    lab, announced = start(name, log, hold_s=hold_s, more=more, python=python)
     try:
         yield announced
     finally:

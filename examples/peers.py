@@ -13,6 +13,8 @@ import contextlib
 import dataclasses
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -105,16 +107,22 @@ def peers_of(found: Mapping[int, str]) -> list[int]:
 
 
 def stacks_of(pids: list[int]) -> dict[int, Stack]:
-    """Stacks of the main threads by py-spy; a process that cannot be read in ten seconds is left out."""
+    """Stacks of the main threads by py-spy; a process that cannot be read in half a minute is left out."""
     beside = Path(sysconfig.get_path("scripts"), "py-spy")
     program = str(beside) if beside.exists() else "py-spy"
     found = {}
     for pid in pids:
-        with contextlib.suppress(subprocess.SubprocessError, ValueError):
-            done = subprocess.run([program, "dump", "--json", "--pid", str(pid)], capture_output=True, timeout=10, check=True)
+        try:
+            done = subprocess.run([program, "dump", "--json", "--pid", str(pid)], capture_output=True, timeout=30, check=True)
             threads = json.loads(done.stdout)
-            main = next((t for t in threads if t["thread_name"] == "MainThread"), threads[0] if threads else None)
-            found[pid] = tuple(f"{f['filename']}:{f['name']}:{f['line']}" for f in main["frames"]) if main else ()
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)  # a py-spy that is killed leaves its target stopped
+            continue
+        except (subprocess.CalledProcessError, ValueError):
+            continue
+        main = next((t for t in threads if t["thread_name"] == "MainThread"), threads[0] if threads else None)
+        found[pid] = tuple(f"{f['filename']}:{f['name']}:{f['line']}" for f in main["frames"]) if main else ()
     return found
 
 

@@ -14,6 +14,7 @@ examples/truth.py. A tool that ends badly, takes longer than --timeout or prints
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import fnmatch
 import json
@@ -27,6 +28,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # for ``python -m examples.score``
 
@@ -117,6 +120,7 @@ def run(row: Row, tools: Mapping[str, str], timeout_s: float) -> Iterator[tuple[
         hold_s = 30 + (timeout_s + 5) * len(tools)
         with lab_runs.running(row.scenario, Path(folder, "lab.log"), hold_s=hold_s, more=more) as announced:
             values = {"address": announced["gcs_address"], "driver": announced["pids"]["driver"], "flight": flight}
+            stopped = _stopped(values["driver"])
             for name, command in tools.items():
                 started = time.monotonic()
                 try:
@@ -124,7 +128,27 @@ def run(row: Row, tools: Mapping[str, str], timeout_s: float) -> Iterator[tuple[
                     score = judge(row, answer, announced["pids"], announced["truth"]["victims"])
                 except NoAnswerError as e:
                     score = unanswered(row, str(e))
-                yield name, dataclasses.replace(score, took_s=round(time.monotonic() - started, 1))
+                took_s = round(time.monotonic() - started, 1)
+                yield name, dataclasses.replace(score, took_s=took_s, left_stopped=_wake(values["driver"], stopped))
+
+
+def _stopped(driver: int) -> set[int]:
+    """Processes below the driver that are stopped; some examples stop one."""
+    found = set()
+    for process in psutil.Process(driver).children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+                found.add(process.pid)
+    return found
+
+
+def _wake(driver: int, before: set[int]) -> int:
+    """A tool that dies while it reads a process leaves it stopped. The next tool shall see the same hang: let those go on, and count them."""
+    left = _stopped(driver) - before
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    return len(left)
 
 
 def saved(paths: Sequence[Path]) -> dict[str, dict[str, Score]]:

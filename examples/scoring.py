@@ -61,6 +61,8 @@ class Score:
     said: str
     """The answer in one line, or why there is none."""
     took_s: float = 0.0
+    left_stopped: int = 0
+    """Processes that the tool left stopped; they were let go on."""
 
 
 def read_answer(text: str) -> Answer:
@@ -157,6 +159,7 @@ class Line:
     quiet: int
     accused_in_quiet: int
     median_s: float
+    left_stopped: int
 
 
 def sum_up(tool: str, scores: Sequence[Score]) -> Line:
@@ -172,15 +175,16 @@ def sum_up(tool: str, scores: Sequence[Score]) -> Line:
         quiet=len(quiet),
         accused_in_quiet=sum(s.who == "wrong" for s in quiet),
         median_s=sorted(s.took_s for s in scores)[len(scores) // 2],
+        left_stopped=sum(s.left_stopped for s in scores),
     )
 
 
 def table(lines: Sequence[Line]) -> str:
     """All tools as a Markdown table, those that name most first."""
-    head = "| tool | culprit named | innocent accused | nobody named | cause told | accused in runs that do not hang | median s |"
+    head = "| tool | culprit named | innocent accused | nobody named | cause told | accused without a hang | left stopped | median s |"
     rows = [
         f"| {x.tool} | {x.named} of {x.hangs} | {x.wrong} | {x.hangs - x.named - x.wrong} | {'-' if x.causes is None else x.causes}"
-        f" | {x.accused_in_quiet} of {x.quiet} | {x.median_s:.1f} |"
+        f" | {x.accused_in_quiet} of {x.quiet} | {x.left_stopped} | {x.median_s:.1f} |"
         for x in sorted(lines, key=lambda x: (-x.named, x.wrong, x.tool))
     ]
-    return "\n".join([head, "| --- " * 7 + "|", *rows])
+    return "\n".join([head, "| --- " * 8 + "|", *rows])

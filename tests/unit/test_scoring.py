@@ -126,8 +126,8 @@ def test_table_of_tools() -> None:
     good = [judge(STRAGGLER, Answer("hang", (Accused(11),), "straggler"), PIDS, VICTIMS), judge(SLOW, Answer("unknown"), PIDS, VICTIMS)]
     bad = [unanswered(STRAGGLER, "not done after 60 s"), judge(SLOW, Answer("hang", (Accused(11),)), PIDS, VICTIMS)]
     assert table([sum_up("bad", bad), sum_up("good", good)]).splitlines()[2:] == [
-        "| good | 1 of 1 | 0 | 0 | 1 | 0 of 1 | 0.0 |",
-        "| bad | 0 of 1 | 0 | 1 | - | 1 of 1 | 0.0 |",
+        "| good | 1 of 1 | 0 | 0 | 1 | 0 of 1 | 0 | 0.0 |",
+        "| bad | 0 of 1 | 0 | 1 | - | 1 of 1 | 0 | 0.0 |",
     ]
 
 
