@@ -1,7 +1,8 @@
 """Blocks of real wordings: errors that must be told with the right process, and blocks that only look alarming and must accuse nobody.
 
 The blocks were written before the reader was tried on them, in five lots. Right at the first try were 101 of 123 errors, 34 of 46, 39 of 45,
-63 of 66 and 37 of 40; innocent blocks that were accused: 3 of 75, 1 of 30, 1 of 20, 0 of 64 and 1 of 40. What missed was mended after each lot, so today they only guard
+63 of 66 and 37 of 40; innocent blocks that were accused: 3 of 75, 1 of 30, 1 of 20, 0 of 64 and 1 of 40. What missed was mended after each lot,
+so today they only guard
 against going back.
 """
 
