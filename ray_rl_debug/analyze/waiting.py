@@ -10,7 +10,7 @@ import msgspec
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.outlook import activities_of
-from ray_rl_debug.analyze.pauses import ANSWER_S
+from ray_rl_debug.analyze.pace import answer_s
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
@@ -148,6 +148,6 @@ def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     address = name_of(node)
     sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
-    if quiet and min(quiet) < ANSWER_S and not any(s.tx_queue_bytes for s in sockets):
+    if quiet and min(quiet) < answer_s(view.snapshot) and not any(s.tx_queue_bytes for s in sockets):
         return Activity(id=node, outlook=Outlook.WAKES, reason=f"it is quiet for {min(quiet):.0f} s; such services may need a minute")
     return Activity(id=node, outlook=Outlook.STANDS, reason="no answer has come", certainty=Certainty.LIKELY)

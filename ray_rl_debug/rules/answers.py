@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
-from ray_rl_debug.analyze.pauses import ANSWER_S
+from ray_rl_debug.analyze.pace import answer_s
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.rules.scene import Scene
 
@@ -21,6 +21,6 @@ def may_come(scene: Scene, one: Seen, descriptors: Set[int]) -> str | None:
     awaited = [s for s in one.process.sockets if s.fd in descriptors and s.remote]
     hosts = own_hosts(scene.view)
     quiet = [s.quiet_s for s in awaited if s.quiet_s is not None and endpoint_key(one.node.name, s.remote or "")[0] not in hosts]
-    if not awaited or len(quiet) < len(awaited) or max(quiet) >= ANSWER_S:
+    if not awaited or len(quiet) < len(awaited) or max(quiet) >= answer_s(scene.view.snapshot):
         return None
     return f"{awaited[0].remote} is not on the captured nodes and has been quiet for {max(quiet):.0f} s; such services may need a minute"

@@ -143,6 +143,12 @@ class Progress:
     def teach(self, history: Iterable[TaskHistory]) -> None:
         self.learned.teach(history, had_hang=self._had_hang)
 
+    @property
+    def longest_step_s(self) -> float | None:
+        """Of the last steps; None where too few are known."""
+        steps = self.learned.steps
+        return steps.longest_s if steps.count >= ENOUGH else None
+
     def age_s(self, now: float) -> float:
         """Since any progress of this job."""
         return now - self._mark_s if self._began is not None else 0.0

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.pace import with_pace
 from ray_rl_debug.capture.jobs import choose_job
 from ray_rl_debug.collect.procfs import machine_of
 from ray_rl_debug.model.errors import RayRlDebugError
-from ray_rl_debug.model.snapshot import RayJob, TaskHistory
+from ray_rl_debug.model.snapshot import RayJob, Snapshot, TaskHistory
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.beats import Census
 from ray_rl_debug.watch.closer_look import Keeping, Look, describe_trouble, keep_trace, take_look
@@ -158,12 +159,17 @@ class Companion:
         often, closely = any(d.soon for d in decisions), any(d.closely for d in decisions)
         return WatchOrder(companion=self._name, drivers=self._drivers, skip=(os.getpid(),), skip_on=self._machine, often=often, closely=closely)
 
+    def _gather(self, watch: JobWatch) -> Snapshot:
+        """A closer look, with what only somebody who was there before can know."""
+        found = self._departed.told_in(self._crew.gather(watch.job.job_id), self._clock())
+        return with_pace(found, watch.progress.longest_step_s)
+
     def _look(self, watch: JobWatch) -> None:
         job, decision = watch.job.job_id, watch.decision
         self._say(f"job {job}: {decision.reason}; looking closer")
         began = self._wall()
         try:
-            look = take_look(lambda: self._departed.told_in(self._crew.gather(job), self._clock()), watch.history, now_s=began)
+            look = take_look(lambda: self._gather(watch), watch.history, now_s=began)
         except Exception as e:  # noqa: BLE001 the watch must outlive any look
             watch.progress.looked(self._clock(), rest_s=REST_S)
             event = watch.note(self._wall(), "trouble", f"the closer look failed: {describe_trouble(e)}")
