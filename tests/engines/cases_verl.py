@@ -90,8 +90,18 @@ def failed_receiver(run: Trainer) -> Iterator[tuple[int, ...]]:
     yield ()
 
 
+@contextlib.contextmanager
+def failing_receiver(run: Trainer) -> Iterator[tuple[int, ...]]:
+    """The same after some good updates."""
+    (run.folder / "receiver").touch()
+    until(lambda: "told to fail in receiver" in run.log(), 120, "the receiver's error", every=0.5)
+    run.await_stand()
+    yield ()
+
+
 STOPPED = Truth(("hang",), ("process-stopped",))
 DIED = Truth(("hang",), ("engine-died",), "enginecore|engine core")
+RECEIVER = Truth(("hang",), ("weight-sync-mismatch",), "vllm|actor")
 ANYHOW = ("straggler", "asyncio-stuck", "event-loop-blocked", "blocked-io", "lock-deadlock")
 
 CASES = (
@@ -108,11 +118,6 @@ CASES = (
     Case("verl-worker-stopped-in-update", "verl", stop(WORKER, in_update=True), STOPPED),
     Case("verl-core-killed", "verl-refilling", dead(CORE), DIED, is_fatal=True),
     Case("verl-core-killed-in-update", "verl", dead(CORE, in_update=True), DIED, is_fatal=True),
-    Case(
-        "verl-receiver-failed",
-        "verl-failing-receiver",
-        failed_receiver,
-        Truth(("hang",), ("weight-sync-mismatch",), "vllm|actor"),
-        is_fatal=True,
-    ),
+    Case("verl-receiver-failed", "verl-failing-receiver", failed_receiver, RECEIVER, is_fatal=True),
+    Case("verl-receiver-fails-later", "verl", failing_receiver, RECEIVER, is_fatal=True),
 )

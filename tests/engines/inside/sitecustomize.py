@@ -65,6 +65,19 @@ def stall_weight_update(module):
     module.ServerAdapter.update_weights = update_weights
 
 
+def fail_weight_receiver(module):
+    import troubles
+
+    plain = module.vLLMColocateWorkerExtension.update_weights_from_ipc
+
+    @functools.wraps(plain)
+    def update_weights_from_ipc(self, *args, **kwargs):
+        troubles.fail("receiver")
+        return plain(self, *args, **kwargs)
+
+    module.vLLMColocateWorkerExtension.update_weights_from_ipc = update_weights_from_ipc
+
+
 def declare_vision_operators():
     from torch.library import Library
 
@@ -82,6 +95,7 @@ if os.environ.get("KEEP_WEIGHTS") == "1":
 if "TROUBLE_DIR" in os.environ:
     CHANGES["vllm.v1.worker.gpu_model_runner"] = stall_vllm_forward
     CHANGES["verl.workers.rollout.vllm_rollout.vllm_rollout"] = stall_weight_update
+    CHANGES["verl.workers.rollout.vllm_rollout.utils"] = fail_weight_receiver
     CHANGES["sglang.srt.model_executor.model_runner"] = stall_sglang_forward
 
 

@@ -25,6 +25,12 @@ def hold(place, rank=0):
             time.sleep(0.1)
 
 
+def fail(place):
+    """Raises where the file ``$TROUBLE_DIR/PLACE`` says so."""
+    if (Path(os.environ.get("TROUBLE_DIR", "/nowhere")) / place).exists():
+        raise RuntimeError(f"told to fail in {place}")
+
+
 def _wait_at_lock(order):
     lock = threading.Lock()
     lock.acquire()
