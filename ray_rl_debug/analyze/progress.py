@@ -110,6 +110,9 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             return Motion.MOVING, "wakes up at its waits for Ray objects: one call follows another"
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
+    told = any(t.run_slices is not None for t in process.threads)
+    if first.kind is Kind.LOCK and told and _slices(process, thread) is None:
+        return Motion.UNKNOWN, "whether it slept at one lock was not read"
     if is_awake(process, thread) and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
         # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
         return Motion.BUSY, f"woke up {thread.run_slices if thread is not None else 0} times during the window at one lock"
@@ -205,9 +208,17 @@ def _bytes_moved(process: Process) -> int:
 
 def is_awake(process: Process, thread: Thread | None) -> bool:
     """Was the thread scheduled far more often than the looking itself explains?"""
-    if thread is None or thread.run_slices is None or not process.window_s:
+    slices = _slices(process, thread)
+    if slices is None or not process.window_s:
         return False
-    return thread.run_slices > AWAKE_SLICES_PER_S * max(process.window_s, len(process.samples))
+    return slices > AWAKE_SLICES_PER_S * max(process.window_s, len(process.samples))
+
+
+def _slices(process: Process, thread: Thread | None) -> int | None:
+    """Times the thread was scheduled during the window; of the only one of its process each change of context tells it too."""
+    if thread is None or thread.run_slices is not None:
+        return thread.run_slices if thread is not None else None
+    return process.context_switches if len(process.threads) == 1 else None
 
 
 def _cpu_text(process: Process, thread: Thread | None) -> str:

@@ -142,8 +142,9 @@ def _pace(scene: Scene, one: Seen) -> Certainty:
     Also those that they gather: a coroutine that sleeps for longer than the window was never seen to get nowhere.
     """
     tasks = [t for t in one.process.async_tasks or () if not serves(t) and not is_apart(t)]
-    if any(t.awaited is None for t in (*tasks, *_calls(one))):
-        return Certainty.POSSIBLE  # what it waits for was not read
+    runs = one.core is not None and bool(one.core.running_task_ids)
+    if any(t.awaited is None for t in (*tasks, *_calls(one))) or (runs and not one.process.async_tasks):
+        return Certainty.POSSIBLE  # what it waits for was not read: a call that runs on a loop has a coroutine
     ticking = [t.awaited for t in tasks if t.awaited and t.awaited.kind in ("sleep", "running", "ready")]
     if any(a.kind != "sleep" or (a.delay_s is not None and a.delay_s <= STEP_S) for a in ticking):
         return Certainty.POSSIBLE

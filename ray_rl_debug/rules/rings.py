@@ -35,7 +35,8 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
         """Those that wait for something of their own; where ranks wait in a collective inside of a file lock, those that hold the lock."""
         if any(is_waiting(m) for m in self.members):
             return tuple(m for m in self.members if m.key in _holders(self.edges))
-        return tuple(m for m in self.members if m.threads and not m.is_idle) or self.members
+        awake = tuple(m for m in self.members if not m.is_idle)
+        return tuple(m for m in awake if m.threads) or awake or self.members
 
     @property
     def is_of_pipes(self) -> bool:

@@ -27,8 +27,15 @@ def asked(stacks: Stacks, one: Process) -> Report:
     return diagnose(snapshot(stacks.node([driver, one]), ray_state(actors=[actor(7, "Agent", one.pid)], cores=cores)))
 
 
-@pytest.mark.parametrize(("tasks", "accused"), [(None, []), ((), ["asyncio-stuck"])], ids=["not read", "none there"])
+CALL = AwaitFrame(function="run_async_func_or_coro_in_event_loop.<locals>.async_func")
+STUCK = AsyncTask(address=1, name="Task-1", chain=(CALL, AwaitFrame(function="Agent.run")), awaited=Awaited(kind="event", address=7), stable=True)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "accused"), [(None, []), ((), []), ((STUCK,), ["asyncio-stuck"])], ids=["not read", "that of the call not read", "read"]
+)
 def test_an_idle_loop_whose_coroutines_were_not_read(tasks: tuple[AsyncTask, ...] | None, accused: list[str]) -> None:
+    """A call that runs on a loop has a coroutine."""
     stacks = Stacks()
     report = asked(stacks, process(stacks, 100, "ray::Agent.run", IDLE, extra_threads=[LOOP], async_tasks=tasks))
     assert sure(report) == accused

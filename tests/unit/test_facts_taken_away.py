@@ -51,6 +51,19 @@ def test_who_waits_for_one_lock_sleeps(slices: int, keeps_gil: bool, motion: Mot
     assert build_view(snapshot(stacks.node([awake(one, slices)]))).seen[f"node1/{FIRST}"].motion is motion
 
 
+@pytest.mark.parametrize(
+    ("beside", "switches", "motion"),
+    [(None, 8, Motion.FROZEN), (None, 900, Motion.BUSY), (6, None, Motion.UNKNOWN), (None, None, Motion.FROZEN)],
+    ids=["its process slept", "its process was awake", "others were read", "nothing was read"],
+)
+def test_at_a_lock_how_often_it_was_scheduled_may_not_have_been_read(beside: int | None, switches: int | None, motion: Motion) -> None:
+    stacks = Stacks()
+    more = [("other", FILLS)] if beside is not None else []
+    one = process(stacks, FIRST, "python train.py", "work@app/train.py:73", kind="named", wchan="futex_do_wait", extra_threads=more)
+    one = replace(one, context_switches=switches, threads=(one.threads[0], *(replace(t, run_slices=beside) for t in one.threads[1:])))
+    assert build_view(snapshot(stacks.node([one]))).seen[f"node1/{FIRST}"].motion is motion
+
+
 @pytest.mark.parametrize(("slices", "certainty"), [(6, Certainty.LIKELY), (300, Certainty.POSSIBLE)], ids=["a heartbeat", "one that works"])
 def test_the_thread_that_is_joined_waits_for_what_another_may_bring(slices: int, certainty: Certainty) -> None:
     stacks = Stacks()
