@@ -12,11 +12,17 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.nodes import node_of_rank
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Certainty
+
+_MOST_MISSING = 8
+"""Ranks that were not seen: one of them is enough to leave a wait open."""
 
 Site = tuple[str, tuple[tuple[str, str, int | None], ...]]
 """A collective and the own path that leads to it: ranks at equal sites are in the same call."""
@@ -63,12 +69,26 @@ def receiver_edges(world: World) -> Iterator[Edge]:
         for thread in _receivers(one) if one.motion is not Motion.MOVING else ():
             peer = by_rank.get(thread.place.peer) if thread.place.peer is not None else None
             said = f"its thread {thread.name or thread.tid} waits in {thread.place.op}"
+            wanted = world.missing[:_MOST_MISSING] if thread.place.peer is None else tuple(r for r in world.missing if r == thread.place.peer)
+            for rank in wanted:
+                target, evidence = node_of_rank(world.key, rank), f"{said}, and rank {rank} was not seen"
+                yield Edge(source=one.key, target=target, why=Why.RECEIVERS, op=thread.place.op, evidence=evidence, certainty=Certainty.POSSIBLE)
+            if thread.place.peer in world.missing:
+                continue
             said += f", which names rank {thread.place.peer}" if peer is not None else ", whose peer is not known"
             for other in world.members if peer is None else (peer,):
                 sure = Certainty.LIKELY if peer is not None else Certainty.POSSIBLE
                 if other is not one:
                     evidence = f"{said}: {other.at()}"
                     yield Edge(source=one.key, target=other.key, why=Why.RECEIVERS, op=thread.place.op, evidence=evidence, certainty=sure)
+
+
+def stray_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
+    """Of processes whose threads wait for messages of ranks, and whose own rank was not read: who sends them was not seen."""
+    members = {m.key for world in worlds for m in world.members}
+    for one in (s for kind in sorted(THREAD_WAITS) for s in view.at(kind)):
+        if one.key not in members and one.motion is not Motion.MOVING and _receivers(one):
+            yield to_unseen(one, "what its threads receive", Why.RECEIVERS)
 
 
 def any_peer_edges(world: World, one: Seen, op: str) -> Iterator[Edge]:

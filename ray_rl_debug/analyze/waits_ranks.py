@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import MEETS_ALL, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.rank_threads import Beside, Site, any_peer_edges, receiver_edges
+from ray_rl_debug.analyze.rank_threads import Beside, Site, any_peer_edges, receiver_edges, stray_edges
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
@@ -39,7 +39,8 @@ _MOST_NAMED = 8
 
 
 def rank_edges(view: View, worlds: Sequence[World]) -> Iterator[Edge]:
-    """Edges inside every world."""
+    """Edges inside every world, and of ranks in none."""
+    yield from stray_edges(view, worlds)
     for world in worlds:
         told = list(_told_edges(world))
         named = {e.target for e in told}

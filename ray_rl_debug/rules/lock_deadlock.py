@@ -80,7 +80,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             in_vain = one.followed.place.kind in _LOCKS
             helpers = [t for t in pauses if is_awake(one.process, t.kernel)] if in_vain else [one.followed]
             pauses = at_work = [t for t in helpers if t.place.timed]
-        if len(pauses) < len(at_work) or (pauses and scene.hope(one) is not Outlook.STANDS):
+        # at a plain lock whoever sleeps may hold it: named, where it slept all through the window
+        is_open = bool(pauses) and thread.place.kind is Kind.LOCK and not any(is_awake(one.process, t.kernel) for t in pauses)
+        if len(pauses) < len(at_work) or (pauses and not is_open and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
         others = [t for t in others if t not in at_work and not _listens(t)]
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
@@ -90,7 +92,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
         certainty = Certainty.POSSIBLE if blind or pauses or (lost and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
-            finding=_finding(one, others, parents, certainty, scene.reason(one), lost=lost),
+            finding=_finding(one, others or (pauses if is_open else []), parents, certainty, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from scenes import ALL_REDUCE, BARRIER, RECV, Stacks, process, snapshot
 
 from ray_rl_debug.analyze.graph import Edge, Why
-from ray_rl_debug.analyze.rank_threads import Beside, any_peer_edges, others, receiver_edges
+from ray_rl_debug.analyze.rank_threads import Beside, any_peer_edges, others, receiver_edges, stray_edges
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.worlds import World, find_worlds
 from ray_rl_debug.diagnosis.diagnose import diagnose
@@ -98,6 +98,13 @@ def test_threads_whose_peers_were_not_read_may_receive_from_any() -> None:
     assert _told(receiver_edges(unread)) == [("101", Certainty.LIKELY), ("101", Certainty.POSSIBLE), ("102", Certainty.POSSIBLE)]
 
 
+def test_threads_that_name_a_rank_that_was_not_seen_wait_for_it() -> None:
+    two = [("from-1", RECEIVES), ("from-2", RECEIVES)]
+    world = _world((TAKES, two), (LOADS, []), peers=("1", "2"))
+    found = _told(receiver_edges(replace(world, size=3, missing=(2,))))
+    assert found == [("101", Certainty.LIKELY), ("2", Certainty.POSSIBLE)]
+
+
 @pytest.mark.parametrize(
     ("main", "threads"),
     [
@@ -109,6 +116,16 @@ def test_threads_whose_peers_were_not_read_may_receive_from_any() -> None:
 )
 def test_a_rank_that_does_not_wait_for_its_receiving_threads(main: str, threads: list[tuple[str, str]]) -> None:
     assert list(receiver_edges(_world((main, threads), (LOADS, []), peers=("1", "1")))) == []
+
+
+def test_a_process_of_no_world_whose_threads_receive_waits_for_somebody() -> None:
+    """Its rank was not read."""
+    two = [("from-1", RECEIVES), ("from-2", RECEIVES)]
+    stacks = Stacks()
+    view = build_view(snapshot(stacks.node([process(stacks, 100, "python train.py", TAKES, kind="named", extra_threads=two)])))
+    assert _told(stray_edges(view, [])) == [("what its threads receive", Certainty.PROVEN)]
+    world = _world((TAKES, two), (LOADS, []))
+    assert _told(stray_edges(view, [replace(world, members=tuple(view))])) == []
 
 
 def test_who_names_no_peer_waits_for_any_other_rank() -> None:
