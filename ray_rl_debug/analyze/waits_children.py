@@ -100,6 +100,8 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
         return children
     writers = [c for c in children if any(f.inode in (pipe, None) and f.kind == "pipe" and f.writable is not False for f in c.process.files or ())]
     has_dead = any(c.has_ended for c in view.children(one))
+    if writers and not has_dead and all(waits_for_work(w) for w in writers):
+        return [*writers, *(c for c in children if c.threads and c not in writers)]  # whoever works may hold it too: a row may be missing
     return writers if writers or has_dead else children
 
 

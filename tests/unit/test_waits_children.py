@@ -78,11 +78,21 @@ def test_a_future_of_a_pool_all_of_whose_workers_rest_is_with_one_that_was_not_s
     assert targets(stacks, parent, child(stacks, FIRST, RESTS), child(stacks, SECOND, WORKS)) == [("4001", Why.CHILD_QUEUE)]
 
 
-@pytest.mark.parametrize(("inode", "found"), [(77, ["4001"]), (None, ["4001"]), (78, [])], ids=["the pipe that is read", "not read", "another pipe"])
-def test_a_child_whose_pipe_was_not_read_may_write_the_result(inode: int | None, found: list[str]) -> None:
-    """The other child holds the pipe too, and has nothing to do."""
+@pytest.mark.parametrize(
+    ("first", "inode", "found"),
+    [
+        (RESTS, 77, ["4001"]),
+        (RESTS, None, ["4001"]),
+        (RESTS, 78, ["4001"]),
+        (WORKS, 78, ["4000"]),
+        (WORKS, None, ["4000", "4001"]),
+    ],
+    ids=["it holds the pipe", "not read", "nobody else works", "another works that holds it", "another works, and it was not read"],
+)
+def test_a_child_that_may_write_the_result(first: str, inode: int | None, found: list[str]) -> None:
+    """The first child holds the pipe that the parent reads."""
     stacks = Stacks()
     reads = replace(RESULTS, fd=3, writable=False)
     parent = process(stacks, PARENT, "python train.py", GETS, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=3)
-    rests, works = child(stacks, FIRST, RESTS, files=(RESULTS,)), child(stacks, SECOND, WORKS, files=(replace(RESULTS, inode=inode),))
+    rests, works = child(stacks, FIRST, first, files=(RESULTS,)), child(stacks, SECOND, WORKS, files=(replace(RESULTS, inode=inode),))
     assert [target for target, _ in targets(stacks, replace(parent, files=(reads,)), rests, works)] == found
