@@ -99,7 +99,11 @@ def _holders(edges: Sequence[Edge]) -> frozenset[str]:
 
 def _holds_copies(scene: Scene, edge: Edge) -> bool:
     """Does it wait at a pipe of which several hold the other end? Children inherit copies: one that is gone may have been the one to use it."""
-    return edge.why is Why.PIPE and sum(e.why is Why.PIPE for e in scene.graph.out(edge.source)) > 1
+    if edge.why is not Why.PIPE:
+        return False
+    ends = [scene.view.seen[key] for key in (edge.source, edge.target) if key in scene.view.seen]
+    lost_one = any(c.has_ended for one in ends for c in scene.view.children(one))
+    return lost_one or sum(e.why is Why.PIPE for e in scene.graph.out(edge.source)) > 1
 
 
 def _has_hands_free(one: Seen) -> bool:

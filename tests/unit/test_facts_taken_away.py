@@ -149,6 +149,9 @@ def test_a_ring_through_inherited_copies_of_pipes_is_only_possible() -> None:
     parent = replace(reader(stacks, MAIN_PID, 70, 71, 72, kind="named"), ppid=1)
     alone = diagnose(snapshot(stacks.node([parent, reader(stacks, FIRST, 71, 70)])))
     assert [(f.id, f.certainty) for f in alone.findings] == [("RRD502", Certainty.LIKELY)]
+    dead = replace(reader(stacks, SECOND, 72), state="Z", samples=(), threads=(), files=())
+    beside = diagnose(snapshot(stacks.node([parent, reader(stacks, FIRST, 71, 70), dead])))
+    assert all(w != FIRST for w in sure(beside))
     copies = diagnose(snapshot(stacks.node([parent, reader(stacks, FIRST, 71, 70), reader(stacks, SECOND, 72, 70, 71)])))
     assert sure(copies) == []
     assert copies.findings[0].id == "RRD502"
