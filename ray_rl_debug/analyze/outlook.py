@@ -66,7 +66,6 @@ EXACT = frozenset(Why) - {
 }  # fmt: skip
 """Waits whose end is known to be the whole story. In the others (an answer, a child) work is hidden, and how long such calls take tells more."""
 
-
 LOOKS = frozenset({Why.POLL, Why.TRIED_LOCK, Why.BUILD_LOCK})
 """Waits of one that looks again and again."""
 ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
@@ -301,6 +300,13 @@ def _unread(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
 
 
+def _frameless(f: Facts) -> str | None:
+    """A generator that is held back shows no frame: whoever takes what it makes may take the next."""
+    runs = f.one.is_idle and f.one.core is not None and bool(f.one.core.running_task_ids) and not f.one.process.async_tasks
+    is_asked = runs and any(e.why is Why.QUEUED_CALL for e in f.asked)
+    return f"{f.one.motion_reason}; its call shows no frame, and none of its kind has finished" if is_asked else None
+
+
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
     return f.one.motion_reason if f.stands_still or long else None
@@ -368,6 +374,7 @@ TABLE: tuple[Row, ...] = (
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
     Row("seen once only", Outlook.UNSEEN, _unread),
+    Row("a call without a frame", Outlook.UNSEEN, _frameless),
     Row("stands still", Outlook.STANDS, _frozen),
     Row("works", Outlook.UNSEEN, _works),
     Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),

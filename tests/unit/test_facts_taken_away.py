@@ -261,3 +261,18 @@ def test_a_coroutine_that_is_a_call_of_ray(functions: list[str], is_call: bool) 
     """Its outermost coroutine may not have been read."""
     chain = tuple(AwaitFrame(function=f, file=f if "/" in f else None) for f in functions)
     assert is_ray_call(AsyncTask(address=1, name="Task-1", chain=(*chain, AwaitFrame(function="Agent.run", file="app/agent.py")))) is is_call
+
+
+@pytest.mark.parametrize(
+    ("text", "accused"), [(IDLE, []), (f"Sampler.play@app/sampler.py:5 {EXECUTOR} {MAIN}", [FIRST])], ids=["no frame", "its own code"]
+)
+def test_a_call_behind_one_that_shows_no_frame(text: str, accused: list[int]) -> None:
+    """A generator is held back by whoever takes what it makes. None of its kind has finished, or that was not read."""
+    stacks = Stacks()
+    driver = process(stacks, 50, "python train.py", f"{RAY_GET} main@train.py:9", kind="driver", refs=[task_id(2)])
+    sampler = process(stacks, FIRST, "ray::Sampler.play", text)
+    owned = [OwnedTask(task_id=task_id(n), name=name, actor_id=f"{1:032x}") for n, name in ((1, "Sampler.play"), (2, "Sampler.state"))]
+    cores = [replace(core(50, owned=owned), kind="DRIVER"), core(FIRST, running=[1], actor_number=1)]
+    report = diagnose(snapshot(stacks.node([driver, sampler]), ray_state(actors=[actor(1, "Sampler", FIRST)], cores=cores)))
+    assert sure(report) == accused
+    assert [w.pid for w in report.findings[0].who] == [FIRST]
