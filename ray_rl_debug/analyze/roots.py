@@ -110,6 +110,8 @@ def _parts(keeping: Mapping[str, Sequence[Wait]]) -> list[tuple[str, ...]]:
     part = _components({name: [t for wait in waits for t in wait.any_of if t in keeping] for name, waits in keeping.items()})
     while True:
         inner = {name: [w for w in keeping[name] if all(part.get(t) == part[name] for t in w.any_of)] for name in part}
+        if all(len(waits) == len(keeping[name]) for name, waits in inner.items()):
+            break  # no wait leads out of its part: nothing changes any more
         stays = {name: waits for name, waits in inner.items() if waits or not keeping[name]}
         finer = _components({name: [t for wait in waits for t in wait.any_of if t in stays] for name, waits in stays.items()})
         if len(finer) == len(part) and len(set(finer.values())) == len(set(part.values())):
