@@ -16,7 +16,7 @@ from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.model.snapshot.log_book import LogSign, LogStep, LogWriter
 from ray_rl_debug.privacy.redact import redact
 
-LINES_BACK = 8
+LINES_BACK = 3
 """Of one writer that are read for its last line and that line's time."""
 SIGN_BYTES = 32 << 10
 """Of the end in which each writer's last line is looked for."""
@@ -28,6 +28,8 @@ STEPS_OF_WRITER = 6
 MAX_WRITERS = 512
 MARK_BYTES = 64
 """Of the beginning of a line, in which its writer is named."""
+MARK_AT = 24
+"""Most marks end before: lines that begin alike so far have the same one."""
 _MARK = re.compile(
     rb"\bpid=\d+(?:, ?ip=[\w.:]+)?|\[(?:rank|default|Rank )\d+\]|(?:\b(?:DP|TP|PP|EP|CP)\d+ ?)+|[\w.-]+:\d+:\d+ \[\d+|^[\w.-]+[-_]\d+ +\||^ ?\d+: "
 )
@@ -107,9 +109,16 @@ def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     begin = text.find(b"\n", begin) + 1 if begin else 0
     rows = text[begin:].split(b"\n")
     marked: defaultdict[bytes, list[int]] = defaultdict(list)
+    known: dict[bytes, bytes] = {}
     for position, raw in enumerate(rows):
-        if raw and not raw.isspace():
-            marked[_mark(raw)].append(position)
+        if not raw or raw.isspace():
+            continue
+        mark = known.get(raw[:MARK_AT])
+        if mark is None:
+            mark = _mark(raw)
+            if mark and raw.find(mark) + len(mark) < MARK_AT:
+                known[raw[:MARK_AT]] = mark
+        marked[mark].append(position)
     last: dict[LogWriter, tuple[int, Head]] = {}
     for positions in sorted(marked.values(), key=lambda p: p[-1]):
         found = _last_of(rows, positions, near_s)

@@ -12,8 +12,8 @@ from counted_steps import steps
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ray_rl_debug.formats import flight_table
-from ray_rl_debug.formats.pasted import asyncio_tools, faulthandler, frames, gdb, kernel, labels, lines, ps, pyspy, pystack, said, tracebacks
+from ray_rl_debug.formats import blocks, flight_table
+from ray_rl_debug.formats.pasted import asyncio_tools, faulthandler, frames, gdb, kernel, labels, likely, lines, ps, pyspy, pystack, said, tracebacks
 from ray_rl_debug.formats.pasted.classify import classify
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.formats.pasted.regions import lines_of
@@ -22,15 +22,17 @@ from ray_rl_debug.model import codec
 
 relaxed = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 READERS: dict[str, Callable[[str], Any]] = {
+    "blocks": lambda text: list(blocks.documents(f'[\n {{"frames": [{text}\n]'.encode(errors="replace"))),
+    "likely": lambda text: likely.telling_lines(text.encode(errors="replace"), lambda line: False),
     "asyncio_tools": lambda text: asyncio_tools.TaskReader().feed(text, 1),
     "faulthandler": faulthandler.read,
     "flight_table": lambda text: list(flight_table.documents(f"Rank 0  Rank 1\n------  ------\n{text} state=x\n{text}".encode(errors="replace"))),
     "frames": frames.read_frame,
     "gdb": gdb.read,
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
-    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text)),
+    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text)),
     "lines": lines.read_line,
-    "ps": lambda text: (ps.aux(text), ps.heading(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
+    "ps": lambda text: (ps.aux(text), ps.heading(text), ps.asked_columns(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
     "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_head(text)),
     "pystack": pystack.read,
     "said": lambda text: (said.remark(text), said.unread(text, expected=True), said.count_in(text), said.numbers(text)),
@@ -47,7 +49,7 @@ PIECES = (
     "PID STAT WCHAN CMD|12 D nfs_wait x|[<0>] futex_wait+0x1/0x2|cat /proc/12/stack|(T) Task-1|└── |"
     "tid  task id  task name  coroutine|MainThread: |RuntimeError: x|KeyboardInterrupt| → | -> | ; |;|\\||5x 3s apart|"
     'Fatal Python error: Aborted|* 1 Thread 0x7f (LWP 5) "" f (a=1) at x.c:1|Stack dump for u 1 0.0 0.0 1 1 ? S 1:1 0:0 x|'
-    "\t|    |0x7f12ab34cd56|\n|\r|²|\ud800"
+    "for p in 12 13; do py-spy|ps -eo pid,stat,args | grep x|\t|    |0x7f12ab34cd56|\n|\r|²|\ud800"
 ).split("|")
 near = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join)
 any_text = st.text(max_size=300) | near

@@ -27,8 +27,9 @@ class Processes:
         """The next traceback belongs to the last one."""
         self.told_pid: tuple[int, int] | None = None
         """The last line of a log that named a process id, and that id."""
-        self.loop: tuple[int, ...] = ()
+        self._loop: tuple[int, ...] = ()
         """Process ids that a loop of the shell goes through."""
+        self._loop_from = 0
         self._weak: list[tuple[Line, Frames]] = []
         """Lines that look like frames, and may be no stack."""
         self._count = 0
@@ -209,12 +210,22 @@ class Processes:
         self.stack.close()
         dump.said.append((line.number, unread))
 
+    def loop(self, pids: tuple[int, ...]) -> None:
+        """A loop of the shell dumps these processes, in this order."""
+        self.end_stack()
+        self._loop, self._loop_from = pids, len(self.dumps)
+
+    @property
+    def is_in_loop(self) -> bool:
+        """Were processes named that a loop of the shell dumps?"""
+        return bool(self._loop)
+
     def _next_of_loop(self) -> int | None:
         """Of the processes that a loop of the shell dumps, the one behind the last that was shown."""
         last = self.current.pid if self.current is not None else None
-        if last in self.loop[:-1]:
-            return self.loop[self.loop.index(last) + 1]
-        return self.loop[0] if self.loop and not any(d.pid in self.loop for d in self.dumps) else None
+        if last in self._loop[:-1]:
+            return self._loop[self._loop.index(last) + 1]
+        return self._loop[0] if self._loop and len(self.dumps) == self._loop_from else None
 
     def same_as_before(self, line: Line, head: Head) -> None:
         """Another process, of which the writer says that it is where the last one is."""

@@ -93,7 +93,7 @@ class Stream:
         if self._found.stack.is_behind_traceback(text) and self._end_traceback(line):
             return
         expected = self._found.label.is_near(line.number) or (self._found.current is not None and not self._found.current.threads)
-        expected = expected or bool(self._found.loop)
+        expected = expected or self._found.is_in_loop
         if unread := said.unread(text, expected=expected):
             self._found.unread(line, unread)
             return
@@ -117,8 +117,7 @@ class Stream:
         """A sentence: whose stack comes next, or how many others are at the place of the last one."""
         is_head = text.rstrip(" `*_").endswith(":") or text.lstrip().startswith("#")
         if loop := labels.loop_of(text):
-            self._found.end_stack()
-            self._found.loop = loop
+            self._found.loop(loop)
             return
         label = labels.read(text)
         remark = said.remark(text)
