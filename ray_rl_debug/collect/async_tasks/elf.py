@@ -11,6 +11,8 @@ import struct
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory
 
 PT_LOAD, PT_DYNAMIC = 1, 2
+EM_X86_64, EM_AARCH64 = 62, 183
+"""Machines in the ELF header, of which tables hold facts."""
 DT_HASH, DT_STRTAB, DT_SYMTAB, DT_GNU_HASH = 4, 5, 6, 0x6FFFFEF5
 MAX_HEADERS, MAX_TAGS, MAX_CHAIN, MAX_SYMBOLS, MAX_IMAGES = 64, 256, 4096, 1 << 17, 1000
 _PROGRAM_HEADER = struct.Struct("<IIQQ")
@@ -29,6 +31,7 @@ class Image:
         head = memory.read(base, 64)
         if head[:6] != b"\x7fELF\x02\x01":
             raise BadRead("not little-endian ELF64")
+        (self.machine,) = struct.unpack_from("<H", head, 18)
         (headers,) = struct.unpack_from("<Q", head, 32)
         size, count = struct.unpack_from("<HH", head, 54)
         low, dynamic = None, 0

@@ -2,8 +2,9 @@
 
 Source: the debug information (DWARF) of CPython 3.10.13, 3.11.7, 3.12.1 and 3.13.0, x86-64, default configuration; for 3.14 the headers,
 ``_Py_DebugOffsets`` and ``_AsyncioDebug`` of 3.14.10. Offsets inside ``_PyRuntime`` and the interpreter differ between builds of 3.13 and
-later: those carry their own table (`DEBUG_OFFSETS`), which overrules this one. Nothing here is trusted unseen: `runtime.attach` refuses a target
-whose ``sys.hexversion`` is not found through these offsets, `tasks.Interpreter` one whose ``_asyncio.Task`` has another size.
+later: those carry their own table (`DEBUG_OFFSETS`), which overrules this one. On aarch64 they are the same, tried with Debian's 3.11, 3.13 and 3.14.
+Nothing here is trusted unseen: `runtime.attach` refuses a target whose ``sys.hexversion`` is not found through these offsets, `tasks.Interpreter`
+one whose ``_asyncio.Task`` has another size.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.collect.async_tasks.elf import Image, find_python
+from ray_rl_debug.collect.async_tasks.elf import EM_AARCH64, EM_X86_64, Image, find_python
 from ray_rl_debug.collect.async_tasks.layout import (
     ASYNCIO_DEBUG_WORDS,
     COOKIE,
@@ -25,8 +25,9 @@ from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory
 from ray_rl_debug.collect.async_tasks.objects import Objects
 
 MAX_INTERPRETERS, MAX_THREADS, MAX_MODULE = 64, 65536, 1 << 23
-GLIBC_TID = 720
-"""Where glibc on x86-64 keeps the thread id behind a ``pthread_t``; used for 3.10 only, and only when it is a thread of the process."""
+GLIBC_TID = {EM_X86_64: 720, EM_AARCH64: 208}
+"""Where glibc keeps the thread id behind a ``pthread_t``, by the machine that the program is for (its ``struct pthread`` begins with the thread's
+control block on x86-64, and behind it on aarch64). Used for 3.10 only, and only when it is a thread of the process."""
 _NAMED_VERSION = re.compile(r"python3\.(\d+)")
 
 
@@ -92,8 +93,11 @@ class Runtime:
         raise Unsupported("the list of tasks of this build was not found")
 
     def _tid_of_glibc(self, ident: int) -> int | None:
+        offset = GLIBC_TID.get(self.image.machine)
+        if offset is None:
+            return None
         try:
-            (tid,) = struct.unpack("<i", self.memory.read(ident + GLIBC_TID, 4))
+            (tid,) = struct.unpack("<i", self.memory.read(ident + offset, 4))
         except BadRead:
             return None
         return int(tid) if tid > 0 else None
