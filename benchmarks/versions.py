@@ -6,12 +6,13 @@
 
 Each environment is a folder of its own below --home, made once: Ray of that version, this project as a wheel, and torch where --torch names the
 Python (a build for CPUs is not everywhere to be had; examples with collectives need it). Pythons are found as the tests find them: on PATH, below
-pyenv and uv, or in RAYRL_DEBUG_PYTHONS. Nothing is run in parallel. A step that fails says why in its last line.
+pyenv and uv, or in RAYRL_DEBUG_PYTHONS. Nothing is run in parallel. A step that fails is tried once more; then the table says why it failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -43,6 +44,8 @@ EXAMPLES = """
 LOOKED_AT = "ray_get_ring_of_three"
 """The hang that doctor, timeline and watch are run beside."""
 STEP_S = 180.0
+TRIES = 2
+"""On a busy machine Ray itself at times does not start in its own time; the table says where a second try was needed."""
 STEPS = ("install", "demo", "examples", "doctor", "timeline", "watch")
 
 
@@ -83,8 +86,9 @@ class Environment:
         except subprocess.TimeoutExpired:
             raise StepError(f"not done after {timeout_s:.0f} s") from None
         if done.returncode not in codes:
-            last = (done.stderr.strip() or done.stdout.strip() or "nothing said").splitlines()[-1]
-            raise StepError(f"ended with {done.returncode}: {last[:160]}")
+            lines = (done.stderr.strip() or done.stdout.strip() or "nothing said").splitlines()
+            why = next((line for line in reversed(lines) if "rror" in line), lines[-1])  # ours stand before a hint, those of Python are the last
+            raise StepError(f"ended with {done.returncode}: {why[:200]}")
         return done
 
 
@@ -169,10 +173,13 @@ def try_one(one: Environment, wheel: Path, has_torch: bool, names: Sequence[str]
     result = Result(one.ray, one.version, has_torch)
 
     def step(name: str, work: Callable[[], str]) -> None:
-        try:
-            result.said[name] = work()
-        except (StepError, subprocess.SubprocessError, OSError, ValueError, LookupError) as e:
-            result.failed[name] = f"{type(e).__name__}: {e}" if not isinstance(e, StepError) else str(e)
+        for number in range(1 if name == "install" else TRIES):
+            try:
+                result.said[name] = work() + (", second try" if number else "")
+                result.failed.pop(name, None)
+                break
+            except (StepError, subprocess.SubprocessError, OSError, ValueError, LookupError) as e:
+                result.failed[name] = f"{type(e).__name__}: {e}" if not isinstance(e, StepError) else str(e)
         print(f"{one.ray} on {one.version}: {name}: {result.said.get(name) or result.failed[name]}", file=sys.stderr, flush=True)
 
     step("install", lambda: install(one, wheel, has_torch))
@@ -180,14 +187,15 @@ def try_one(one: Environment, wheel: Path, has_torch: bool, names: Sequence[str]
         return result
     step("demo", lambda: demo(one))
     step("examples", lambda: examples(one, names))
-    with tempfile.TemporaryDirectory(prefix="v-") as folder:
-        try:
+    for _ in range(TRIES):
+        with tempfile.TemporaryDirectory(prefix="v-") as folder, contextlib.suppress(lab_runs.NotReachedError):
             with lab_runs.running(LOOKED_AT, Path(folder, "log"), hold_s=4 * STEP_S, python=one.python) as lab:
                 step("doctor", lambda: doctor(one, lab["gcs_address"]))
                 step("timeline", lambda: timeline(one, lab["gcs_address"]))
                 step("watch", lambda: watch(one, lab["gcs_address"], lab["pids"]))
-        except lab_runs.NotReachedError as e:
-            result.failed.update(dict.fromkeys(("doctor", "timeline", "watch"), str(e).splitlines()[-1]))
+            break
+    else:
+        result.failed.update(dict.fromkeys(("doctor", "timeline", "watch"), f"Ray did not start {LOOKED_AT}"))
     return result
 
 
