@@ -133,6 +133,20 @@ shell_of_agent       | other end of a pipe                | main shell0         
 pause_before_weights | ring over a connection             | main generator judge    | asyncio-stuck weight-sync-mismatch lock-deadlock blocked-io |
 threads_of_buffer    | mixed                              | main                    | lock-deadlock producer-died               |
 lock_around_batches  | semaphores across processes        | main loader0 loader1    | lock-deadlock dataloader-stuck            |
+rules_of_planner     | ring over a connection             | planner checker         | lock-deadlock blocked-io                  |
+reward_of_steps      | pool inside pool                   | reward                  | lock-deadlock                             |
+drained_engine       | inside one process                 | engine                  | lock-deadlock producer-died ray-queued-call |
+episodes_of_sampler  | inside one process                 | sampler                 | asyncio-stuck lock-deadlock producer-died |
+scores_by_script     | coroutine, executor, child         | service                 | blocked-io                                |
+buffer_asks_learner  | concurrency groups of an actor     | learner                 | blocked-io                                |
+results_after_join   | inside one process                 | main                    | lock-deadlock producer-died               |
+worlds_in_lockstep   | inside one process                 | rank1                   | lock-deadlock producer-died straggler     |
+flushed_by_signal    | inside one process                 | rollout                 | lock-deadlock                             |
+exports_of_step      | inside one process                 | exporter                | lock-deadlock cleanup-deadlock producer-died |
+packed_by_program    | inside one process                 | packer                  | blocked-io lock-deadlock                  |
+lanes_in_ring        | concurrency groups of an actor     | engine reward           | ray-get-cycle lock-deadlock ray-queued-call |
+sandboxes_in_queue   | queue with a dead producer         | tools                   | asyncio-stuck producer-died               |
+shards_in_threads    | inside one process                 | rank1                   | blocked-io straggler                      |
 """
 
 
