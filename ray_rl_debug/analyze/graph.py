@@ -70,6 +70,8 @@ class Why(str, enum.Enum):
     """A rank of which a file says that it is elsewhere, without its stack."""
     ASSUMED = "somebody"
     """Somebody whom the stacks do not name: any of those nearer to the work."""
+    INSIDE = "another call"
+    """Another call of the same actor, or one that somebody may still make: any one of them may end a wait inside of its process."""
     COROUTINE = "await"
     """Inside one process: a coroutine, or the lock that it wants."""
 

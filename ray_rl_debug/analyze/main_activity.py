@@ -272,7 +272,7 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
         return -1 if place.kind is Kind.RAY_IDLE else -2
     if all(is_native(f) for f in frames) and thread.name != "MainThread" and thread.tid != process.pid:
         return -1  # a thread of a library, without anything of Python
-    executing = _executes(thread, frames)
+    executing = executes(thread, frames)
     main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
     score = 10
     if executing:
@@ -304,7 +304,7 @@ _SERVES = re.compile(r"serve|listen|accept|wait_connection|dispatch|routine|(^|_
 """Functions of threads that wait for the next message by design."""
 
 
-def _executes(thread: ThreadSample, frames: Sequence[Frame]) -> bool:
+def executes(thread: ThreadSample, frames: Sequence[Frame]) -> bool:
     """Does it run a method for Ray? Ray's tracing wraps all functions of an actor's class, also those that a thread of its own runs."""
     names = {short_name(f.function) for f in frames}
     if not names & _EXECUTORS:

@@ -36,6 +36,8 @@ class NodeKind(str, enum.Enum):
     """All ranks of an NCCL communicator together."""
     COROUTINE = "t"
     LOCK = "l"
+    LANE = "lane"
+    """The calls of one method that an actor runs beside others; named by the process and the method."""
 
 
 _KINDS = {kind.value: kind for kind in NodeKind if kind.value}

@@ -16,6 +16,21 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.lanes import waits_within
+from ray_rl_debug.analyze.limits import (
+    ANSWERS_FIT,
+    ENOUGH_CALLS,
+    FAR_OVERDUE,
+    FEW_WAKES,
+    FROZEN_FLOOR_S,
+    LANE_FACTOR,
+    LONG_WINDOW_S,
+    NOT_OVERDUE,
+    OLD_CALL_S,
+    OVERDUE_FLOOR_S,
+    USUAL_FACTOR,
+)
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     child_ended,
@@ -39,27 +54,6 @@ from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
-
-USUAL_FACTOR = 3.0
-"""A call is overdue when it takes this many times the longest of its name so far,"""
-OVERDUE_FLOOR_S = 5.0
-"""and at least this long: calls of milliseconds vary by more than any factor."""
-FROZEN_FLOOR_S = 2.5
-"""The same for a call that stands at one line without a clock all the while."""
-FAR_OVERDUE = 30.0
-"""Calls that take this many times the longest need no more than the floor of frozen ones."""
-NOT_OVERDUE = 1.5
-"""Up to this many times the longest so far, a call is as usual."""
-ENOUGH_CALLS = 2
-"""Finished calls that a working one is compared with: the first of all is often a warm-up."""
-LONG_WINDOW_S = 15.0
-"""A sleeper that is found at one line all through such a window does not only pause."""
-FEW_WAKES = 4
-"""Times a thread may wake up in the window, beside twice for each look, and still be in one pause."""
-ANSWERS_FIT = 2.0
-"""A call that is this many times as old as the quiet of its connection may have had such answers before,"""
-OLD_CALL_S = 10.0
-"""and at least this old: starting up takes its time too."""
 
 EXACT = frozenset(Why) - {
     Why.ASSUMED, Why.SOCKET, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.PIPE, Why.CHILD, Why.DATALOADER, Why.CHILD_QUEUE, Why.MESSAGE, Why.WEIGHTS,
@@ -140,6 +134,16 @@ def _counted(f: Facts) -> str | None:
 def _waits(f: Facts) -> str | None:
     """Whoever waits for what can be named has no other future than that."""
     return f.one.motion_reason if any(e.why in EXACT for e in f.waits) else None
+
+
+def _may_be_ended(f: Facts) -> str | None:
+    """Calls of an actor come and go beside a lane that waits inside of it: each may end that wait, until it takes far longer than ever."""
+    if f.one.lane_of is None or not waits_within(f.one) or any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE):
+        return None
+    age, usual = f.call.age_s, f.call.usual_s
+    if age is not None and usual is not None and f.call.finished >= ENOUGH_CALLS and age > max(LANE_FACTOR * usual, OLD_CALL_S):
+        return None
+    return "other calls of its process finish, and one of them may end its wait"
 
 
 def _serves_for_ever(f: Facts) -> str | None:
@@ -283,7 +287,9 @@ def _receives_unseen(f: Facts) -> str | None:
 
 
 def _half_read(f: Facts) -> str | None:
-    return f"{f.one.motion_reason}; in which call its thread is was not read" if not f.waits and is_half_read(f.view, f.one) else None
+    if f.waits or not is_half_read(f.view, f.one) or child_ended(f.view, f.one):
+        return None
+    return f"{f.one.motion_reason}; in which call its thread is was not read"
 
 
 def _outward(f: Facts) -> str | None:
@@ -347,6 +353,7 @@ TABLE: tuple[Row, ...] = (
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again),
     Row("moves", Outlook.MOVES, _moves),
+    Row("another call may end its wait", Outlook.MOVES, _may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
     Row("waits for what can be named", Outlook.STANDS, _waits),
@@ -396,5 +403,5 @@ def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Ed
 
 
 def activities_of(view: View, by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]], joined: Joined) -> list[Activity]:
-    """All collected processes."""
-    return [activity_of(view, one, by_source.get(one.key, ()), by_target.get(one.key, ()), joined) for one in view]
+    """All collected processes, and the lanes of some."""
+    return [activity_of(view, one, by_source.get(one.key, ()), by_target.get(one.key, ()), joined) for one in view.seen.values()]

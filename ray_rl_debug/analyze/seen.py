@@ -44,11 +44,18 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     actor: RayActor | None
     coroutines: Coroutines | None = None
     """Its asyncio tasks; None where it has none, or they were not read."""
+    lane_of: str | None = None
+    """Of a lane: the key of its process. None: a process as a whole."""
 
     @property
     def ends(self) -> tuple[End, ...]:
         """What the waiting of its coroutines ends at, the most telling first."""
         return self.coroutines.ends if self.coroutines is not None else ()
+
+    @property
+    def process_key(self) -> str:
+        """The key of the process that it is, or is a lane of."""
+        return self.lane_of or self.key
 
     @property
     def place(self) -> Place | None:

@@ -20,6 +20,7 @@ from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import GroupId, group_of, may_be_known
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
@@ -41,6 +42,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     snapshot: Snapshot
     seen: Mapping[str, Seen]
+    """All activities that bear stacks: processes and lanes, by key. Whoever goes through a view meets the processes alone."""
     by_node_pid: Mapping[tuple[str, int], str]
     ray: RayState | None
     has_stacks: bool
@@ -65,7 +67,17 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """What `once` has found."""
 
     def __iter__(self) -> Iterator[Seen]:
-        return iter(self.seen.values())
+        return (one for one in self.seen.values() if one.lane_of is None)
+
+    def lanes(self, process: str) -> Sequence[Seen]:
+        """The lanes of a process, by its key."""
+        return self.once(_lanes).get(process, ())
+
+    def all_stand(self, process: Seen) -> bool:
+        """Are all running calls of a process in lanes, so that none of them goes on?"""
+        running = len(process.core.running_task_ids) if process.core is not None else 0
+        standing = sum(len(lane.core.running_task_ids) for lane in self.lanes(process.key) if lane.core is not None)
+        return 0 < running == standing
 
     def once(self, find: Callable[[View], Known]) -> Known:
         """What `find`, a pure function, tells of the view: asked once."""
@@ -91,6 +103,14 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
             between = (not child.threads and child.process.comm in SHELLS) or _is_fork_server(child)
             found.extend(self.children(child) if between else (child,))
         return tuple(found)
+
+
+def _lanes(view: View) -> dict[str, list[Seen]]:
+    found: dict[str, list[Seen]] = defaultdict(list)
+    for one in view.seen.values():
+        if one.lane_of is not None:
+            found[one.lane_of].append(one)
+    return found
 
 
 def _by_kind_of_place(view: View) -> dict[Kind | None, list[Seen]]:
@@ -135,6 +155,8 @@ def build_view(snapshot: Snapshot) -> View:
     for one in seen.values():
         if one.process.ppid is not None:
             below[(one.node.name, one.process.ppid)].append(one.key)
+    by_actor_id = {s.identity.actor_id: s.key for s in reversed(seen.values()) if s.identity.actor_id is not None}
+    seen.update((lane.key, lane) for lane in tuple(find_lanes(stacks, seen.values(), _names_of_calls(snapshot.ray))))
     return View(
         snapshot=snapshot,
         seen=seen,
@@ -146,23 +168,18 @@ def build_view(snapshot: Snapshot) -> View:
         actors=by_actor,
         tasks={t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {},
         placement_groups={g.placement_group_id: g for g in snapshot.ray.placement_groups} if snapshot.ray else {},
-        by_actor={s.identity.actor_id: s.key for s in reversed(seen.values()) if s.identity.actor_id is not None},
+        by_actor=by_actor_id,
         programs=programs,
         by_hand=by_hand,
         below={parent: tuple(keys) for parent, keys in below.items()},
     )
 
 
-def _motion_behind(looks: Looks, telling: SeenThread, threads: Sequence[SeenThread]) -> tuple[Motion, str] | None:
-    """Does a thread go on for which the telling one waits? The one that is known, else any that works; the best of them counts."""
-    followed = follow(telling, threads)
-    others = [followed] if followed is not None else [t for t in threads if t is not telling and t.score > 0 and t.place.path]
-    found = [(t, *motion_of(looks.process, looks.places_of(t), t.kernel, None)) for t in others]
-    for wanted in (Motion.MOVING, Motion.BUSY):
-        for thread, motion, reason in found:
-            if motion is wanted and (wanted is Motion.MOVING or followed is not None):
-                return motion, f"its thread {thread.name or thread.tid}: {reason}"
-    return None
+def _names_of_calls(ray: RayState | None) -> dict[str, str]:
+    """Names of Ray's calls by id, from those who submitted them and from the table."""
+    if ray is None:
+        return {}
+    return {o.task_id: o.name for c in ray.core_workers for o in c.owned} | {t.task_id: t.name for t in ray.tasks}
 
 
 def _phase_of(thread: SeenThread) -> str | None:
@@ -203,7 +220,7 @@ def _see(
     ):
         motion, reason = Motion.MOVING, "came to rest during the window"
     if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
-        motion, reason = _motion_behind(looks, telling, threads) or (motion, reason)
+        motion, reason = motion_behind(looks, telling, threads) or (motion, reason)
     if motion is not Motion.MOVING and works_on(node, process):
         motion, reason = Motion.MOVING, "went on to the next item of its pool"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):

@@ -21,7 +21,7 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
 
-ANY = frozenset({Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS})
+ANY = frozenset({Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE})
 """Waits that any one of several may end; in the others each target is waited for."""
 
 
@@ -98,7 +98,7 @@ def _waits(edges: Iterable[Edge]) -> Iterator[Wait]:
     """Edges of one source that are alternatives are one wait."""
     alternatives: dict[tuple[str, Why, str], list[Edge]] = defaultdict(list)
     for edge in edges:
-        if edge.why in ANY or edge.op == "ray.wait":
+        if edge.why in ANY or edge.op == "ray.wait" or _is_queued_behind_lane(edge):
             alternatives[(edge.source, edge.why, edge.op)].append(edge)
         else:
             yield Wait(waiter=edge.source, any_of=(edge.target,), why=edge.words, evidence=edge.evidence, certainty=edge.certainty)
@@ -106,6 +106,11 @@ def _waits(edges: Iterable[Edge]) -> Iterator[Wait]:
         surest = min(held, key=lambda e: DOUBT[e.certainty])
         targets = tuple(e.target for e in held)
         yield Wait(waiter=source, any_of=targets, why=surest.words, evidence=surest.evidence, certainty=surest.certainty)
+
+
+def _is_queued_behind_lane(edge: Edge) -> bool:
+    """Behind which of an actor's lanes a call is queued is not known: any of them may give way."""
+    return edge.why is Why.QUEUED_CALL and kind_of(edge.target) is NodeKind.LANE
 
 
 def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]], joined: Joined) -> Activity:

@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
+from ray_rl_debug.analyze.waits_lanes import lane_edges
 from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
@@ -50,6 +51,7 @@ def find_waits(view: View) -> Waits:
     edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)
     edges += call_edges(view, edges)
+    edges += lane_edges(view, edges)
     edges += poll_edges(view, edges)
     edges += async_edges(view, edges)
     edges += assumed_edges(view, worlds, edges)

@@ -28,7 +28,7 @@ HANDED_OVER = frozenset({"queue", "event", "future", "condition"})
 
 def awaited_socket_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await an answer to those who owe it. Whoever waits for the next request by design is left out."""
-    for one in view:
+    for one in view.seen.values():
         for end in one.ends:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
@@ -45,7 +45,7 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
 
 def awaited_child_edges(view: View) -> Iterator[Edge]:
     """Edges from processes whose coroutines await the end or the output of a child process to that child; not to servers, which do not end."""
-    for one in view:
+    for one in view.seen.values():
         for end in one.ends:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue

@@ -58,20 +58,23 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
         if calls < 2 or len(at) < calls:
             continue
-        waiters = {e.source for e in known if e.target == one.key}
-        behind = _all_waiters(one.key, known)
-        for other in view:
-            if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.key}:
-                continue
-            may_call = other.motion in (Motion.BUSY, Motion.MOVING) or (_has_call(other) and other.key not in behind)
-            if may_call:
-                evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {other.identity.label} {_doing(other)}"
-                yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
-        for actor in view.ray.actors if view.ray is not None else ():
-            if actor.state == "ALIVE" and actor.job_id == one.identity.job_id and actor.actor_id not in view.by_actor:
-                evidence = f"{calls} calls wait at {at[0][0][0]} for another call; the process of {actor.class_name} was not seen"
-                target = node_of(NodeKind.ACTOR, actor.actor_id)
-                yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
+        for node, doing in callers(view, one, known):
+            evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {doing}"
+            yield Edge(source=one.key, target=node, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
+    """Nodes that may call an actor next, and what they do: those at work, those that have a call to end and do not wait for it, the unseen."""
+    waiters = {e.source for e in known if e.target == one.key}
+    behind = _all_waiters(one.key, known)
+    for other in view:
+        if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.process_key}:
+            continue
+        if other.motion in (Motion.BUSY, Motion.MOVING) or (_has_call(other) and other.key not in behind):
+            yield other.key, f"{other.identity.label} {_doing(other)}"
+    for actor in view.ray.actors if view.ray is not None else ():
+        if actor.state == "ALIVE" and actor.job_id == one.identity.job_id and actor.actor_id not in view.by_actor:
+            yield node_of(NodeKind.ACTOR, actor.actor_id), f"the process of {actor.class_name} was not seen"
 
 
 def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:

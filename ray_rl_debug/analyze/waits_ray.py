@@ -8,7 +8,7 @@ unfinished tasks that the process submitted stand in, less surely: submitted is 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -55,7 +55,7 @@ def index_ray(view: View) -> RayIndex:
     """Index a view's Ray tables."""
     running: dict[str, Seen] = {}
     owned: dict[str, OwnedTask] = {}
-    for one in view:
+    for one in view.seen.values():  # lanes come behind their processes
         for task_id in one.core.running_task_ids if one.core else ():
             running[task_id] = one
     ray = view.ray
@@ -93,7 +93,7 @@ def ray_edges(view: View) -> Iterator[Edge]:
 
 
 def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
-    for one in view:
+    for one in view.seen.values():
         waits = [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
         if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):
@@ -207,7 +207,12 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
         yield Edge(source=one.key, target=node_of(NodeKind.TASK, needy), why=why, op=op, evidence=what, certainty=certainty)
         return
     if actor is not None and not _is_creation(task):
-        yield from _edge_to_actor(view, one, actor, name, op, certainty)
+        standing = _lanes_before(view, view.actor_process(actor.actor_id), task)
+        for lane in standing:
+            evidence = f"its call {name or ''}".rstrip() + f", queued behind {lane.identity.method}; later calls of other lanes have finished"
+            yield Edge(source=one.key, target=lane.key, why=Why.QUEUED_CALL, op=f"{op} (queued)", evidence=evidence, certainty=certainty)
+        if not standing:
+            yield from _edge_to_actor(view, one, actor, name, op, certainty)
         return
     if actor is not None and actor.state in _ACTOR_PENDING:
         yield Edge(
@@ -231,6 +236,17 @@ def _needy_before(view: View, index: RayIndex, one: Seen, actor: RayActor | None
     if actor is None or process is None or not process.is_idle or (process.core is not None and process.core.running_task_ids):
         return None
     return index.needy.get((one.key, actor.actor_id))
+
+
+def _lanes_before(view: View, process: Seen | None, task: RayTask | None) -> Sequence[Seen]:
+    """The lanes of an actor, all of which stand, for a call that was queued before the window in which other calls of it finished.
+
+    Those came later or from lanes that are free, so the call is queued behind one that stands.
+    """
+    since_s = max(task.state_times_s.values(), default=None) if task is not None else None
+    if process is None or since_s is None or since_s >= process.node.started_time_s or not view.all_stand(process):
+        return ()
+    return view.lanes(process.key)
 
 
 def _edge_to_actor(view: View, one: Seen, actor: RayActor, name: str | None, op: str, certainty: Certainty) -> Iterator[Edge]:

@@ -23,7 +23,7 @@ from ray_rl_debug.model.snapshot import Process, Socket, Thread
 
 def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
-    for one in view:
+    for one in view.seen.values():
         thread = waiting_thread(one)
         kind = thread.place.kind if thread else None
         if kind is Kind.SOCKET and thread is not None:
@@ -105,7 +105,7 @@ def _edge_to_peer(
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
     # the connection itself, else (accepted by nobody yet) the process that listens there
     ends = owners.get((remote, local)) or view.once(listeners).get(remote[1], [])
-    ends = [(k, p) for k, p in ends if k != one.key] or ends
+    ends = [(k, p) for k, p in ends if k != one.process_key] or ends
     if _are_copies(ends):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
@@ -148,7 +148,7 @@ def _traffic(socket: Socket) -> str:
 def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certainty, reason: str) -> Iterator[Edge]:
     """A socket pair may be held by parent and child alike: its other end is then the one that is not ours."""
     for other in view:
-        same_node = other.node is one.node and other.key != one.key
+        same_node = other.node is one.node and other.key != one.process_key
         if same_node and any(s.inode == socket.peer_inode for s in other.process.sockets or ()) and other.process.kind not in RAY_PROCESSES:
             text = f"Unix socket {socket.remote or 'pair'}, {reason}"
             yield Edge(source=one.key, target=other.key, why=Why.SOCKET, evidence=text, certainty=certainty)
@@ -184,7 +184,7 @@ def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     holders = [
         (other, f.writable)
         for other in view
-        if other.node is one.node and other.key != one.key
+        if other.node is one.node and other.key != one.process_key
         for f in other.process.files or ()
         if f.kind == held.kind and (f.inode == held.inode or (f.kind == "pipe" and f.path == held.path))
     ]

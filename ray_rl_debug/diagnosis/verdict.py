@@ -97,7 +97,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     progress = (Motion.MOVING, Motion.BUSY) if scene.view.has_stacks else (Motion.MOVING,)
     moving = [s for s in seen if s.motion in progress]
     awaited = [scene.view.seen[r.nodes[0]] for r in scene.graph.at_work if r.nodes[0] in scene.view.seen]
-    not_overdue = [one for one in awaited if one.motion is not Motion.MOVING]
+    # of a lane that may still go on the process itself is seen to move
+    not_overdue = [one for one in awaited if one.motion is not Motion.MOVING and one.lane_of is None]
     if not_overdue:
         one = not_overdue[0]
         summary = f"others wait for {one.where()}, which {one.does()}; {judge(scene, one).reason}"

@@ -39,7 +39,7 @@ from ray_rl_debug.analyze.coroutines import (
 )
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.outlook import ENOUGH_CALLS
+from ray_rl_debug.analyze.limits import ENOUGH_CALLS
 from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.roots import Root

@@ -29,14 +29,14 @@ ID = "RRD401"
 NAME = "ring of Ray calls"
 CAUSE = Cause.RAY_GET_CYCLE
 
-_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
+_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE, Why.INSIDE}
 
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Cycles of Ray waits alone, and those that close over collectives."""
     for root, members, edges in scene.cycles():
         calls = [e for e in edges if e.why in _CALLS]
-        if members and len(calls) == len(edges):
+        if members and len(calls) == len(edges) and any(e.why is not Why.INSIDE for e in edges):
             yield Found(finding=_finding(scene, members, calls), explains=frozenset(root.nodes))
         elif calls and _closes_over_collectives(scene, members, calls, edges):
             yield Found(
@@ -45,14 +45,14 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 
 def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
-    ring = " → ".join([*(m.identity.label for m in members), members[0].identity.label])
+    ring = " → ".join(_name(m) for m in [*members, members[0]])
     return make_finding(
         ID,
         NAME,
         CAUSE,
         Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in calls) else Certainty.LIKELY,
         f"calls wait for each other in a ring: {ring}" if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
-        who=[m.who() for m in members],
+        who=[m.who() for m in {m.process_key: m for m in members}.values()],
         evidence=[Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:6]],
         remedy=[
             "make one of the calls asynchronous, or give the actor max_concurrency > 1 so that it can answer while it waits",
@@ -60,6 +60,11 @@ def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
         ],
         phase=members[0].phase,
     )
+
+
+def _name(one: Seen) -> str:
+    """Of a lane with its method: calls of one actor may wait for each other."""
+    return f"{one.identity.label}.{one.identity.method}" if one.lane_of is not None else one.identity.label
 
 
 def _closes_over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> bool:
