@@ -135,10 +135,12 @@ def script_goes_on(view: View, one: Seen) -> bool:
 def child_ended(view: View, one: Seen) -> bool:
     """One that runs program after program stands in the same wait at every look, each time for another child."""
     thread = one.followed or one.telling
+    children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
+    if thread is not None and thread.place.kind is Kind.CHILD and thread.kernel is None and not children:
+        return any(e.ppid == one.process.pid and not e.was_dead for e in one.node.ended)  # the thread has ended too, before the kernel was asked
     if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None or kernel_call(thread.kernel) != "wait":
         return False
     wanted = thread.kernel.syscall_arg0
-    children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
     if wanted in {s.process.pid for s in children}:
         children = [s for s in children if s.process.pid == wanted]
     return not children or any(s.age_s is not None and s.age_s < (one.process.window_s or 0.0) for s in children)

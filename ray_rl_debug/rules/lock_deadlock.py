@@ -58,8 +58,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         thread = one.telling
         if thread is None or one.is_stopped or one.is_at_work:
             continue
-        if not thread.place.path and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
-            continue  # a thread of a library; only native frames that want a mutex tell a lock by themselves
+        joins = thread.place.kind is Kind.JOIN and one.followed is not None
+        if not thread.place.path and not joins and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
+            continue  # a thread of a library, and no end of a program that joins its threads; native frames alone may tell a lock
         if scene.view.by_hand and _lacks_main(one, thread):
             continue  # the thread that may release it was not shown
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
@@ -75,7 +76,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
         at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not _listens(t)]
         pauses = [t for t in at_work if t.place.timed]
-        if thread.place.kind is Kind.JOIN and one.followed is not None:
+        if joins and one.followed is not None:
             # the thread that it joins is known: only whoever does something between two pauses may help that one
             in_vain = one.followed.place.kind in _LOCKS
             helpers = [t for t in pauses if is_awake(one.process, t.kernel)] if in_vain else [one.followed]
@@ -207,6 +208,8 @@ def _asleep(thread: SeenThread) -> bool:
 def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, reason: str, *, lost: bool) -> Finding:
     if lost:
         said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
+    elif one.lane_of is not None:
+        said = "; other calls of it finish, and none of them ends this wait"
     elif others:
         said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
