@@ -18,14 +18,14 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, executes, follow
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RAY, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Place
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Stacks
-from ray_rl_debug.model.snapshot import AsyncTask, Process
+from ray_rl_debug.model.snapshot import AsyncTask, Process, RayTask
 
-_STANDS = THREAD_WAITS | WAITS_FOR_RAY | {Kind.FILE, Kind.FLOCK, Kind.SOCKET, Kind.CHILD}
-"""Where the thread of a call stands for good until somebody ends its wait. Ranks that wait for ranks are told by their process."""
+_STANDS = THREAD_WAITS | WAITS_FOR_RAY | WAITS_FOR_RANKS | {Kind.FILE, Kind.FLOCK, Kind.SOCKET, Kind.CHILD}
+"""Where the thread of a call stands for good until somebody ends its wait."""
 _AWAITS = LOCKS | (OUTSIDE - {"executor"}) | {"future", "event", "condition", "queue", "task", "gather"}
 """The same of coroutines; what an executor does is told by its threads."""
 
@@ -50,21 +50,33 @@ def waits_within(lane: Seen) -> bool:
     return thread is not None and thread.place.kind in THREAD_WAITS
 
 
-def find_lanes(stacks: Stacks, seen: Iterable[Seen], names: Mapping[str, str]) -> Iterator[Seen]:
-    """The lanes that stand in actors that move. `names` are those of Ray's calls by id."""
+def is_old(one: Seen, call: RayTask | None) -> bool:
+    """Did a call begin before the window? Calls that finished meanwhile are others then."""
+    began_s = call.state_times_s.get("RUNNING") if call is not None else None
+    return began_s is not None and began_s < one.node.started_time_s
+
+
+def find_lanes(stacks: Stacks, seen: Iterable[Seen], tasks: Mapping[str, RayTask]) -> Iterator[Seen]:
+    """The lanes that stand in actors that move, `tasks` being Ray's calls by id.
+
+    A rank of a world that runs no other call stands as a whole: other ranks wait for the process, and not for a call of it.
+    """
     for one in seen:
         running = one.core.running_task_ids if one.core is not None else ()
         if not running or one.process.kind != "ray-worker" or one.motion is not Motion.MOVING or one.is_stopped:
             continue
         calls: dict[str, list[str]] = defaultdict(list)
         for task_id in running:
-            calls[names.get(task_id, "").rpartition(".")[2]].append(task_id)
+            calls[tasks[task_id].name.rpartition(".")[2] if task_id in tasks else ""].append(task_id)
         looks = Looks(stacks, one.node, one.process)
         for method, ids in sorted(calls.items()):
-            if method and not serves_by_name(method):
-                lane = _of_threads(looks, one, method, ids) or _of_coroutines(looks, one, method, ids)
-                if lane is not None:
-                    yield lane
+            if not method or serves_by_name(method) or not all(is_old(one, tasks.get(n)) for n in ids):
+                continue
+            lane = _of_threads(looks, one, method, ids) or _of_coroutines(looks, one, method, ids)
+            if lane is not None and one.identity.rank is not None and len(running) == 1 and not waits_within(lane):
+                yield msgspec.structs.replace(one, motion=lane.motion, motion_reason=lane.motion_reason)
+            elif lane is not None and lane.kind not in WAITS_FOR_RANKS:
+                yield lane
 
 
 def _of_threads(looks: Looks, one: Seen, method: str, ids: Sequence[str]) -> Seen | None:

@@ -156,7 +156,8 @@ def build_view(snapshot: Snapshot) -> View:
         if one.process.ppid is not None:
             below[(one.node.name, one.process.ppid)].append(one.key)
     by_actor_id = {s.identity.actor_id: s.key for s in reversed(seen.values()) if s.identity.actor_id is not None}
-    seen.update((lane.key, lane) for lane in tuple(find_lanes(stacks, seen.values(), _names_of_calls(snapshot.ray))))
+    tasks = {t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {}
+    seen.update((lane.key, lane) for lane in tuple(find_lanes(stacks, seen.values(), tasks)))
     return View(
         snapshot=snapshot,
         seen=seen,
@@ -166,20 +167,13 @@ def build_view(snapshot: Snapshot) -> View:
         ray=snapshot.ray,
         has_stacks=any(s.threads for s in seen.values()),
         actors=by_actor,
-        tasks={t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {},
+        tasks=tasks,
         placement_groups={g.placement_group_id: g for g in snapshot.ray.placement_groups} if snapshot.ray else {},
         by_actor=by_actor_id,
         programs=programs,
         by_hand=by_hand,
         below={parent: tuple(keys) for parent, keys in below.items()},
     )
-
-
-def _names_of_calls(ray: RayState | None) -> dict[str, str]:
-    """Names of Ray's calls by id, from those who submitted them and from the table."""
-    if ray is None:
-        return {}
-    return {o.task_id: o.name for c in ray.core_workers for o in c.owned} | {t.task_id: t.name for t in ray.tasks}
 
 
 def _phase_of(thread: SeenThread) -> str | None:

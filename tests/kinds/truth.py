@@ -147,6 +147,9 @@ packed_by_program    | inside one process                 | packer              
 lanes_in_ring        | concurrency groups of an actor     | engine reward           | ray-get-cycle lock-deadlock ray-queued-call |
 sandboxes_in_queue   | queue with a dead producer         | tools                   | asyncio-stuck producer-died               |
 shards_in_threads    | inside one process                 | rank1                   | blocked-io straggler                      |
+pings_of_ranks       | inside one process                 | rank1                   | blocked-io straggler                      |
+tools_of_agent       | client, server, handler, engine    | compiler                | lock-deadlock blocked-io                  |
+swaps_of_adapters    | concurrency groups of an actor     | engine                  | lock-deadlock producer-died               |
 """
 
 

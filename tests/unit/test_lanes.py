@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Certainty, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayTask, Snapshot, TaskHistory
-from tests.unit.scenes import EXECUTOR, IDLE, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+from tests.unit.scenes import ALL_REDUCE, EXECUTOR, IDLE, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 DRIVER, ENGINE, REWARD, TRAINER = 100, 200, 300, 400
 RUN = f"{EXECUTOR} Thread.run@threading.py:982"
@@ -161,3 +161,47 @@ def test_a_coroutine_that_hangs_beside_others() -> None:
 @pytest.mark.parametrize("task", [coroutine("future", stable=False), coroutine("sleep"), coroutine("executor")], ids=["moves", "sleeps", "thread"])
 def test_a_coroutine_that_may_go_on_is_no_lane(task: AsyncTask) -> None:
     assert lanes(seen(tasks=(task,))) == []
+
+
+def test_a_call_that_began_just_now_is_no_lane() -> None:
+    assert lanes(seen(FILE, syscall=OPEN, age_s=1.0)) == []
+
+
+def two_methods(second_s: float) -> Snapshot:
+    """Beside the call that waits another one works that began so many seconds ago."""
+    taken = seen(EVENT, f"work@app/engine.py:40 Engine.decode@app/engine.py:41 {RUN}")
+    (node,) = taken.nodes
+    driver, one = node.processes
+    works = replace(one, threads=(*one.threads[:-1], replace(one.threads[-1], state="R", wchan=None, cpu_s=1.9)))
+    assert taken.ray is not None
+    ray = replace(
+        taken.ray,
+        tasks=(*taken.ray.tasks, running(2, "Engine.decode", second_s)),
+        core_workers=(core(ENGINE, running=[1, 2], actor_number=0, done=3),),
+    )
+    return replace(taken, nodes=(replace(node, processes=(driver, works)),), ray=ray)
+
+
+def test_calls_that_come_and_go_end_no_wait_that_they_did_not_end_so_far() -> None:
+    assert diagnose(two_methods(0.5)).verdict.state is State.HANG
+    assert diagnose(two_methods(59.0)).verdict.state is not State.HANG
+
+
+def test_a_rank_that_answers_pings_stands_as_a_whole() -> None:
+    stacks = Stacks()
+    inside = f"{ALL_REDUCE} Trainer.train@app/train.py:30 {RUN}"
+    opens = f"Trainer.train@app/train.py:20 {RUN}"
+    processes = [
+        process(stacks, ENGINE + n, "ray::Trainer", IDLE, rank=n, size=3, extra_threads=[("Dummy-1", opens if n == 1 else inside)]) for n in range(3)
+    ]
+    stuck = processes[1]
+    processes[1] = replace(stuck, threads=(stuck.threads[0], replace(stuck.threads[1], syscall=OPEN, wchan="wait_for_partner")))
+    driver = process(stacks, DRIVER, "python train.py", f"{RAY_GET} main@train.py:9", kind="driver", refs=[task_id(0), task_id(1), task_id(2)])
+    ray = ray_state(
+        actors=[actor(n, "Trainer", ENGINE + n) for n in range(3)],
+        tasks=[running(n, "Trainer.train", 60.0, ENGINE + n) for n in range(3)],
+        cores=[core(ENGINE + n, running=[n], actor_number=n, done=4) for n in range(3)],
+    )
+    report = diagnose(snapshot(stacks.node([driver, *processes]), ray))
+    assert report.verdict.state is State.HANG
+    assert [w.pid for w in report.findings[0].who] == [ENGINE + 1]
