@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.lanes import is_old, waits_within
+from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_poll import callers
@@ -31,6 +33,18 @@ def lane_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 def _others_go_on(view: View, process: Seen) -> bool:
     """Has a call that goes on been under way since before the window? Younger ones come and go."""
-    standing = {n for lane in view.lanes(process.key) if lane.core is not None for n in lane.core.running_task_ids}
+    lanes = view.lanes(process.key)
+    standing = {n for lane in lanes if lane.core is not None for n in lane.core.running_task_ids}
     others = [n for n in (process.core.running_task_ids if process.core is not None else ()) if n not in standing]
-    return any(n not in view.tasks or is_old(process, view.tasks[n]) for n in others)
+    if any(n in view.tasks and is_old(process, view.tasks[n]) for n in others):
+        return True
+    return any(n not in view.tasks for n in others) and not _come_and_go(view, process, {t.tid for lane in lanes for t in lane.threads})
+
+
+def _come_and_go(view: View, process: Seen, standing: Set[int | None]) -> bool:
+    """Ray's table may be older than a call that runs. Are all threads with calls in methods of which a call has finished during the window?"""
+    history = view.ray.history if view.ray is not None else ()
+    since_s = process.node.started_time_s
+    finished = {h.name.rpartition(".")[2] for h in history if h.last_end_time_s is not None and h.last_end_time_s >= since_s}
+    threads = [t for t in process.threads if t.tid not in standing and executes(t.sample, t.frames)]
+    return bool(threads) and all(any(short_name(f) in finished for f, _, _ in t.place.path) for t in threads)

@@ -124,7 +124,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         asked = ", ".join(s.identity.label for s in moving[:3])
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
-    if moving and (scene.view.has_stacks or not standing):
+    hangs = any(r.hope is Outlook.STANDS and r.waiters for r in scene.graph.roots)
+    if moving and not hangs and (scene.view.has_stacks or not standing):
         summary = f"{len(moving)} of {len(seen)} processes move, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
@@ -146,7 +147,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     over = ended(scene)
     if over is not None:
         return _open(over)
-    reason = blind[0].reason if blind else "nothing moved during the window, and no rule explains why"
+    still = "others wait for what does not go on" if moving and hangs else "nothing moved during the window"
+    reason = blind[0].reason if blind else f"{still}, and no rule explains why"
     reason += most_suspicious(scene)
     told = why_open(scene)
     cure = next((g.remedy for g in blind if g.remedy), None)

@@ -6,9 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.diagnosis.verdict import give_verdict
 from ray_rl_debug.model.report import Cause, Certainty, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayTask, Snapshot, TaskHistory
+from ray_rl_debug.rules.scene import Scene
 from tests.unit.scenes import ALL_REDUCE, EXECUTOR, IDLE, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 DRIVER, ENGINE, REWARD, TRAINER = 100, 200, 300, 400
@@ -167,8 +170,11 @@ def test_a_call_that_began_just_now_is_no_lane() -> None:
     assert lanes(seen(FILE, syscall=OPEN, age_s=1.0)) == []
 
 
-def two_methods(second_s: float) -> Snapshot:
-    """Beside the call that waits another one works that began so many seconds ago."""
+def two_methods(second_s: float | None, finished_s: float = 0.0) -> Snapshot:
+    """Beside the call that waits another one works that began so many seconds ago, or after Ray's table was read.
+
+    Another one of its name finished at the time given, in seconds after the begin of the window.
+    """
     taken = seen(EVENT, f"work@app/engine.py:40 Engine.decode@app/engine.py:41 {RUN}")
     (node,) = taken.nodes
     driver, one = node.processes
@@ -176,7 +182,8 @@ def two_methods(second_s: float) -> Snapshot:
     assert taken.ray is not None
     ray = replace(
         taken.ray,
-        tasks=(*taken.ray.tasks, running(2, "Engine.decode", second_s)),
+        tasks=(*taken.ray.tasks, *([running(2, "Engine.decode", second_s)] if second_s is not None else [])),
+        history=(*taken.ray.history, TaskHistory(name="Engine.decode", count=9, longest_s=1.0, last_end_time_s=node.started_time_s + finished_s)),
         core_workers=(core(ENGINE, running=[1, 2], actor_number=0, done=3),),
     )
     return replace(taken, nodes=(replace(node, processes=(driver, works)),), ray=ray)
@@ -184,6 +191,8 @@ def two_methods(second_s: float) -> Snapshot:
 
 def test_calls_that_come_and_go_end_no_wait_that_they_did_not_end_so_far() -> None:
     assert diagnose(two_methods(0.5)).verdict.state is State.HANG
+    assert diagnose(two_methods(None, finished_s=0.5)).verdict.state is State.HANG
+    assert diagnose(two_methods(None, finished_s=-30.0)).verdict.state is not State.HANG
     assert diagnose(two_methods(59.0)).verdict.state is not State.HANG
 
 
@@ -205,3 +214,11 @@ def test_a_rank_that_answers_pings_stands_as_a_whole() -> None:
     report = diagnose(snapshot(stacks.node([driver, *processes]), ray))
     assert report.verdict.state is State.HANG
     assert [w.pid for w in report.findings[0].who] == [ENGINE + 1]
+
+
+def test_who_stands_without_a_rule_is_no_healthy_run() -> None:
+    view = build_view(ring(queued_s=58.0))
+    waits = find_waits(view)
+    verdict = give_verdict(Scene(view=view, graph=waits.graph, worlds=waits.worlds), (), ())
+    assert (verdict.state, verdict.certainty) == (State.UNKNOWN, Certainty.POSSIBLE)
+    assert f"Look first at Engine (node1 pid {ENGINE})" in verdict.summary
