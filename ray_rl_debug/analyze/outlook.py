@@ -138,14 +138,12 @@ def _waits(f: Facts) -> str | None:
 
 def _may_be_ended(f: Facts) -> str | None:
     """Calls of an actor come and go beside a lane that waits inside of it: each may end that wait, until it takes far longer than ever."""
-    if f.one.lane_of is None or not waits_within(f.one):
-        return None
-    if any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE) and f.view.all_stand(f.view.seen[f.one.lane_of]):
+    lanes = any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE)
+    if f.one.lane_of is None or not waits_within(f.one) or (lanes and f.view.all_stand(f.view.seen[f.one.lane_of])):
         return None  # calls that are under way come before those that may follow
-    age, usual = f.call.age_s, f.call.usual_s
-    if age is not None and usual is not None and f.call.finished >= ENOUGH_CALLS and age > max(LANE_FACTOR * usual, OLD_CALL_S):
-        return None
-    return "other calls of its process finish, and one of them may end its wait"
+    known = _is_known(f) and f.call.finished >= ENOUGH_CALLS
+    late = known and (f.call.age_s or 0.0) > max(LANE_FACTOR * (f.call.usual_s or 0.0), OLD_CALL_S)
+    return None if late else "other calls of its process finish, and one of them may end its wait"
 
 
 def _serves_for_ever(f: Facts) -> str | None:
