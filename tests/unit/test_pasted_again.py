@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.formats.blocks import documents
-from ray_rl_debug.formats.pasted import ps, said
+from ray_rl_debug.formats.pasted import labels, ps, said
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.formats.stack_table import short_file
 from ray_rl_debug.imports.folder import load
@@ -55,6 +55,13 @@ def test_a_listing_whose_heading_grep_took_away():
     assert ps.asked_columns("$ ps -eo pid,nonsense | cat") is None
     found = read(f"{command}\n  6400 Rl   -                        python train.py\n  6402 Tl   do_signal_stop           python train.py\n")
     assert [(d.pid, d.state) for d in found] == [(6400, "R"), (6402, "T")]
+
+
+@pytest.mark.parametrize("words", ["rank0 .. rank6 (all the same):", "rank 0 - rank 6:", "ranks 0 to rank 6:", "rank_0…rank_6:"])
+def test_a_range_whose_ends_both_say_rank(words: str):
+    head = labels.read(words)
+    assert head is not None
+    assert head.ranks == (0, 1, 2, 3, 4, 5, 6)
 
 
 def test_a_file_that_only_one_library_has():

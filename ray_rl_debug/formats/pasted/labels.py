@@ -23,6 +23,8 @@ _RANK = re.compile(
     r"\[?" + said.NUMBERS + r")(?![\w.])",
     re.IGNORECASE,
 )
+_RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
+"""``rank0 .. rank6``: both ends with the word."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 _NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]orker|[Nn]ode)[ _-]?\d{1,6}[ _]?){1,5}) {1,20}(?P<rest>\S.{0,8000})$")
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
@@ -111,7 +113,7 @@ def ray_stack(text: str) -> str | None:
 def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
-    found = _RANK.search(said.without_excepted(text))
+    found = _RANK.search(_RANGE.sub(r"\1-\2", said.without_excepted(text)))
     if found is None:
         return (), None
     if found["part"]:

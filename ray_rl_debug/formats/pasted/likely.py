@@ -12,6 +12,10 @@ from ray_rl_debug.formats.pasted.lines import MAX_CHARS, read_line
 from ray_rl_debug.logs.search import Searcher
 from ray_rl_debug.logs.shapes import DIGITS
 
+DENSE = 20
+"""With one such line in so many, a text is no log."""
+ENOUGH = 40
+"""Such lines that show it."""
 _LITERALS = (
     "Thread",
     "thread",
@@ -72,7 +76,7 @@ def _searcher() -> Searcher:
 def telling_lines(text: bytes, is_sign: Callable[[str], bool]) -> tuple[list[tuple[int, int]], int] | None:
     """Number, from 1, and beginning of the lines that a reader knows by themselves, and how many lines there are.
 
-    None where a table begins, whose rows tell nothing without its heading.
+    None where all should be read: a table begins, whose rows tell nothing without its heading, or the text is no log but stacks.
 
     Args:
         is_sign: Says of a line whether it is one anyway.
@@ -91,6 +95,8 @@ def telling_lines(text: bytes, is_sign: Callable[[str], bool]) -> tuple[list[tup
             return None
         if is_sign(told) or _is_known(plain):
             found.append((number + 1, start))
+            if len(found) == ENOUGH and len(found) * DENSE > number:
+                return None
         elif end - start < MAX_CHARS:
             searcher.known.add((shape,), len(shape))
     return found, ended + 1

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterator
 
-from ray_rl_debug.formats.pasted.likely import telling_lines
+from ray_rl_debug.formats.pasted.likely import DENSE, telling_lines
 from ray_rl_debug.formats.pasted.lines import MAX_CHARS
 from ray_rl_debug.logs.search import Searcher
 
@@ -14,8 +14,6 @@ SMALL_BYTES = 16 << 10
 """A text of this size is read line by line, whatever it holds."""
 MEDIUM_BYTES = 256 << 10
 """A text of this size is read around every line that a reader knows; a larger one around clear signs only."""
-DENSE = 20
-"""With one such line in so many, a text is no log: all of it is read."""
 BEFORE, AFTER = 12, 60
 """Lines around a sign: names stand above a stack, remarks below."""
 MAX_SIGNS = 200_000
