@@ -127,9 +127,9 @@ def examples(one: Environment, names: Sequence[str]) -> str:
         done = one.run(script, "--cmd", ours, *only, "--timeout", "90", "--save", str(saved), timeout_s=STEP_S * len(names))
         scores = [json.loads(line) for line in saved.read_text().splitlines()] if saved.exists() else []
     wrong = [f"{s['example']}: {s['said']}" for s in scores if s["who"] != "right" or not s["state"] or s["cause"] is False]
-    wrong += [line.removeprefix("left out ") for line in done.stderr.splitlines() if line.startswith("left out ") and ".py: No module" not in line]
-    if wrong:
-        raise StepError(f"{len(scores) - len(wrong)} of {len(scores)}; {'; '.join(wrong)[:300]}")
+    left_out = [line.removeprefix("left out ") for line in done.stderr.splitlines() if line.startswith("left out ") and ".py: No module" not in line]
+    if wrong or left_out:
+        raise StepError(f"{len(scores) - len(wrong)} of {len(scores) + len(left_out)}; {'; '.join(wrong + left_out)[:300]}")
     return f"{len(scores)} of {len(scores)}"
 
 
