@@ -9,38 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from ray_rl_debug.analyze import outlook_calls
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
-from ray_rl_debug.analyze.call_ages import CallAge, call_age
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.lanes import waits_within
 from ray_rl_debug.analyze.limits import (
-    ANSWERS_FIT,
-    ENOUGH_CALLS,
-    FAR_OVERDUE,
     FEW_WAKES,
-    FROZEN_FLOOR_S,
-    LANE_FACTOR,
     LONG_WINDOW_S,
-    NOT_OVERDUE,
-    OLD_CALL_S,
-    OVERDUE_FLOOR_S,
-    USUAL_FACTOR,
 )
-from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, LOOKS, Facts
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     child_ended,
-    is_asleep,
     is_blind,
     is_half_read,
     may_be_fed,
     napping,
     puts_object,
-    quiet_s,
     script_goes_on,
     sleeps,
 )
@@ -54,38 +42,6 @@ from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
-
-EXACT = frozenset(Why) - {
-    Why.ASSUMED, Why.SOCKET, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.PIPE, Why.CHILD, Why.DATALOADER, Why.CHILD_QUEUE, Why.MESSAGE, Why.WEIGHTS,
-}  # fmt: skip
-"""Waits whose end is known to be the whole story. In the others (an answer, a child) work is hidden, and how long such calls take tells more."""
-
-LOOKS = frozenset({Why.POLL, Why.TRIED_LOCK, Why.BUILD_LOCK})
-"""Waits of one that looks again and again."""
-ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
-"""Waits for the end of a program, or for what it writes or reads."""
-
-
-class Facts(NamedTuple):
-    """What the rows look at."""
-
-    view: View
-    one: Seen
-    waits: Sequence[Edge]
-    """What it waits for."""
-    joined: Joined
-    """What the counters say."""
-    asked: Sequence[Edge] = ()
-    """The waits of others that end here."""
-
-    @property
-    def call(self) -> CallAge:
-        """Its running call; few rows ask for it."""
-        return call_age(self.view, self.one)
-
-    @property
-    def stands_still(self) -> bool:
-        return self.one.motion is Motion.FROZEN and not is_asleep(self.view, self.one)
 
 
 class Row(NamedTuple):
@@ -134,16 +90,6 @@ def _counted(f: Facts) -> str | None:
 def _waits(f: Facts) -> str | None:
     """Whoever waits for what can be named has no other future than that."""
     return f.one.motion_reason if any(e.why in EXACT for e in f.waits) else None
-
-
-def _may_be_ended(f: Facts) -> str | None:
-    """Calls of an actor come and go beside a lane that waits inside of it: each may end that wait, until it takes far longer than ever."""
-    lanes = any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE)
-    if f.one.lane_of is None or not waits_within(f.one) or (lanes and f.view.all_stand(f.view.seen[f.one.lane_of])):
-        return None  # calls that are under way come before those that may follow
-    known = _is_known(f) and f.call.finished >= ENOUGH_CALLS
-    late = known and (f.call.age_s or 0.0) > max(LANE_FACTOR * (f.call.usual_s or 0.0), OLD_CALL_S)
-    return None if late else "other calls of its process finish, and one of them may end its wait"
 
 
 def _serves_for_ever(f: Facts) -> str | None:
@@ -209,56 +155,6 @@ def _foreign(f: Facts) -> str | None:
         return None
     stands = all(t.state == "S" and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads)
     return f"it stands in {kernel_call(threads[0])}" if stands else None
-
-
-def _few_calls(f: Facts) -> str | None:
-    few = f.one.motion is Motion.BUSY and f.call.finished < ENOUGH_CALLS
-    return f"{f.call.text}, of {f.call.finished}: too few to judge one that works" if _is_known(f) and few else None
-
-
-def _apart(f: Facts) -> str | None:
-    age, usual, apart = f.call.age_s, f.call.usual_s, f.call.longest_s
-    if age is None or usual is None or f.one.motion is not Motion.BUSY or apart <= usual:
-        return None
-    return f"{f.call.text}: too early to tell" if max(NOT_OVERDUE * usual, OVERDUE_FLOOR_S) < age <= USUAL_FACTOR * apart else None
-
-
-def _overdue(f: Facts) -> str | None:
-    age, usual = f.call.age_s, f.call.usual_s
-    if age is None or usual is None:
-        return None
-    early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
-    return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
-
-
-def _as_usual(f: Facts) -> str | None:
-    age, usual = f.call.age_s, f.call.usual_s
-    return f"{f.call.text}: not overdue" if age is not None and usual is not None and age <= NOT_OVERDUE * usual else None
-
-
-def _early(f: Facts) -> str | None:
-    return f"{f.call.text}: too early to tell" if _is_known(f) else None
-
-
-def _is_known(f: Facts) -> bool:
-    return f.call.age_s is not None and f.call.usual_s is not None
-
-
-def _overdue_for_others(f: Facts) -> str | None:
-    """Who serves has no call of its own: how long the calls that wait for it take tells."""
-    calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
-    known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
-    late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
-    return f"its waiter is overdue: {late[0].text}" if late and len(late) == len(known) else None
-
-
-def _answers_came(f: Facts) -> str | None:
-    age, quiet = f.call.age_s, quiet_s(f.one)
-    if age is None or quiet is None or quiet >= ANSWER_S or age <= max(ANSWERS_FIT * quiet, OLD_CALL_S):
-        return None
-    return (
-        f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s. Too early to tell: earlier answers may have taken this long"
-    )
 
 
 def _puts(f: Facts) -> str | None:
@@ -353,7 +249,7 @@ TABLE: tuple[Row, ...] = (
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again),
     Row("moves", Outlook.MOVES, _moves),
-    Row("another call may end its wait", Outlook.MOVES, _may_be_ended),
+    Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
     Row("waits for what can be named", Outlook.STANDS, _waits),
@@ -365,13 +261,13 @@ TABLE: tuple[Row, ...] = (
     Row("a program that may end", Outlook.WAKES, _young_program),
     Row("no Python, and stands still", Outlook.STANDS, _foreign),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
-    Row("too few calls to compare with", Outlook.WAKES, _few_calls),
-    Row("few calls took as long", Outlook.WAKES, _apart),
-    Row("overdue", Outlook.STANDS, _overdue),
-    Row("not overdue", Outlook.MOVES, _as_usual),
-    Row("perhaps overdue", Outlook.WAKES, _early),
-    Row("overdue for those who wait", Outlook.STANDS, _overdue_for_others),
-    Row("earlier answers took this long", Outlook.WAKES, _answers_came),
+    Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
+    Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
+    Row("overdue", Outlook.STANDS, outlook_calls.overdue),
+    Row("not overdue", Outlook.MOVES, outlook_calls.as_usual),
+    Row("perhaps overdue", Outlook.WAKES, outlook_calls.early),
+    Row("overdue for those who wait", Outlook.STANDS, outlook_calls.overdue_for_others),
+    Row("earlier answers took this long", Outlook.WAKES, outlook_calls.answers_came),
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("a script goes on", Outlook.WAKES, _script),

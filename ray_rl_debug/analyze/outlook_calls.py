@@ -1,0 +1,88 @@
+"""Rows of the table of outlooks that compare a running Ray call with the finished ones of its name."""
+
+from __future__ import annotations
+
+from ray_rl_debug.analyze.call_ages import call_age
+from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.lanes import waits_within
+from ray_rl_debug.analyze.limits import (
+    ANSWERS_FIT,
+    ENOUGH_CALLS,
+    FAR_OVERDUE,
+    FROZEN_FLOOR_S,
+    LANE_FACTOR,
+    NOT_OVERDUE,
+    OLD_CALL_S,
+    OVERDUE_FLOOR_S,
+    USUAL_FACTOR,
+)
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, quiet_s
+from ray_rl_debug.analyze.progress import Motion
+
+
+def few_calls(f: Facts) -> str | None:
+    """It works, and too few calls of its name have finished to compare with."""
+    few = f.one.motion is Motion.BUSY and f.call.finished < ENOUGH_CALLS
+    return f"{f.call.text}, of {f.call.finished}: too few to judge one that works" if _is_known(f) and few else None
+
+
+def took_apart(f: Facts) -> str | None:
+    """It works no longer than one of the few calls that stand apart from the others."""
+    age, usual, apart = f.call.age_s, f.call.usual_s, f.call.longest_s
+    if age is None or usual is None or f.one.motion is not Motion.BUSY or apart <= usual:
+        return None
+    return f"{f.call.text}: too early to tell" if max(NOT_OVERDUE * usual, OVERDUE_FLOOR_S) < age <= USUAL_FACTOR * apart else None
+
+
+def overdue(f: Facts) -> str | None:
+    """It takes far longer than the longest of its name."""
+    age, usual = f.call.age_s, f.call.usual_s
+    if age is None or usual is None:
+        return None
+    early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
+    return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
+
+
+def as_usual(f: Facts) -> str | None:
+    """It takes no longer than such calls do."""
+    age, usual = f.call.age_s, f.call.usual_s
+    return f"{f.call.text}: not overdue" if age is not None and usual is not None and age <= NOT_OVERDUE * usual else None
+
+
+def early(f: Facts) -> str | None:
+    """It takes longer than such calls do, but not by far."""
+    return f"{f.call.text}: too early to tell" if _is_known(f) else None
+
+
+def _is_known(f: Facts) -> bool:
+    return f.call.age_s is not None and f.call.usual_s is not None
+
+
+def overdue_for_others(f: Facts) -> str | None:
+    """Who serves has no call of its own: how long the calls that wait for it take tells."""
+    calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
+    known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
+    late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
+    return f"its waiter is overdue: {late[0].text}" if late and len(late) == len(known) else None
+
+
+def answers_came(f: Facts) -> str | None:
+    """Its connection is quiet for a small part of its call: earlier answers may have taken as long."""
+    age, quiet = f.call.age_s, quiet_s(f.one)
+    if age is None or quiet is None or quiet >= ANSWER_S or age <= max(ANSWERS_FIT * quiet, OLD_CALL_S):
+        return None
+    return (
+        f"its call runs for {age:.0f} s and this connection is quiet for {quiet:.0f} s. Too early to tell: earlier answers may have taken this long"
+    )
+
+
+def may_be_ended(f: Facts) -> str | None:
+    """Calls of an actor come and go beside a lane that waits inside of it: each may end that wait, until it takes far longer than ever."""
+    lanes = any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE)
+    if f.one.lane_of is None or not waits_within(f.one) or (lanes and f.view.all_stand(f.view.seen[f.one.lane_of])):
+        return None  # calls that are under way come before those that may follow
+    known = _is_known(f) and f.call.finished >= ENOUGH_CALLS
+    late = known and (f.call.age_s or 0.0) > max(LANE_FACTOR * (f.call.usual_s or 0.0), OLD_CALL_S)
+    return None if late else "other calls of its process finish, and one of them may end its wait"

@@ -1,0 +1,46 @@
+"""What the rows of the table of outlooks look at: one activity, its waits, and those that wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ray_rl_debug.analyze.call_ages import CallAge, call_age
+from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.pauses import is_asleep
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.rank_counters import Joined
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+
+EXACT = frozenset(Why) - {
+    Why.ASSUMED, Why.SOCKET, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.PIPE, Why.CHILD, Why.DATALOADER, Why.CHILD_QUEUE, Why.MESSAGE, Why.WEIGHTS,
+}  # fmt: skip
+"""Waits whose end is known to be the whole story. In the others (an answer, a child) work is hidden, and how long such calls take tells more."""
+
+LOOKS = frozenset({Why.POLL, Why.TRIED_LOCK, Why.BUILD_LOCK})
+"""Waits of one that looks again and again."""
+ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
+"""Waits for the end of a program, or for what it writes or reads."""
+
+
+class Facts(NamedTuple):
+    """What the rows look at."""
+
+    view: View
+    one: Seen
+    waits: Sequence[Edge]
+    """What it waits for."""
+    joined: Joined
+    """What the counters say."""
+    asked: Sequence[Edge] = ()
+    """The waits of others that end here."""
+
+    @property
+    def call(self) -> CallAge:
+        """Its running call; few rows ask for it."""
+        return call_age(self.view, self.one)
+
+    @property
+    def stands_still(self) -> bool:
+        return self.one.motion is Motion.FROZEN and not is_asleep(self.view, self.one)
