@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.coroutines import serves
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_ray_call, rank, serves
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why
@@ -21,6 +21,8 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, RayActor
 
+_SET_BY_CALLS = frozenset({"event", "condition"})
+"""What coroutines of an actor await that another call to it sets by design."""
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 
 
@@ -48,18 +50,16 @@ def _functions(one: Seen) -> set[tuple[str, str]]:
 
 
 def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
-    """Edges of actors several of whose calls stand at an event or condition: the next call may set it.
+    """Edges of actors whose calls stand at an event or condition, in threads or as coroutines: the next call may set it.
 
     Those at work may make that call, and whoever has a call of its own to end and does not wait for this actor, not even by way of others.
     """
     for one in view:
-        at = [t.place.path for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
-        told = len(one.core.running_task_ids) if one.core else 0
-        calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
-        if calls < 2 or len(at) < calls:
+        calls, at = _standing_calls(one)
+        if at is None:
             continue
         for node, doing in callers(view, one, known):
-            evidence = f"{calls} calls wait at {at[0][0][0]} for another call; {doing}"
+            evidence = f"{calls} call{'s wait' if calls > 1 else ' waits'} at {at} for another call; {doing}"
             yield Edge(source=one.key, target=node, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
@@ -75,6 +75,24 @@ def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str,
     for actor in view.ray.actors if view.ray is not None else ():
         if actor.state == "ALIVE" and actor.job_id == one.identity.job_id and actor.actor_id not in view.by_actor:
             yield node_of(NodeKind.ACTOR, actor.actor_id), f"the process of {actor.class_name} was not seen"
+
+
+def _standing_calls(one: Seen) -> tuple[int, str | None]:
+    """How many calls of Ray it runs, and where they stand if all of them wait for what another call may bring; None if not.
+
+    One call alone in a thread may wait for a thread of its own actor. Coroutines of the actor itself are asked: if any of its own is left that
+    waits for no such thing, that one may set it.
+    """
+    at = [t.place.path[0][0] for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
+    told = len(one.core.running_task_ids) if one.core else 0
+    calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
+    if calls > 1 and len(at) >= calls:
+        return calls, at[0]
+    ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK] if one.is_idle else []
+    tasks = {t.address for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS for t in e.tasks}
+    own = [t for t in one.process.async_tasks or () if not serves(t)]
+    asked = any(is_ray_call(t) for t in own)
+    return (len(own), ends[0].at) if asked and own and all(t.address in tasks for t in own) else (0, None)
 
 
 def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
