@@ -185,6 +185,10 @@ def _runs(process: Process, thread: Thread | None) -> bool:
 def _flow(process: Process, kind: Kind, thread: Thread | None) -> str | None:
     """Bytes that move although the stack stands: a long answer that streams in, a long file."""
     window = process.window_s or 0.0
+    if kind is Kind.CHANNEL and len(process.threads) == 1 and is_awake(process, thread):  # what comes in is for its one thread
+        quiet = [s.quiet_s for s in process.sockets or () if s.state == "ESTABLISHED" and s.quiet_s is not None and s.quiet_s < window]
+        if quiet:
+            return f"woke up many times during the window, and data came in {min(quiet):.1f} s before its end"
     if kind is Kind.SOCKET and thread is not None:
         fd = descriptor(thread)
         socket = next((s for s in process.sockets or () if s.fd == fd), None) if fd is not None else None

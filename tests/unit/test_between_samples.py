@@ -10,7 +10,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, State
-from ray_rl_debug.model.snapshot import Snapshot
+from ray_rl_debug.model.snapshot import Snapshot, Socket
 
 ASKS = f"{RAY_GET} Trainer.wait_for_batch@app/trainer.py:9 Trainer.fit@app/trainer.py:4 {EXECUTOR} {MAIN}"
 
@@ -113,3 +113,29 @@ def test_who_waits_for_one_object_is_frozen() -> None:
 def test_a_dead_producer_is_named_though_the_poller_was_never_met_in_its_pause() -> None:
     report = diagnose(polls_a_buffer(producer="DEAD"))
     assert (report.verdict.state, report.findings[0].cause, {w.pid for w in report.findings[0].who}) == (State.HANG, Cause.PRODUCER_DIED, {102})
+
+
+@pytest.mark.parametrize(
+    ("slices", "quiet_s", "threads", "motion"),
+    [
+        (166, 0.1, [], Motion.MOVING),
+        (166, 30.0, [], Motion.FROZEN),
+        (6, 0.1, [], Motion.FROZEN),
+        (166, 0.1, [("beside", "read@app/http.py:3")], Motion.FROZEN),
+    ],
+    ids=["data comes in", "only looks", "looked at only", "data may be for another thread"],
+)
+def test_a_receiver_of_many_connections_is_met_in_its_select_each_time(
+    slices: int, quiet_s: float, threads: list[tuple[str, str]], motion: Motion
+) -> None:
+    """It takes what comes in within microseconds and selects again: no sample shows that."""
+    stacks = Stacks()
+    peers = [
+        Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:4000", remote=f"127.0.0.1:500{i}", inode=i, fd=4 + i, quiet_s=quiet)
+        for i, quiet in enumerate((40.0, quiet_s))
+    ]
+    one = process(
+        stacks, 100, "python buffer.py", "take@app/buffer.py:5", kind="child", wchan="poll_schedule_timeout", sockets=peers, extra_threads=threads
+    )
+    one = replace(one, threads=(replace(one.threads[0], run_slices=slices), *one.threads[1:]))
+    assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is motion
