@@ -16,10 +16,7 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.limits import (
-    FEW_WAKES,
-    LONG_WINDOW_S,
-)
+from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, LOOKS, Facts
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
@@ -31,6 +28,7 @@ from ray_rl_debug.analyze.pauses import (
     puts_object,
     script_goes_on,
     sleeps,
+    wakes_often,
 )
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
@@ -229,7 +227,7 @@ def _silent_server(f: Facts) -> str | None:
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
     asked = any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked)
-    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or (kernel.run_slices or 0) > 2 * len(f.one.process.samples) + FEW_WAKES:
+    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel):
         return None
     return f"{f.one.motion_reason}; it sleeps while others wait for its answer"
 

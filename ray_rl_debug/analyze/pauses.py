@@ -6,11 +6,13 @@ from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, is_apar
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View
-from ray_rl_debug.model.snapshot import AsyncTask
+from ray_rl_debug.model.snapshot import AsyncTask, Thread
 
 ANSWER_S = 60.0
 """Language models and sandboxes answer in seconds to a minute."""
@@ -41,6 +43,18 @@ def sleeps(one: Seen) -> bool:
     if thread is None:
         return any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
     return thread.place.timed or may_sleep(one)
+
+
+def wakes_often(one: Seen, kernel: Thread) -> bool:
+    """Did a thread that sleeps in all samples wake up between them? Then it came back to the same pause again and again."""
+    return (kernel.run_slices or 0) > 2 * len(one.process.samples) + FEW_WAKES
+
+
+def looks_again(one: Seen) -> bool:
+    """Does it come back to one pause again and again, and do nothing else that a sample meets? It may look for what others should do."""
+    thread = one.followed or one.telling
+    at_pause = thread is not None and thread.place.kind is Kind.SLEEP and one.motion is Motion.FROZEN and not one.is_stopped
+    return at_pause and thread is not None and thread.kernel is not None and wakes_often(one, thread.kernel)
 
 
 def naps(one: Seen) -> bool:

@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.waits_ray import ray_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_stores import store_edges
 from ray_rl_debug.analyze.waits_system import system_edges
-from ray_rl_debug.analyze.waits_unseen import sibling_edges, unseen_edges
+from ray_rl_debug.analyze.waits_unseen import programs_edges, sibling_edges, unseen_edges
 from ray_rl_debug.analyze.worlds import World, find_worlds
 
 
@@ -50,6 +50,7 @@ def find_waits(view: View) -> Waits:
     edges += store_edges(view, edges)
     edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)
+    edges += programs_edges(view, edges)
     edges += call_edges(view, edges)
     edges += lane_edges(view, edges)
     edges += poll_edges(view, edges)

@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.pauses import looks_again
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, own_path
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -130,8 +131,10 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         others = [p for p in view if p is not one and one.key not in targets.get(p.key, set())]
         producers = [p for p in others if _may_produce(p, one)]
         dead = _dead_fellows(view, one) if not producers else []
-        ended = [c for c in others if _has_ended(c) and _is_fellow(c, one)] if all(is_poller(p) is not False for p in producers) else []
+        looks = all(is_poller(p) is not False or looks_again(p) for p in producers)
+        ended = [c for c in others if looks and _has_ended(c) and _is_fellow(c, one)]
         if ended:  # those that only look for something themselves make nothing
+            sure = Certainty.LIKELY if all(is_poller(p) is not False for p in producers) else Certainty.POSSIBLE
             producers = ended
         if polls and not producers and not dead:  # met between two calls: those that have just finished some deliver
             producers = [p for p in others if _is_fellow(p, one) and p.motion is Motion.MOVING]

@@ -1,4 +1,4 @@
-"""Edges between actors whose stacks may not be read, or tell no wait: from titles, states, CPU times and Ray's actor table alone.
+"""Edges between fellows whose stacks may not be read, or tell no wait: from titles, states, CPU times and Ray's actor table alone.
 
 Actors of one class that run the same method are taken for ranks of one group. When few of them run or sit in the kernel while the others
 sleep, the others wait for those; when all sleep and one of their class died, they wait for the dead one. Where cards are at work CPU time
@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.coroutines import serves_by_name
 from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.pauses import looks_again, sleeps
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -57,6 +60,48 @@ def sibling_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
         if len(alike) > len(others):
             for waiter in alike:
                 yield from (_sibling_edge(waiter, one, len(alike)) for one in others)
+
+
+def programs_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
+    """Edges among children of one parent that run the same function: most look again and again at one line, the few others stand elsewhere.
+
+    Those who look may wait for a file or a flag of the others. Who rests in the loop of the program itself, or where the next piece of work comes
+    from, waits for work; and of one that works, sleeps or moves nothing can be said.
+    """
+    told = {e.source for e in edges}
+    for group in _programs(view):
+        places: dict[tuple[tuple[str, str, int | None], ...], list[Seen]] = defaultdict(list)
+        for one in group:
+            if one.key not in told and one.place is not None and looks_again(one) and _is_in_step(one.place):
+                places[one.place.path].append(one)
+        alike = max(places.values(), key=len, default=[])
+        here = {one.key for one in alike}
+        others = [one for one in group if one.key not in here]
+        stand = all(one.motion is Motion.FROZEN and not one.is_idle and not sleeps(one) for one in others)
+        if len(alike) > max(1, len(others)) and stand:
+            for waiter in alike:
+                for one in others:
+                    evidence = f"{len(alike)} programs of one parent look again and again at the same line; {one.identity.label} {one.at()}"
+                    yield Edge(source=waiter.key, target=one.key, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _is_in_step(place: Place) -> bool:
+    """Is it in a function that the loop of its program calls, and not where work comes from?"""
+    return place.path[0] != _outermost(place) and not serves_by_name(place.path[0][0])
+
+
+def _outermost(place: Place) -> tuple[str, str, int | None]:
+    return place.path[-2] if place.path[-1][0] == "<module>" else place.path[-1]
+
+
+def _programs(view: View) -> Iterator[list[Seen]]:
+    """Children of one parent with stacks, by the function that each of them runs as a whole."""
+    found: dict[tuple[str, int | None, str, str], list[Seen]] = defaultdict(list)
+    for one in view:
+        if one.process.kind == "child" and one.place is not None and len(one.place.path) > 1 and not one.is_stopped:
+            function, file, _ = _outermost(one.place)
+            found[(one.node.name, one.process.ppid, function, file)].append(one)
+    yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 2)
 
 
 def _sibling_edge(waiter: Seen, one: Seen, count: int) -> Edge:

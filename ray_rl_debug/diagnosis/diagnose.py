@@ -91,8 +91,9 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     if found.by_own_facts:
         hope = min(scene.graph.solution.activities[n].outlook for n in known)
     sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)
-    # who does nothing is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
-    needs_witness = scene.view.by_hand or all(scene.view.seen[n].is_idle for n in known if n in scene.view.seen)
+    # who does nothing, or has ended, is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
+    seen = [scene.view.seen[n] for n in known if n in scene.view.seen]
+    needs_witness = scene.view.by_hand or all(one.is_idle or one.has_ended for one in seen)
     if hope is not Outlook.STANDS or (sure is Certainty.POSSIBLE and needs_witness) or _rests_on_one_look(scene, known):
         return msgspec.structs.replace(found, finding=msgspec.structs.replace(found.finding, certainty=Certainty.POSSIBLE))
     return found

@@ -67,43 +67,6 @@ def test_siblings_at_one_silent_line_are_victims_of_the_one_elsewhere() -> None:
     assert (state, cause, who) == (State.HANG, Cause.BLOCKED_IO, {102})
 
 
-def at_event(address: int, function: str = "Meeting.arrive", kind: str = "event") -> AsyncTask:
-    """A call of Ray, or a coroutine of the actor's own, that awaits an event."""
-    outer = () if function.startswith("Meeting.look") else (AwaitFrame(function="run_async_func_or_coro_in_event_loop.<locals>.async_func"),)
-    chain = (*outer, AwaitFrame(function=function, file="app/meeting.py", line=9))
-    return AsyncTask(name=f"Task-{address}", chain=chain, address=address, stable=True, awaited=Awaited(kind=kind, detail="Event unset"))
-
-
-@pytest.mark.parametrize(
-    "tasks, leads_on",
-    [
-        ((at_event(1), at_event(2)), True),
-        ((at_event(1),), True),
-        ((at_event(1), at_event(2, kind="lock")), False),
-        ((at_event(1), at_event(2, "Meeting.look", kind="future")), False),
-    ],
-)
-def test_coroutines_of_calls_at_an_event_wait_for_the_next_call(tasks: tuple[AsyncTask, ...], leads_on: bool) -> None:
-    """A meeting that counts those who come: who has not come is at a file, and the meeting is no culprit."""
-    stacks = Stacks()
-    meeting = process(stacks, 100, "ray::Meeting", MAIN, extra_threads=[("AsyncIO Thread: default", "select@selectors.py:468")], async_tasks=tasks)
-    came = process(stacks, 101, "ray::Trainer.step", f"{RAY_GET} {STEP}", refs=[task_id(3)])
-    late = process(stacks, 102, "ray::Trainer.step", f"read@app/data.py:5 {STEP}", wchan="wait_for_partner", syscall=257)
-    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1), task_id(2)])
-    cores = [
-        core(100, running=[3], actor_number=0),
-        core(101, running=[1], actor_number=1, owned=[OwnedTask(task_id=task_id(3), name="Meeting.arrive", actor_id=f"{0:032x}")]),
-        core(102, running=[2], actor_number=2),
-    ]
-    actors = [actor(0, "Meeting", 100), actor(1, "Trainer", 101), actor(2, "Trainer", 102)]
-    taken = snapshot(stacks.node([driver, meeting, came, late]), ray_state(actors=actors, cores=cores))
-    assert (("100", "102", "polls") in edges(taken)) is leads_on
-    assert ("100", "101", "polls") not in edges(taken)
-    if leads_on:
-        state, _, who, certainty = accused(taken)
-        assert (state, who, certainty) == (State.HANG, {102}, Certainty.LIKELY)
-
-
 @pytest.mark.parametrize(("trainer_cpu_s", "state"), [(1.9, State.UNKNOWN), (0.01, State.HANG)])
 def test_calls_at_a_condition_wait_for_the_next_call(trainer_cpu_s: float, state: State) -> None:
     stacks = Stacks()
