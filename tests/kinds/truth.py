@@ -150,6 +150,20 @@ shards_in_threads    | inside one process                 | rank1               
 pings_of_ranks       | inside one process                 | rank1                   | blocked-io straggler                      |
 tools_of_agent       | client, server, handler, engine    | compiler                | lock-deadlock blocked-io                  |
 swaps_of_adapters    | concurrency groups of an actor     | engine                  | lock-deadlock producer-died               |
+skipped_for_nan      | mixed                              | rank1                   | collective-mismatch                       |
+state_of_shards      | mixed                              | rank0                   | collective-mismatch                       |
+weights_from_source  | mixed                              | rank2                   | collective-mismatch weight-sync-mismatch p2p-mismatch | rank0
+batch_of_envs        | mixed                              | env1                    | blocked-io                                |
+priorities_and_batches| ring over a connection            | buffer learner          | lock-deadlock blocked-io                  |
+lock_left_behind     | mixed                              | rank1                   | lock-deadlock blocked-io producer-died straggler |
+meeting_in_files     | mixed                              | actor2                  | blocked-io straggler                      |
+router_of_backends   | client, server, handler, engine    | router backend1         | asyncio-stuck producer-died engine-died blocked-io |
+placed_behind_others | mixed                              | holder0 holder1 main label:placement | ray-pending                  |
+named_before_made    | polls for what nobody makes        | rollout0 rollout1 main  | ray-get-cycle lock-deadlock producer-died blocked-io straggler |
+devices_of_tasks     | mixed                              | train0 train1 label:evaluate | ray-pending ray-get-cycle                 |
+enough_of_episodes   | client, server, handler, engine    | server                  | blocked-io                                |
+barrier_actor        | mixed                              | exporter                | blocked-io                                |
+runners_of_store     | polls for what nobody makes        | runner1                 | producer-died                             |
 """
 
 
