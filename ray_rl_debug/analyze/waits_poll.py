@@ -92,8 +92,8 @@ def _standing_calls(one: Seen) -> tuple[int, str | None]:
     ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK] if one.is_idle else []
     tasks = {t.address for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS for t in e.tasks}
     own = [t for t in one.process.async_tasks or () if not serves(t)]
-    asked = any(is_ray_call(t) for t in own)
-    return (len(own), ends[0].at) if asked and own and all(t.address in tasks for t in own) else (0, None)
+    asked = tasks and any(is_ray_call(t) for t in own)
+    return (len(own), ends[0].at) if asked and all(t.address in tasks or t.awaited is None for t in own) else (0, None)
 
 
 def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
@@ -134,7 +134,7 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         looks = all(is_poller(p) is not False or looks_again(p) for p in producers)
         ended = [c for c in others if looks and _has_ended(c) and _is_fellow(c, one)]
         if ended:  # those that only look for something themselves make nothing
-            sure = Certainty.LIKELY if all(is_poller(p) is not False for p in producers) else Certainty.POSSIBLE
+            sure = Certainty.LIKELY if producers and all(is_poller(p) is not False for p in producers) else Certainty.POSSIBLE
             producers = ended
         if polls and not producers and not dead:  # met between two calls: those that have just finished some deliver
             producers = [p for p in others if _is_fellow(p, one) and p.motion is Motion.MOVING]

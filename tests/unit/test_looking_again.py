@@ -10,7 +10,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Certainty, State
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, Snapshot
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OwnedTask, Process, RayTask, Snapshot, TaskHistory
 
 STEP = f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"
 
@@ -41,6 +41,7 @@ def at_event(address: int, function: str = "Meeting.arrive", kind: str = "event"
     [
         ((at_event(1), at_event(2)), True),
         ((at_event(1),), True),
+        ((at_event(1), msgspec.structs.replace(at_event(2), awaited=None)), True),
         ((at_event(1), at_event(2, kind="lock")), False),
         ((at_event(1), at_event(2, "Meeting.look", kind="future")), False),
     ],
@@ -64,6 +65,22 @@ def test_coroutines_of_calls_at_an_event_wait_for_the_next_call(tasks: tuple[Asy
     if leads_on:
         state, _, who, certainty = accused(taken)
         assert (state, who, certainty) == (State.HANG, {102}, Certainty.LIKELY)
+
+
+def test_a_call_whose_coroutines_were_not_read_is_blamed_only_possibly() -> None:
+    """It may wait for another call, however long it takes."""
+    stacks = Stacks()
+    loop = [("AsyncIO Thread: default", "select@selectors.py:468")]
+    meeting = process(stacks, 100, "ray::Meeting.arrive", MAIN, extra_threads=loop, async_tasks=None)
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(3)])
+    owned = [OwnedTask(task_id=task_id(3), name="Meeting.arrive", actor_id=f"{0:032x}")]
+    history = [TaskHistory(name="Meeting.arrive", count=40, longest_s=1.0)]
+    call = RayTask(task_id=task_id(3), name="Meeting.arrive", state="RUNNING", pid=100, state_times_s={"RUNNING": 100.0})
+    ray = ray_state(
+        actors=[actor(0, "Meeting", 100)], cores=[core(100, running=[3], actor_number=0), core(1, owned=owned)], tasks=[call], history=history
+    )
+    state, _, who, certainty = accused(snapshot(stacks.node([driver, meeting]), ray))
+    assert (state, who, certainty) == (State.UNKNOWN, {100}, Certainty.POSSIBLE)
 
 
 LOOKS = "meet@app/actor.py:18 actor@app/actor.py:37 <module>@app/actor.py:50"
