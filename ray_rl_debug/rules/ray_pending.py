@@ -5,7 +5,7 @@ Story
     waits.
 
 Evidence
-    Ray's tables: state PENDING, what was asked, what the nodes have.
+    Ray's tables: state PENDING, what was asked, what the nodes have; the processes that hold some of it.
 
 Remedy
     Ask for less or add nodes; look for leftover actors.
@@ -17,9 +17,11 @@ Not this when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -29,6 +31,9 @@ from ray_rl_debug.rules.scene import Found, Scene, make_finding
 ID = "RRD402"
 NAME = "resources never come"
 CAUSE = Cause.RAY_PENDING
+_DERIVED = re.compile(r":|_group_|^(object_store_)?memory$")
+_SHOWN = 4
+"""Of those who hold what is asked for, so many are told."""
 START_S = 20.0
 """A loaded machine needs so long until a new worker has imported its libraries."""
 
@@ -102,6 +107,7 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         evidence=[
             Evidence(kind="task", where="Ray's tables", text=f"{what}; asks for {_text(wanted) or 'unknown resources'}"),
             Evidence(kind="task", where="Ray's nodes", text=f"the cluster has {_text(_cluster(scene))}"),
+            *_holders(scene, wanted),
         ],
         remedy=[
             "ask for less, or add nodes: ray status shows what is requested and what exists",
@@ -133,6 +139,22 @@ def _fits(scene: Scene, wanted: dict[str, float]) -> bool:
     return all(amount <= free.get(name, amount) for name, amount in wanted.items())
 
 
+def _holders(scene: Scene, wanted: dict[str, float]) -> Iterator[Evidence]:
+    """Who has what is asked for, and what each of them does; a task that waits for Ray has lent its CPUs to others."""
+    tasks = {t.task_id: t for t in scene.view.ray.tasks} if scene.view.ray else {}
+    told: list[Evidence] = []
+    for one in scene.view:
+        running = [tasks[t] for t in one.core.running_task_ids if t in tasks] if one.core is not None and one.actor is None else []
+        held = one.actor.resources if one.actor is not None else _total(tuple(t.resources for t in running))
+        lent = one.actor is None and one.kind in WAITS_FOR_RAY
+        named = {k: v for k, v in held.items() if k in wanted and v and not (lent and k == "CPU")}
+        if named:
+            told.append(Evidence(kind="task", where=one.where(), text=f"holds {_text(named)}, and {one.does()}"))
+    yield from told[:_SHOWN]
+    if len(told) > _SHOWN:
+        yield Evidence(kind="task", where="Ray's tables", text=f"{len(told) - _SHOWN} more hold some of it")
+
+
 def _holders_answered(scene: Scene) -> bool:
     """Did every worker tell how many tasks it has finished? From one that did not, nobody knows whether it works through a queue."""
     workers = [s for s in scene.view if s.process.kind == "ray-worker"]
@@ -154,14 +176,17 @@ def _total(bundles: tuple[dict[str, float], ...]) -> dict[str, float]:
 
 def _cluster(scene: Scene) -> dict[str, float]:
     alive = [n.resources for n in scene.view.ray.nodes if n.alive] if scene.view.ray else []
-    return {k: v for k, v in _total(tuple(alive)).items() if k in ("CPU", "GPU", "NPU", "TPU")}
+    return {k: v for k, v in _total(tuple(alive)).items() if _is_counted(k)}
+
+
+def _is_counted(resource: str) -> bool:
+    """Not memory, not what Ray derives itself: marks of nodes and cards, and the bundles of placement groups."""
+    return _DERIVED.search(resource) is None
 
 
 def _shortage(scene: Scene, wanted: dict[str, float]) -> tuple[str, Certainty]:
     have = _cluster(scene)
-    short = [
-        f"{n:g} {k} asked, {have.get(k, 0):g} in the cluster" for k, n in wanted.items() if n > have.get(k, 0.0) and k in ("CPU", "GPU", "NPU", "TPU")
-    ]
+    short = [f"{n:g} {k} asked, {have.get(k, 0):g} in the cluster" for k, n in wanted.items() if n > have.get(k, 0.0) and _is_counted(k)]
     if short:
         return "; ".join(short), Certainty.PROVEN
     if not wanted:
