@@ -17,6 +17,9 @@ from ray_rl_debug.model.report import Certainty, State
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
+    "lock_left_behind-hang": "a rank waits for a lock file to go away: no fact tells whether its writer lives, and its twin looks the same: slow",
+    "router_of_backends-hang": "a router that tries a dead server again after a pause: its coroutines only sleep: slow",
+    "runners_of_store-hang": "all look again and again at a store: the runner that died is named, but only possible",
     "inbox_of_files-hang": "a parent looks into a folder, a child reads a pipe whose end was not seen: unknown, the child is where to look first",
     "ring_in_memory-hang": "its sampler looks again and again into shared memory: possible, as one that works in short pauses looks the same",
     "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: possible. Not in the snapshot: what the line below calls",
@@ -24,17 +27,6 @@ MISSED = {
     "versions_asked_for-hang": "coroutines poll by short calls: possible, as an early call took half as long",
     "looking_for_batches-hang": "a poller that is alone in its process: it is named, but a file may still change what it looks at",
     "managed_generator-hang": "possible: the child is no Python and wakes now and then",
-    "inbox_of_files-hang": "a parent that looks into a folder, a child that reads a pipe: nobody is named",
-    "ring_in_memory-hang": "a process looks again and again into shared memory: slow",
-    "signal_to_save-hang": "a lock of the main thread, taken in its own signal handler: not seen, as a child sleeps",
-    "stream_of_samples-hang": "named, but only possible: its call stands for 10 s where such took 3.5 s; half a minute later it is likely",
-    "versions_asked_for-hang": "coroutines poll by short calls, and an early call took half as long: slow",
-    "looking_for_batches-hang": "a poller that is alone in its process: a file may still change what it looks at",
-    "lock_left_behind-hang": "a rank waits for a lock file to go away: no fact tells whether its writer lives, and its twin looks the same: slow",
-    "router_of_backends-hang": "a router that tries a dead server again after a pause: its coroutines only sleep: slow",
-    "runners_of_store-hang": "all look again and again at a store: the runner that died is named, but only possible",
-    "skipped_for_nan-healthy": "a machine under load, a look that took 39 s, a rank that computes: too early to tell, unknown",
-    "managed_generator-hang": "the child is no Python and wakes now and then: named, but only possible",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
 _FIRST_PID = re.compile(r"pid (\d+)")
