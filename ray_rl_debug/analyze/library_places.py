@@ -74,6 +74,7 @@ _HELPERS: tuple[tuple[str, str], ...] = (
     ("torch/_inductor/", "_read_thread"),
     ("torch/utils/data/_utils/worker.py", "__nothing__"),
     ("ray/_private/import_thread.py", "_run"),
+    ("ray/_private/gcs_pubsub.py", "_poll_locked"),
     ("multiprocessing/managers.py", "serve_forever"),
     ("multiprocessing/managers.py", "serve_client"),
     ("multiprocessing/managers.py", "accepter"),

@@ -160,6 +160,8 @@ def _place(
     ran = may_have_left(thread)
     was_left = ran and call == "sleep" and kind in _NEVER_SLEEP
     kind, op, spins = _engine_place(frames, names, own, kind, op, call)
+    if kind is Kind.CUDA and own is not None and (together := _coordinated(frames, own)) is not None:
+        kind, op = Kind.COLLECTIVE, together  # the GPU has the collective in its queue, and waits for the other ranks
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
     if kind is None:

@@ -34,28 +34,37 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
     if not view.by_hand:
         return
     sources = {e.source for e in known}
-    reached = Once(_Reach(known).of)
+    found = [*known]
     for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources)):
         sources.add(edge.source)
-        yield edge
-    for one in view:
-        if one.key in sources or ended(one) is not None or not is_stacks_alone(one.process) or not distance(one) or one.is_stopped:
-            continue
-        nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
-        loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(_loads)]
-        if loaders:
-            nearer = loaders
-        elif one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
-            nearer = [s for s in nearer if s.process.kind == "ray-worker"] or nearer
-        else:
-            nearer = [s for s in nearer if s.node is one.node] or nearer
-        for other in _one_of_each(nearer):
-            if one.key in reached[other.key]:
-                continue  # it waits for this one itself
-            evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
-            op = one.place.op if one.place is not None else ""
-            why = Why.DATALOADER if loaders else Why.ASSUMED
-            yield Edge(source=one.key, target=other.key, why=why, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
+        found.append(edge)
+    yield from found[len(known) :]
+    for level in sorted(set(DISTANCE.values())):
+        # who waits nearer to the work is asked first: nobody waits for one that waits for it
+        reached = Once(_Reach(found).of)
+        assumed = [e for one in view if distance(one) == level and one.key not in sources for e in _outward(view, one, reached)]
+        found += assumed
+        yield from assumed
+
+
+def _outward(view: View, one: Seen, reached: Once[str, frozenset[str]]) -> Iterator[Edge]:
+    if ended(one) is not None or not is_stacks_alone(one.process) or one.is_stopped:
+        return
+    nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
+    loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(_loads)]
+    if loaders:
+        nearer = loaders
+    elif one.kind in (Kind.RAY_GET, Kind.RAY_WAIT):
+        nearer = [s for s in nearer if s.process.kind == "ray-worker"] or nearer
+    else:
+        nearer = [s for s in nearer if s.node is one.node] or nearer
+    for other in _one_of_each(nearer):
+        if one.key in reached[other.key]:
+            continue  # it waits for this one itself
+        evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
+        op = one.place.op if one.place is not None else ""
+        why = Why.DATALOADER if loaders else Why.ASSUMED
+        yield Edge(source=one.key, target=other.key, why=why, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def _loads(frames: Sequence[Frame]) -> bool:

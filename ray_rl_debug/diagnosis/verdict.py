@@ -192,7 +192,7 @@ def _all_idle(scene: Scene) -> str:
         unread = [x for e in scene.view.engines for k in e.servers for x in scene.view.seen[k].process.sockets or () if x.tx_queue_bytes and x.remote]
         if unread:
             size = sum(x.tx_queue_bytes or 0 for x in unread) / 1e6
-            behind = f"{len(unread)} of its clients have not read {size:.1f} MB: look at {unread[0].remote}"
+            behind = f"{len(unread)} of its clients {'has' if len(unread) == 1 else 'have'} not read {size:.1f} MB: look at {unread[0].remote}"
             return f"{names} has answered all requests and is idle, but {behind}"
         return f"{names} is idle: no request is in flight, and all its processes wait for work"
     if scene.view.ray is None:

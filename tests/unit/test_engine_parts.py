@@ -262,7 +262,7 @@ def test_answers_that_nobody_reads_are_told() -> None:
     full = msgspec.structs.replace(CLIENT, tx_queue_bytes=2_800_000)
     report = diagnose(with_server(vllm(), sockets=(LISTENS, full)))
     assert report.verdict.state is State.HEALTHY
-    assert "1 of its clients have not read 2.8 MB: look at 127.0.0.1:50920" in report.verdict.summary
+    assert "1 of its clients has not read 2.8 MB: look at 127.0.0.1:50920" in report.verdict.summary
 
 
 def ending_core(log: tuple[LogLine, ...]) -> Snapshot:

@@ -37,6 +37,7 @@ NAMES = EngineNames(
         Spot("DetokenizerManager.event_loop", "managers/detokenizer_manager.py"),
         Spot("IdleSleeper.maybe_sleep", "idle_sleeper.py"),
         Spot("DataParallelController.event_loop", "managers/data_parallel_controller.py"),
+        Spot("Scheduler.recv_requests", _SCHEDULER),  # before 0.5.10
     ),
     watches=(Spot("SubprocessWatchdog._monitor_loop", "utils/watchdog.py"), Spot("_watchdog_once", "utils/watchdog.py")),
     coordinated=tuple(Spot(f"GroupCoordinator.{op}", "sglang/srt/distributed/parallel_state.py") for op in GROUP_OPS),
@@ -56,7 +57,7 @@ NAMES = EngineNames(
         Spot("Scheduler.on_idle", _SCHEDULER),
     ),
     work=(Spot("Scheduler.run_batch", _SCHEDULER), Spot("Scheduler.process_batch_result", _SCHEDULER)),
-    pulses=(Spot("SchedulerRequestReceiver.recv_requests", "request_receiver.py"),),
+    pulses=(Spot("SchedulerRequestReceiver.recv_requests", "request_receiver.py"), Spot("Scheduler.recv_requests", _SCHEDULER)),
     loops=tuple(
         Spot(f"Scheduler.event_loop_{kind}", _SCHEDULER)
         for kind in ("overlap", "normal", "pp", "pdmux", "normal_disagg_prefill", "overlap_disagg_decode")
