@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import resource
 import subprocess
 import sys
@@ -65,8 +66,13 @@ OUTSIDE = {"ray", "torch", "pynvml", "click", "opentelemetry", "psutil", "grpc",
 MODELS = ("model/",)
 
 
-def imports(module: Path) -> Iterator[str]:
+@functools.cache
+def imports(module: Path) -> frozenset[str]:
     """Top-level packages a module imports, anywhere in it but under TYPE_CHECKING."""
+    return frozenset(_imports(module))
+
+
+def _imports(module: Path) -> Iterator[str]:
     tree = ast.parse(module.read_text())
     only_types = {
         id(inner) for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) for inner in ast.walk(node)
@@ -86,12 +92,12 @@ def name(module: Path) -> str:
 
 @pytest.mark.parametrize("thing", DOORS)
 def test_an_outside_thing_is_used_behind_its_doors_only(thing: str) -> None:
-    strangers = [name(m) for m in MODULES if thing in set(imports(m)) and not name(m).startswith(DOORS[thing])]
+    strangers = [name(m) for m in MODULES if thing in imports(m) and not name(m).startswith(DOORS[thing])]
     assert strangers == []
 
 
 def test_analysis_rules_and_renderers_know_neither_ray_nor_clocks() -> None:
-    found = {name(m): sorted(OUTSIDE & set(imports(m))) for m in MODULES if name(m).startswith(PURE)}
+    found = {name(m): sorted(OUTSIDE & imports(m)) for m in MODULES if name(m).startswith(PURE)}
     assert {m: i for m, i in found.items() if i} == {}
 
 
@@ -99,7 +105,7 @@ def test_what_runs_in_an_agents_interpreter_needs_the_standard_library_alone() -
     lent = [m for m in MODULES if name(m).startswith("trial/child/") or name(m) in ("trial/stand_in.py", "trial/__init__.py")]
     allowed = {"__future__", "ray_rl_debug", *sys.stdlib_module_names}
     assert len(lent) > 4
-    assert {name(m): sorted(set(imports(m)) - allowed) for m in lent if set(imports(m)) - allowed} == {}
+    assert {name(m): sorted(imports(m) - allowed) for m in lent if imports(m) - allowed} == {}
 
 
 def test_they_read_no_environment() -> None:
@@ -111,7 +117,7 @@ def test_the_data_models_need_msgspec_alone() -> None:
     allowed = {"__future__", "msgspec", "ray_rl_debug", *sys.stdlib_module_names}
     models = [m for m in MODULES if name(m).startswith(MODELS)]
     assert len(models) >= len(MODELS)
-    assert {name(m): sorted(set(imports(m)) - allowed) for m in models if set(imports(m)) - allowed} == {}
+    assert {name(m): sorted(imports(m) - allowed) for m in models if imports(m) - allowed} == {}
 
 
 @pytest.mark.parametrize(
