@@ -8,6 +8,7 @@ from ray_rl_debug import signatures
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
@@ -124,7 +125,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         asked = ", ".join(s.identity.label for s in moving[:3])
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
-    hangs = any(r.hope is Outlook.STANDS and r.waiters for r in scene.graph.roots)
+    hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
     if moving and not hangs and (scene.view.has_stacks or not standing):
         summary = f"{len(moving)} of {len(seen)} processes move, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
@@ -154,6 +155,11 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     cure = next((g.remedy for g in blind if g.remedy), None)
     summary = f"no verdict: {reason}. To settle it: {cure or told.settles}"
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=cure or told.next)
+
+
+def _has_victims(scene: Scene, root: Root) -> bool:
+    """Does anybody wait for it who is not at rest? Idle workers of one pool wait for whoever of them reads the queue."""
+    return any(w not in scene.view.seen or not scene.view.seen[w].is_idle for w in root.waiters)
 
 
 def _open(told: Open) -> Verdict:
