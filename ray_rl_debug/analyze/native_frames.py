@@ -34,8 +34,8 @@ _FEW = 12
 
 
 def is_native(frame: Frame) -> bool:
-    """Is it a frame of C, C++ or Rust? A frame with neither file nor line is one too, unless Python's text lacks them."""
-    return _NATIVE_FILE.search(frame.file) is not None or (not frame.file and ("::" in frame.function or frame.function.startswith("0x")))
+    """Is it a frame of C, C++ or Rust? One with neither file nor line is, unless Python's text lacks them; ``??`` has no symbols."""
+    return _NATIVE_FILE.search(frame.file) is not None or (not frame.file and ("::" in frame.function or frame.function.startswith(("0x", "??"))))
 
 
 def native_call(frames: Sequence[Frame]) -> str | None:

@@ -77,3 +77,9 @@ def test_thread_of_python_is_no_thread_of_autograd() -> None:
 def test_main_thread_that_does_something_else_is_told_by_itself() -> None:
     code = "grade@reward.py:5 step@train.py:40 <module>@train.py:90"
     assert seen_first((code, "MainThread"), (HOOK, None))[0] == "grade"
+
+
+def test_a_semaphore_below_frames_without_symbols_is_no_lock() -> None:
+    """Python without symbols waits so for locks, events and queues alike."""
+    place = place_of((native("do_futex_wait.constprop.1"), native("sem_wait@@GLIBC_2.2.5"), Frame(function="??", file="")))
+    assert place.kind is Kind.EVENT
