@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, find_ends, is_ray_call, rank, serves
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, rank, serves
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.graph import Edge, Why
@@ -89,7 +89,7 @@ def _standing_calls(one: Seen) -> tuple[int, str | None]:
     calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
     if calls > 1 and len(at) >= calls:
         return calls, at[0]
-    ends = [e for e in find_ends(one.process) if rank(e) < SERVES_RANK] if one.is_idle else []
+    ends = [e for e in one.ends if rank(e) < SERVES_RANK] if one.is_idle else []
     tasks = {t.address for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS for t in e.tasks}
     own = [t for t in one.process.async_tasks or () if not serves(t)]
     asked = tasks and any(is_ray_call(t) for t in own)
