@@ -11,6 +11,7 @@ import msgspec
 from ray_rl_debug.collect.procfs import PROC, read_text
 
 STEP_S = 0.1
+LAST_WAIT_S = 1.0
 
 
 class LateWakes(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +41,7 @@ class LatenessMeter:
         """What was measured until now."""
         window, stalled = time.monotonic() - self._began, read_stalled(self._proc)
         self._ended.set()
+        self._thread.join(LAST_WAIT_S)  # the wait that is under way may be the one that was late
         late = list(self._late)
         both = stalled is not None and self._stalled is not None and window > 0
         return LateWakes(

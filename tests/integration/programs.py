@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 DEADLINE_S = 60
 
@@ -15,6 +16,24 @@ def wait_for(condition, what):
     while not condition():
         assert time.monotonic() < end, what
         time.sleep(0.01)
+
+
+def until_at_rest(*pids):
+    """Until none of their threads has run between two looks: what they do when they start, or are called, is behind them."""
+
+    def turns():
+        status = [p.read_text() for pid in pids for p in Path(f"/proc/{pid}/task").glob("*/status")]
+        assert all("State:\tZ" not in text for text in status), "a program ended"
+        return [line for text in status for line in text.splitlines() if "State:" in line or "ctxt_switches" in line]
+
+    seen = []
+
+    def stands():
+        seen.append(turns())
+        time.sleep(0.1)
+        return turns() == seen[-1] and all("R (" not in line for line in seen[-1])
+
+    wait_for(stands, f"{pids} do not come to rest")
 
 
 def starting():

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from integration.programs import until_at_rest
 
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
@@ -73,8 +74,8 @@ def start() -> Iterator[object]:
         yield run
 
 
-def look(*pids: int) -> Node:
-    return collect_node(CollectOptions(pids=pids, samples=3, interval_s=0.4, logs=False))
+def look(*pids: int, interval_s: float = 0.4) -> Node:
+    return collect_node(CollectOptions(pids=pids, samples=3, interval_s=interval_s, logs=False))
 
 
 def report_on(node: Node) -> Report:
@@ -93,6 +94,7 @@ def test_a_unix_socket_leads_to_its_silent_server(start, tmp_path: Path) -> None
     path = tmp_path / "s"
     server, _ = start(UNIX_SERVER, path)
     client, _ = start(UNIX_CLIENT, path)
+    until_at_rest(server, client)
     node = look(server, client)
     assert [s.remote for s in of(node, client).sockets or () if s.family == "unix"] == [str(path)]
     report = report_on(node)
@@ -105,6 +107,7 @@ def test_a_reader_of_a_pipe_waits_for_the_only_writer(start, tmp_path: Path) -> 
     os.mkfifo(path)
     writer, _ = start(FIFO_WRITER, path)
     reader, _ = start(FIFO_READER, path)
+    until_at_rest(writer, reader)
     report = report_on(look(writer, reader))
     assert [(link.waiter.pid, link.why, link.target.pid) for link in report.links] == [(reader, "pipe", writer)]
     assert reader in accused(report)
@@ -124,6 +127,7 @@ def test_silence_of_a_connection_is_in_the_evidence(start) -> None:  # type: ign
     silent = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); c = s.accept(); time.sleep(600)"
     server, port = start(silent)
     client, _ = start(PATIENT_CLIENT, port)
-    report = report_on(collect_node(CollectOptions(pids=(server, client), samples=3, interval_s=0.8, logs=False)))
+    until_at_rest(server, client)
+    report = report_on(look(server, client, interval_s=0.8))
     assert report.verdict.state is State.HANG
     assert any("nothing came in for" in e.text for f in report.findings for e in f.evidence)
