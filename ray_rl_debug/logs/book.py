@@ -12,7 +12,7 @@ from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
 from ray_rl_debug.logs.shapes import DIGITS
-from ray_rl_debug.logs.stamps import find_stamp
+from ray_rl_debug.logs.stamps import AHEAD_S, YEAR_S, find_stamp
 from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import STEMS
@@ -48,7 +48,7 @@ class BookReader:
         self._matcher, self._searcher = use or tools()
         self._file = redact(path)
         self._writer = writer_of_file(path)
-        self._near_s = modified_time_s
+        self._modified_s = self._near_s = modified_time_s
         self._rest = b""
         self._kept: deque[tuple[bytes, int]] = deque()
         self._before = b""
@@ -89,7 +89,7 @@ class BookReader:
             writer=self._writer,
             bytes=self._bytes,
             lines=self._lines + (1 if kept and not kept.endswith(b"\n") else 0),
-            modified_time_s=self._near_s,
+            modified_time_s=self._modified_s,
             first_time_s=self._first_s,
             last_time_s=ending.time_s if ending.time_s is not None else self._first_s,
             is_zoned=self._is_zoned,
@@ -100,6 +100,13 @@ class BookReader:
         )
 
     def _beginning(self, data: bytes) -> None:
+        for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
+            dated = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=None)
+            if dated is not None:
+                # A log that was copied long after, or by a wrong clock: stamps without a year are of the run that began then.
+                within_s = dated.time_s + YEAR_S - 2 * AHEAD_S
+                self._near_s = self._near_s if self._near_s is not None and dated.time_s <= self._near_s <= within_s else within_s
+                break
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
             stamp = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=self._near_s)
             if stamp is not None:

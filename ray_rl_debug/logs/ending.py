@@ -28,12 +28,11 @@ STEPS_OF_WRITER = 6
 MAX_WRITERS = 512
 MARK_BYTES = 64
 """Of the beginning of a line, in which its writer is named."""
-MARK_AT = 24
-"""Most marks end before: lines that begin alike so far have the same one."""
 _MARK = re.compile(
     rb"\bpid=\d+(?:, ?ip=[\w.:]+)?|\[(?:rank|default|Rank )\d+\]|(?:\b(?:DP|TP|PP|EP|CP)\d+ ?)+|[\w.-]+:\d+:\d+ \[\d+|^[\w.-]+[-_]\d+ +\||^ ?\d+: "
 )
 """A writer as most programs name it: lines with the same mark have one writer. Where it knows no mark, all lines are read."""
+_AS_ZEROS = bytes.maketrans(DIGITS, b"0" * len(DIGITS))
 _WORDS = (b"step", b"Step", b"STEP", b"iter", b"Iter", b"poch", b"it/s", b"s/it", b"ound ", b"pdate", b"version")
 
 
@@ -62,9 +61,10 @@ def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     kept: dict[tuple[object, ...], deque[LogStep]] = {}
     counted, number = len(text), lines_before + text.count(b"\n") + 1
     met: Counter[tuple[bytes, bytes]] = Counter()
+    marks = _Marks()
     for start, end in _candidates(text):
         raw = text[start : min(end, start + 2 * MARK_BYTES)]
-        like = (_mark(raw), raw.translate(None, DIGITS))
+        like = (marks.of(raw), raw.translate(None, DIGITS))
         met[like] += 1
         if met[like] > STEPS_OF_WRITER:
             continue  # lines that differ in their digits alone say the same: so many of this writer were read
@@ -109,16 +109,10 @@ def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     begin = text.find(b"\n", begin) + 1 if begin else 0
     rows = text[begin:].split(b"\n")
     marked: defaultdict[bytes, list[int]] = defaultdict(list)
-    known: dict[bytes, bytes] = {}
+    marks = _Marks()
     for position, raw in enumerate(rows):
-        if not raw or raw.isspace():
-            continue
-        mark = known.get(raw[:MARK_AT])
-        if mark is None:
-            mark = _mark(raw)
-            if mark and raw.find(mark) + len(mark) < MARK_AT:
-                known[raw[:MARK_AT]] = mark
-        marked[mark].append(position)
+        if raw and not raw.isspace():
+            marked[marks.of(raw)].append(position)
     last: dict[LogWriter, tuple[int, Head]] = {}
     for positions in sorted(marked.values(), key=lambda p: p[-1]):
         found = _last_of(rows, positions, near_s)
@@ -137,10 +131,22 @@ def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     )
 
 
-def _mark(raw: bytes) -> bytes:
-    """What names the writer of a line; empty where nothing of these kinds does."""
-    found = _MARK.search(raw, 0, MARK_BYTES)
-    return found[0] if found is not None else b""
+class _Marks:
+    """What names the writer of a line; empty where nothing of these kinds does.
+
+    No mark depends on which digits it holds: it stands at the same place of all lines whose beginnings differ in their digits alone.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[bytes, tuple[int, int]] = {}
+
+    def of(self, raw: bytes) -> bytes:
+        shape = raw[:MARK_BYTES].translate(_AS_ZEROS)
+        place = self._places.get(shape)
+        if place is None:
+            found = _MARK.search(shape)
+            place = self._places[shape] = found.span() if found is not None else (0, 0)
+        return raw[place[0] : place[1]]
 
 
 def _head(raw: bytes, near_s: float | None) -> Head:

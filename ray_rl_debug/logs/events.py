@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from ray_rl_debug.logs.heads import Head
-from ray_rl_debug.logs.named import filled, named_in
+from ray_rl_debug.logs.named import described_in, filled, launched_in, named_in
+from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.tracebacks import START, Block, read_block
-from ray_rl_debug.logs.window import Window
-from ray_rl_debug.logs.words import SAID_OF_ANOTHER, Said, goes_on, judge
+from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.words import ENDED_WELL, GIVES_UP, NOT_THE_JOB, OF_A_SAMPLE, RETRIES, SAID_OF_ANOTHER, SMALL_TOOL, Said, goes_on, judge
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
 from ray_rl_debug.signatures.match import Matcher
 
 Key = tuple[object, ...]
+WROTE_ON = 2
+"""So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
+_QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
+"""What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
+_TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
+"""Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
+_ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
+"""A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
+_FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:")
+_ENDS = re.compile(r"\b(?:exits?|exited|ends|ended|stops|stopp(?:ed|ing)|quits?|dead)\b")
+_AT_EXIT = "Error in atexit._run_exitfuncs"
 _CUT = "a traceback that is cut off before its last line"
 
 
@@ -43,7 +56,9 @@ class Spotted(msgspec.Struct, frozen=True):
 
 def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
     """What failed in a line, or in the traceback that begins there; None when nothing did."""
-    if window.text.find(START.encode(), start, end) != -1:
+    if window.text.find(START.encode(), start, end) != -1 and not _quotes_output(window, start, end):
+        if OF_A_SAMPLE.match(window.head(window.line(start, end).decode("utf-8", "replace")).text):
+            return None
         found = _spot_traceback(window, start, matcher, writer)
         if found is not None:
             return found
@@ -51,14 +66,18 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     if b"RayTaskError(" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
     raw = window.line(start, end)
+    head = window.head(raw.decode("utf-8", "replace"))
+    if OF_A_SAMPLE.match(head.text):
+        return None
     hits = list(matcher.match_block(raw))
     signature = min((h.signature for h in hits), key=severity, default=None)
-    head = window.head(raw.decode("utf-8", "replace"))
     said = judge(head.text, head.level)
     if said is None:
-        if signature is None or (head.level is None and _is_quoted(head.text, matcher)):
+        if signature is None or ENDED_WELL.search(head.text) or (head.level is None and _is_quoted(head.text, matcher)):
             return None
         said = Said("known")
+    if said.kind == "error" and signature is None and head.writer.program in NOT_THE_JOB:
+        return None
     if said.kind == "error" and signature is None and START.encode() in after.split(b"\n", 1)[0]:
         # The record of a traceback; the traceback says more.
         return _spot_traceback(window, end + 1, matcher, writer)
@@ -79,7 +98,9 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
-        about = named_in(head.text, tuple(after[:8]))
+        about = named_in(head.text, tuple(after[:8])) or launched_in(window.line(one.start, one.end).decode("utf-8", "replace"))
+        if about is None and head.indent and head.text.startswith(_FIELDS_OF_DESCRIBE):
+            about = described_in(window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start])
         lines = tuple(after[:2])
     if about is not None and about.node is None and about.ip is None and one.writer.pid is None and one.writer.rank is None:
         about = msgspec.structs.replace(about, node=one.writer.node)
@@ -124,7 +145,11 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
         return None
     head = block.head
     before = window.line_before(start)
-    is_record = head.level is None and head.time_s is None and (before.level is not None or "Exception ignored" in before.text)
+    is_record = (
+        head.level is None
+        and head.time_s is None
+        and (before.level is not None or before.text.startswith(_AT_EXIT) or "Exception ignored" in before.text)
+    )
     named = head if head.writer != LogWriter() or not is_record else before
     who = filled(named.writer, writer)
     said = [block.last, *([block.first] if block.first else []), *block.message, *block.lines[-60:]]
@@ -159,8 +184,18 @@ def _without_opening(hits: list[Signature], said: list[str], matcher: Matcher) -
 
 def _is_quoted(text: str, matcher: Matcher) -> bool:
     """Does a sentence only quote what it matches?"""
-    plain = SAID_OF_ANOTHER.sub(" ", text)
-    return plain != text and not any(True for _ in matcher.match_block(plain.encode("utf-8", "replace")))
+    plain, quotes = SAID_OF_ANOTHER.sub(" ", text), "\n".join(found[0] for found in SAID_OF_ANOTHER.finditer(text))
+    return bool(quotes) and not _knows(plain, matcher) and _knows(quotes, matcher)
+
+
+def _knows(text: str, matcher: Matcher) -> bool:
+    return any(True for _ in matcher.match_block(text.encode("utf-8", "replace")))
+
+
+def _quotes_output(window: Window, start: int, end: int) -> bool:
+    """Is the traceback in a line the output of another program, a value among others? An object that is a record itself quotes nobody."""
+    raw = window.text[start:end]
+    return _QUOTED_START.search(raw) is not None and window.head(raw.decode("utf-8", "replace")).level not in ("E", "F") and not raw.startswith(b"{")
 
 
 def _is_next_record(after: Head, before: Head) -> bool:
@@ -171,20 +206,47 @@ def _handled(window: Window, one: Spotted) -> str | None:
     """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
     if one.block is None and (words := goes_on(one.head.text)) is not None:
         return words
+    if is_in_sample(window, one.head.writer, one.start, one.end):
+        return "text that a model was asked or gave"
     if one.block is None and "Exception ignored" in window.line_before(one.start).text:
         return "ignored"
+    if one.block is not None and _TRACKER.match(one.block.frame or ""):
+        return "Python's tracker of shared memory caught it"
+    if one.block is not None and window.line_before(one.start).text == "--- Logging error ---":
+        return "a line could not be logged"
     if one.before is not None:
         if "Exception ignored" in one.before.text:
             return "ignored"
+        if one.before.text.startswith(_AT_EXIT):
+            return "of the program's own end"
         if (words := goes_on(one.before.text)) is not None:
             return words
     own = one.block.message if one.block is not None else ()
+    written = 0
+    is_step = one.block is None and one.signature is None and SMALL_TOOL.match(one.head.text) is not None
+    # A record at level error reports; it ends nothing when more records of its writer follow, none of which tells of trouble.
+    is_report = one.kind == "error" and one.signature is None and one.head.level == "E"
+    is_told = False
     for after in window.next_of(one.head.writer, one.end):
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
-            # An uncaught error prints its traceback behind any line, too; but then no more lines come.
-            return "logged as a note or a warning, and it wrote on"
+            # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
+            return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
+        if is_step and SMALL_TOOL.match(after.text):
+            continue
         if START in after.text or judge(after.text, after.level) is not None:
             return None
-        if after.text not in own and (words := goes_on(after.text, behind=True)) is not None:
+        if is_step and after.text:
+            return "a tool complained, and the script went on"
+        if (one.block is not None or one.kind == "error") and (answer := _ANSWERED.search(after.text)) is not None:
+            return f"a server's request, and it answered {answer['status']}"
+        written += bool(after.text)
+        is_told = is_told or (
+            is_report and (after.level in ("D", "I") or (after.level is None and after.time_s is not None and one.head.time_s is not None))
+        )
+        if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+            return None
+        if one.block is not None and one.block.ran_text and written >= WROTE_ON:
+            return "code that the program was given as text, and the program wrote on"
+        if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
             return words
-    return None
+    return "logged as an error, and it wrote on as before" if is_told else None

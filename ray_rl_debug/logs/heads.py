@@ -6,8 +6,10 @@ import re
 
 import msgspec
 
-from ray_rl_debug.logs.json_lines import plain_line
+from ray_rl_debug.logs import marks
+from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.stamps import STAMP, read_stamp
+from ray_rl_debug.logs.words import EXCEPTION, OF_A_SAMPLE
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,2}(?:;\d{1,2})*)m")
@@ -21,30 +23,7 @@ LEVELS = {
     **dict.fromkeys(("ERROR", "ERR", "E", "SEVERE"), "E"),
     **dict.fromkeys(("FATAL", "CRITICAL", "EMERG", "ALERT", "PANIC", "F", "C"), "F"),
 }
-_LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|ERR|FATAL|CRITICAL|SEVERE)(?=[\s:|\]]|$)[\s:|]*")
-_LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
-_WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160})\)\s?")
-_BRACKET = re.compile(r"\[(?P<inner>[^\[\]\n]{1,160})\](?::(?=\s|\[|$))?\s?")
-_RANK = re.compile(r"^(?:rank|default|role|trainer|local_rank|Rank|RANK|GPU|gpu)[ _:=]?(?P<rank>\d{1,6})(?:\|\d+)?$")
-_OF_GROUP = re.compile(r"\bRank (?P<rank>\d{1,6})\b")
-_PARTS = re.compile(r"\b((?:(?:DP|TP|PP|EP|CP|ATTN_TP)\d{1,5})(?: (?:DP|TP|PP|EP|CP)\d{1,5})*)$")
-_MPI = re.compile(r"^(?P<job>\d+),(?P<rank>\d+)$")
-_KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
-_SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
-_NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
-_PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
-_SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
-_COMPOSE = re.compile(r"(?P<node>[\w.-]{1,80}) +\| ")
-_KUBE = re.compile(r"(?:stdout|stderr) [FP] ")
-_STREAM = re.compile(r"<(?:stdout|stderr)>:? ?")
-_RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEFC])\s+(?P<pid>\d+)\s+\d+$")
-_GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
-_NAMED = re.compile(
-    r"(?P<program>wandb|srun|slurmstepd|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?|gcc|ld|ninja)"
-    r"(?:-(?P<node>[\w.-]+))?: "
-)
 _SEPARATORS = " \t|-:,;>"
-_LOGGER = re.compile(r"(?:[\w.-]{1,80}(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: ")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +59,8 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     Args:
         near_s: A time near this line, for stamps without a year or a day.
     """
-    if line.startswith("{"):
-        line = plain_line(line.rstrip()) or line
+    if line.endswith(("}", "}\r")):
+        line = plain_behind_marks(line.rstrip()) or line
     if "[" in line:
         line = COLOUR.sub("", line)
     line = _last_part(line)
@@ -105,7 +84,9 @@ def _last_part(line: str) -> str:
     """What a terminal would show of a line that a progress bar wrote over."""
     line = line.rstrip("\r")
     cut = line.rfind("\r")
-    return line if cut == -1 else line[cut + 1 :]
+    line = line if cut == -1 else line[cut + 1 :]
+    bar = marks.BAR.search(line) if "<" in line else None
+    return line if bar is None else line[bar.end() :]
 
 
 def _blank(line: str, at: int) -> int:
@@ -121,21 +102,29 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
     first = line[at]
     if first == "(":
         return _parenthesis(line, at, got)
+    if first in "[rR" and got.rank is None and (found := marks.BARE_RANK.match(line, at)):
+        got.rank = found["rank"] or found["named"]
+        return _done(got, found.end())
     if first == "[":
         return _bracket(line, at, got, near_s)
-    if first == "<" and (found := _STREAM.match(line, at)):
+    if first == "<" and (found := marks.STREAM.match(line, at) or (marks.PRIORITY.match(line, at) if at == 0 else None)):
         return _done(got, found.end())
     if (first.isdigit() or first in "AIWEFJMSOND") and got.time_s is None and (found := STAMP.match(line, at)):
         return _stamp(line, found, got, near_s)
-    if first.isdigit() and got.rank is None and (found := _SRUN.match(line, at)):
+    if first.isdigit() and got.rank is None and (found := marks.SRUN.match(line, at)):
         got.rank = found["rank"]
         return _done(got, found.end())
-    if first.isalpha():
+    if first.isalpha() or first == "_":
         return _word(line, at, got)
-    if (first.isdigit() or first == " ") and got.time_s is not None and (found := _PID_TID.match(line, at)) and got.pid in (None, int(found["pid"])):
+    if (
+        (first.isdigit() or first == " ")
+        and got.time_s is not None
+        and (found := marks.PID_TID.match(line, at))
+        and got.pid in (None, int(found["pid"]))
+    ):
         got.pid = int(found["pid"])
         return found.end()
-    if first.isdigit() and got.pid is None and (found := _NCCL.match(line, at)):
+    if first.isdigit() and got.pid is None and (found := marks.NCCL.match(line, at)):
         return _nccl(found, got)
     if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at):
         end = at
@@ -160,12 +149,13 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
     got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
     got.level = stamp.level or got.level
     at = stamp.end
-    if stamp.level and (tail := _GLOG_TAIL.match(line, at)):
+    if stamp.level and (tail := marks.GLOG_TAIL.match(line, at)):
         got.pid = int(tail["pid"])
         return tail.end()
-    if kube := _KUBE.match(line, at + 1):
+    if kube := marks.KUBE.match(line, at + 1):
         return kube.end()
-    if found["named"] and (syslog := _SYSLOG.match(line, at + 1)):
+    syslog = marks.SYSLOG.match(line, at + 1)
+    if syslog and (found["named"] or (syslog["pid"] and syslog["node"].upper() not in LEVELS)):
         got.node, got.program = syslog["node"], syslog["program"]
         got.pid = int(syslog["pid"]) if syslog["pid"] else got.pid
         return syslog.end()
@@ -174,11 +164,14 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
 
 
 def _parenthesis(line: str, at: int, got: _Found) -> int | None:
-    found = _WITH_PID.match(line, at)
+    found = marks.WITH_PID.match(line, at)
     if found is None:
         return None
     inner = found["inner"]
-    keys = {one["key"].lower(): one["value"] for one in _KEYED.finditer(inner)}
+    if python := marks.OF_PYTHON.match(inner):
+        got.pid = int(python[1])
+        return _done(got, found.end())
+    keys = {one["key"].lower(): one["value"] for one in marks.KEYED.finditer(inner)}
     if not keys and not inner.startswith(("raylet", "gcs_server", "autoscaler")):
         return None
     got.node = keys.get("node", got.node)
@@ -194,15 +187,15 @@ def _parenthesis(line: str, at: int, got: _Found) -> int | None:
 
 
 def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
-    found = _BRACKET.match(line, at)
+    found = marks.BRACKET.match(line, at)
     if found is None:
         return None
     inner = found["inner"].strip()
-    if rank := _RANK.match(inner):
+    if rank := marks.RANK.match(inner):
         got.rank = rank["rank"]
         return _done(got, found.end())
-    if mpi := _MPI.match(inner):
-        got.rank = mpi["rank"]
+    if mpi := marks.MPI.match(inner):
+        got.rank, got.node = mpi["rank"], mpi["node"] or got.node
         return _done(got, found.end())
     if inner.upper() in LEVELS and len(inner) > 1:
         got.level = LEVELS[inner.upper()]
@@ -213,18 +206,22 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
             got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
             got.level = stamp.level or got.level
         rest = line[time.end() : found.end()].rstrip(" :").removesuffix("]")
-        if numbers := _RAY_NUMBERS.search(rest):
+        if numbers := marks.RAY_NUMBERS.search(rest):
             got.level, got.pid = LEVELS[numbers["level"]], int(numbers["pid"])
-        if parts := _PARTS.search(rest):
+        if parts := marks.PARTS.search(rest):
             got.rank = parts[1]
         return _done(got, found.end())
     if inner.startswith("pod/"):
         got.node = inner.split("/")[1]
         return _done(got, found.end())
-    if group := _OF_GROUP.search(inner):
+    if group := marks.OF_GROUP.search(inner):
         got.rank = group["rank"]
         return _done(got, found.end())
-    for one in _KEYED.finditer(inner):
+    if pid := marks.PID.match(inner) or (None if got.marked else marks.HOST_PID.match(inner)):
+        got.pid = int(pid["pid"])
+        got.node = pid.groupdict().get("node") or got.node
+        return _done(got, found.end())
+    for one in marks.KEYED.finditer(inner):
         key, value = one["key"].lower(), one["value"]
         if key == "pid" and value.isdigit():
             got.pid = int(value)
@@ -233,31 +230,34 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if re.match(r"^[EWIF](?: |$)", inner):
         got.level = inner[0]
         return _done(got, found.end())
-    if got.marked or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
+    if (got.marked and not OF_A_SAMPLE.match(line, at)) or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
         return _done(got, found.end())
     return None
 
 
 def _word(line: str, at: int, got: _Found) -> int | None:
-    if found := _LEVEL.match(line, at):
+    if found := marks.LEVEL.match(line, at):
         got.level = LEVELS[found["level"]]
         return _done(got, found.end())
-    if found := _LOW_LEVEL.match(line, at):
+    if found := marks.LOW_LEVEL.match(line, at):
         got.level = LEVELS[found["level"].upper()]
         return _done(got, found.end())
-    if found := _NCCL.match(line, at):
+    if found := marks.NCCL.match(line, at):
         return _nccl(found, got)
-    if found := _NAMED.match(line, at):
-        got.program, got.node, got.is_tool = found["program"], found["node"] or got.node, True
+    if found := marks.NAMED.match(line, at):
+        got.program, got.node, got.is_tool = found["program"].split("-")[0] if found["node"] else found["program"], found["node"] or got.node, True
         return _done(got, found.end())
-    if got.node is None and not got.marked and (found := _COMPOSE.match(line, at)):
+    if got.node is None and not got.marked and (found := marks.COMPOSE.match(line, at) or marks.HOST.match(line, at) or marks.POD.match(line, at)):
         got.node = found["node"]
         return _done(got, found.end())
+    if got.marked and got.rank is None and (found := marks.RANK_FIELD.match(line, at)):
+        got.rank = found["rank"] or found["named"]
+        return found.end()
     if (
         got.marked
         and not got.is_tool
         and (got.level or got.time_s is not None)
-        and (found := _LOGGER.match(line, at))
+        and (found := marks.LOGGER.match(line, at))
         and not _is_exception(found[0])
     ):
         return found.end()
@@ -265,7 +265,7 @@ def _word(line: str, at: int, got: _Found) -> int | None:
 
 
 def _is_exception(word: str) -> bool:
-    return re.search(r"(?:Error|Exception|Interrupt|Exit): $", word) is not None
+    return re.search(r"(?:Error|Exception|Interrupt|Exit): $", word) is not None or EXCEPTION.match(word.rstrip()) is not None
 
 
 def _nccl(found: re.Match[str], got: _Found) -> int:

@@ -10,14 +10,29 @@ _TEXT = ("message", "msg", "log", "event", "text", "body", "MESSAGE")
 _LEVEL = ("level", "levelname", "severity", "lvl", "level_name")
 _TIME = ("time", "timestamp", "@timestamp", "asctime", "ts", "t")
 _TRACE = ("exc_info", "exception", "traceback", "stack_trace", "stack", "exc_text", "error")
+_REASON = ("error", "err", "exception", "exc", "reason", "cause", "detail")
 _RANK = ("rank", "local_rank", "RankID")
 _PID = ("pid", "process", "process_id")
 _NODE = ("node", "host", "hostname", "pod", "instance")
+MAX_MARK_CHARS = 160
+_NAMES_LEVEL = re.compile(r'"(?:level|levelname|severity|lvl|level_name)": ?"')
+_SPELLED_WORD = re.compile(r"^\d{4}-\d\d-\d\d(?:T\S+| [\d:.,]+\S*) ")
 _SPELLED_TIME = re.compile(r"^\d{4}-\d\d-\d\d[T ]")
 
 
+def plain_behind_marks(line: str) -> str | None:
+    """The same for an object that stands behind a stamp or another mark: these stay in front. Only a record is read so, which names its level."""
+    at = line.find('{"')
+    if not (0 <= at <= MAX_MARK_CHARS and line.endswith("}") and (at == 0 or (line[at - 1] == " " and _NAMES_LEVEL.search(line, at)))):
+        return None
+    plain = plain_line(line[at:])
+    if plain is None or at == 0:
+        return plain
+    return line[:at] + _SPELLED_WORD.sub("", plain)
+
+
 def plain_line(line: str) -> str | None:
-    """``2026-11-21T00:30:13Z ERROR [rank3] text``, followed by the object's traceback with spelled-out line ends; None when it is no such object."""
+    """``2026-11-21T00:30:13Z ERROR [rank3] text: reason``, then the object's traceback with spelled-out line ends; None when it is no such object."""
     if not (line.startswith("{") and line.endswith("}")):
         return None
     try:
@@ -38,7 +53,10 @@ def plain_line(line: str) -> str | None:
     if named:
         parts.append(f"({', '.join(named)})")
     trace = _first(got, _TRACE)
-    told = text.rstrip("\n") + (f"\n{trace}" if trace and "\n" in trace else "")
+    reason = _first(got, _REASON)
+    if reason is not None and not reason.isdigit() and "\n" not in reason and reason not in text:
+        text = f"{text}: {reason}"
+    told = text.rstrip("\n") + (f"\n{trace}" if trace and "\n" in trace and "Traceback" in trace else "")
     return " ".join([*parts, told.replace("\n", "\\n")])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
@@ -18,6 +19,8 @@ _ABOUT = tuple(
         r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
         r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
         r"STEP [\w.+]+ ON (?P<node>[\w.-]+) CANCELLED|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED",
+        r"Node failure on (?P<node>[\w.-]+)|\bpod/(?P<node2>[\w.-]+)",
+        r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
         r"\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
@@ -28,10 +31,14 @@ _FIELDS = re.compile(
     r"^\s*(?P<key>class_name|pid|ip|host|rank)\s*: ?(?P<value>[\w.:<>-]+)(?: \(local_rank: \d+\))?$"
     r"|^\s*exitcode\s*: -?\d+ \((?P<key2>pid): (?P<value2>\d+)\)$"
 )
+_LAUNCHED = re.compile(r"--local[_-]rank[= ](?P<rank>\d+)\b")
+_DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$", re.MULTILINE)
+_NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
+"""Behind Ray's words that the node of a task died."""
 _RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
 _RANK_FILE = re.compile(r"(?:^|[^a-z])(?:rank|trainer|proc|process|task|worker|gpu|r|t)[_.-]?(\d{1,6})(?=\D|$)")
 _DAEMON = re.compile(r"^(raylet|gcs_server|dashboard_agent|dashboard|runtime_env_agent|log_monitor|monitor|ray_client_server)\.")
-_NODE = re.compile(r"(?:^|[_.-])((?:node|host|gpu|worker|pod|ip|n|dgx|hgx|cn|nid|slurm)[-_]?[\w-]*\d[\w-]*)(?=[_.]|$)")
+_NODE = re.compile(r"(?:^|[_.-])((?:node|host|gpu|worker|pod|ip|n|dgx|hgx|cn|nid|slurm)[-_]?[\w-]*\d[\w-]*|(?:node|host)[-_][A-Za-z])(?=[_.]|$)")
 _ADDRESS = re.compile(r"(?<![\d.])(\d{1,3}(?:[.-]\d{1,3}){3})(?![\d.])")
 
 
@@ -60,7 +67,22 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
                 rank=got.get("rank"),
                 program=got.get("program"),
             )
+    for line in lines:
+        if found := _NODE_IP.match(line):
+            return LogWriter(ip=found["ip"])
     return None
+
+
+def launched_in(line: str) -> LogWriter | None:
+    """Whom the command in a launcher's line started: the command stands where marks do, in brackets."""
+    found = _LAUNCHED.search(line)
+    return LogWriter(rank=found["rank"]) if found else None
+
+
+def described_in(before: bytes) -> LogWriter | None:
+    """The object that ``kubectl describe`` names above its indented lines."""
+    found = deque(_DESCRIBED.finditer(before), maxlen=1)
+    return LogWriter(node=found[0]["node"].decode()) if found else None
 
 
 def writer_of_file(path: str) -> LogWriter:

@@ -27,6 +27,11 @@ STAMP = re.compile(
 """A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD), or a bare clock in brackets."""
 
 
+YEAR_S = 365 * 86400
+AHEAD_S = 2 * 86400
+"""A stamp without a year is at most so far ahead of the end of its log: zones and clocks differ."""
+
+
 class Stamp(msgspec.Struct, frozen=True):
     """A time in a text."""
 
@@ -42,7 +47,7 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
     """The time of a match of `STAMP`.
 
     Args:
-        near_s: A time near it, which supplies the year or the day that some programs leave out.
+        near_s: When the log ended, or a time after it by less than a year; it supplies the year or the day that some programs leave out.
 
     None when it is no time of a calendar, or lacks a date that nothing supplies.
     """
@@ -74,7 +79,7 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
     options = [days for y in (year - 1, year, year + 1) if (days := _days(y, month, int(day))) is not None]
     if not options:
         return None
-    best = min(options, key=lambda d: abs(d * 86400 + clock_s - near_s))
+    best = min(options, key=lambda d: abs(d * 86400 + clock_s - near_s - AHEAD_S + YEAR_S / 2))
     return Stamp(best * 86400 + clock_s, False, found.end(), level)
 
 

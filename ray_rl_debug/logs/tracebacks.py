@@ -23,6 +23,8 @@ _CHAIN = re.compile(r"^(?:During handling of the above exception|The above excep
 _MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")
 _GROUP = re.compile(r"^[ |+-]*(?=[^ |+-])")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python3|<frozen|<string>|^/usr/lib/")
+_RESULT = re.compile(r"^[a-z]+[A-Z]\w*Error: ")
+"""What a C library's result means, behind the error that it became: ``ncclRemoteError: A call failed``."""
 MAX_MESSAGE = 6
 """Lines behind the last line of a traceback, which may belong to its message."""
 
@@ -41,6 +43,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Of its first line."""
     message: tuple[str, ...] = ()
     """Lines of the message that follow the last line."""
+    ran_text: bool = False
+    """A program ran text as code, and that code raised. Code given to Python itself begins with such a frame."""
     taken: tuple[int, ...] = ()
     """Which of the given lines are its own, counted from 0."""
 
@@ -98,6 +102,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             break
         else:
             message.append(text)
+            if _RESULT.match(text):
+                taken.append(number)
             continue
         kept.append(text)
         taken.append(number)
@@ -106,7 +112,14 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     last = finals[-1] if finals else ""
     first = finals[0] if finals and finals[0] != last else None
     return Block(
-        last=last, first=first, frame=_innermost(first_frames or frames), lines=tuple(kept), head=begun, message=tuple(message), taken=tuple(taken)
+        last=last,
+        first=first,
+        frame=_innermost(first_frames or frames),
+        lines=tuple(kept),
+        head=begun,
+        message=tuple(message),
+        ran_text=_ran_text(first_frames or frames),
+        taken=tuple(taken),
     )
 
 
@@ -114,6 +127,10 @@ def _is_same(head: Head, first: Head) -> bool:
     """May the line belong to the writer of the first? One with no mark may, unless the first has one."""
     a, b = head.writer, first.writer
     return (a.pid, a.rank, a.program, a.node) == (b.pid, b.rank, b.program, b.node)
+
+
+def _ran_text(frames: list[tuple[str, str, str]]) -> bool:
+    return any(file == "<string>" and function == "<module>" for file, _, function in frames[1:]) and frames[0][0] != "<string>"
 
 
 def _innermost(frames: list[tuple[str, str, str]]) -> str | None:

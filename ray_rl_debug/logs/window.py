@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+import msgspec
+
 from ray_rl_debug.logs.heads import Head, read_head
-from ray_rl_debug.logs.json_lines import plain_line
+from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS
 
+_NUMBER = re.compile(r"\d")
 LOOK_BACK_BYTES = 32 << 10
 LOOK_AHEAD_BYTES = 16 << 10
 AFTER = 10
@@ -66,10 +70,23 @@ class Window:
                 return
 
     def block_from(self, start: int) -> Iterator[tuple[int, Head]]:
-        """Lines from one with a traceback's first words on, each with where it begins; one with spelled-out line ends is several."""
+        """Lines from one with a traceback's first words on, each with where it begins; one with spelled-out line ends is several.
+
+        A mark that nobody knows, in front of these words, is taken off the other lines as well.
+        """
+        mark: str | None = None
+        for at, head in self._heads_from(start):
+            if mark is None:
+                mark = _NUMBER.sub("0", head.text[: max(0, head.text.find(START))])
+            elif mark and _NUMBER.sub("0", head.text[: len(mark)]) == mark:
+                rest = head.text[len(mark) :]
+                head = msgspec.structs.replace(head, text=rest.lstrip(" \t"), indent=len(rest) - len(rest.lstrip(" \t")))
+            yield at, head
+
+    def _heads_from(self, start: int) -> Iterator[tuple[int, Head]]:
         for at, text in self.lines_from(start, limit=LONG_CHARS):
             if START in text and "\\n" in text:
-                whole = plain_line(text.rstrip()) or text
+                whole = plain_behind_marks(text.rstrip()) or text
                 marks = whole[: len(whole) - len(self.head(whole).text)]
                 for part in whole[whole.find(START) :].replace('\\"', '"').split("\\n"):
                     yield at, self.head(marks + part)

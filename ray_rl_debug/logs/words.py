@@ -12,12 +12,12 @@ STEMS = (
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
-    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout",
-    " E ", " C ", "[E0", "[E1", "[F0", "[F1",
+    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "eturncode", "eturn code",
+    " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
 
-Those of the last row are the levels of Ray's and of glog's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``."""
+Those of the last row are the levels of Ray's, glog's and torch's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``, ``[E802``."""
 
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
@@ -44,11 +44,11 @@ DEATH = re.compile(
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
-        r"\b(?:exit ?code|exit status|status|code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\b(?:exit ?code|return ?code|exit status|status|code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
         r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
-        r"\bMPI_ABORT was invoked|\bbuild stopped: |^Task exception was never retrieved|^Unhandled exception in ",
+        r"\bMPI_ABORT was invoked|\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION)",
     )
 )
@@ -57,6 +57,7 @@ _TOOL = re.compile(
     _any(
         r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
+        r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
         r": (?:No space left on device|Disk quota exceeded|Input/output error)",
         r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
@@ -75,26 +76,34 @@ INNOCENT = re.compile(
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) .{0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
+        r"\bINTENDED_(?:USER|SYSTEM)_EXIT\b|\bEXPECTED_TERMINATION\b",
         r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
         # what tools say that could not look at a process; the process may be well
+        r"^command terminated with exit code [12]$|^Error: Permission Denied: Try running again with elevated permissions",
         r"^Reason: (?:.{0,160}\(os error \d+\)|E[A-Z]{3,12}: )|\b[Pp]y-?[Ss]py (?:dump )?(?:failed|could not|cannot|timed out)",
         r"^(?:Error: )?(?:Failed to (?:suspend process|copy \w+ symbol|get stack trace|get process|lock process)"
         r"|Timed out waiting for process \d+)",
         r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
+        r"\b(?:kill|abort|stop|exit)s? after \d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b",  # a setting: what has happened is told in the past
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
     )
 )
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level."""
+_COUNTED = _any(
+    r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
+    r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
+)
+"""A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
     r"(?<![Nn]o )(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + _any(
-        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etried|[Rr]etries left",
-        r"[Rr]econnect(?:ing|ed)|[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Ii]gnor(?:ing|ed)\b|[Ss]kipp(?:ing|ed)\b",
-        r"[Cc]ontinuing\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b|[Cc]aught\b(?! collective| signal| \w+ in )|[Nn]on-?fatal|harmless",
-        r"[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Ss]elf-heal\w*|[Bb]acking off|[Rr]e-?queued?|[Rr]escheduled|[Tt]rying (?:again|next)",
-        r"[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
+        r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
+        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
+        r"[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
+        r"(?<=\d: )\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
+        rf"(?:{_COUNTED})(?![\"']?[=:] ?\d)",
     )
     + ")"
 )
@@ -104,13 +113,19 @@ WENT_ON = re.compile(
     _any(
         _GOES_ON,
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
-        r"(?<!<Task )\b[Ff]inished\b|(?<!\(\) )\b[Dd]one\b",
+        r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
+        r"^(?:Prefill|Decode) batch\b",
+        r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
+        r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
+        r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
+        r"\b[Dd]efault(?:s|ing) to\b",
     )
 )
 """The same in the lines behind an error, where more words mean it."""
 GIVES_UP = re.compile(
     _any(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
+        r"[Kk]illing (?:sub)?process|closing signal",
         r"[Nn]o more (?:retries|attempts)|[Aa]bort(?:ing|ed)?\b|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
     )
@@ -122,6 +137,7 @@ SAID_OF_ANOTHER = re.compile(
     r"(?i)\b(?:see|seen|saw|says?|said|gets?|got|reads?|shows?|prints?|printed|contains?|means?|called|message|error|output|line"
     r"|like|as|with|the|an?):? "
     r"(?P<quote>[\"`])[^\"`\n]{1,300}(?P=quote)"
+    r"|(?<=[a-z] )`[^`\n]{1,300}`(?=[,.;]? [a-z])"
 )
 """Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
@@ -129,6 +145,31 @@ _ACTS = re.compile(
     r"|\b[Cc]aught[;,]"
 )
 """What the line of an exception says of the program, not of the exception."""
+
+
+OF_A_SAMPLE = re.compile(
+    r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)|(?:[Mm]odel answer|[Aa]ssistant): "
+    r"|\S+::\S+ (?:PASSED|XFAIL|XPASS|SKIPPED)\b|(?:[Tt]est(?:ing)?|[Gg]rading|[Jj]udging|[Vv]erifying) [^:]{1,80} \.\.\. "
+)
+"""What trainers print in front of what a model was asked and what it said, and how test runs print what they found of one thing that they tried; no
+word of it is an error of the program."""
+ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
+"""Words with which even the line of a known error tells of none."""
+SMALL_TOOL = re.compile(
+    r"(?:/\w+)*/?"
+    r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "
+    r"|[\w./-]+: line \d+: (?!python|torchrun|ray:|srun|mpirun|accelerate|deepspeed|vllm|conda|uv:)[\w./-]+: (?:command not found|No such file)"
+)
+"""Tools that a script calls on its way, and its shell where it lacks one: what they complain of ends it only where nothing follows."""
+RETRIES = re.compile(
+    r"(?:(?:[Rr]etrying|[Ww]ill retry|[Ff]alling back|[Cc]ontinuing|[Ss]kipping|[Rr]econnecting|[Rr]etry \d)\b|Exception ignored in "
+    r"|(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is )?(?:done|completed?|finished)\b)"
+)
+"""Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
+NOT_THE_JOB = frozenset(
+    ("sshd", "CRON", "cron", "systemd-logind", "sudo", "su", "chronyd", "ntpd", "dhclient", "NetworkManager", "polkitd", "dbus-daemon", "snapd")
+)
+"""Services in a machine's journal: what fails in them ends no job, unless it is a known error."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -147,7 +188,7 @@ def judge(text: str, level: str | None) -> Said | None:
         text: The line without what stands in front of it.
         level: Of its record; a note or a warning is no failure, whatever words it holds.
     """
-    if level in ("D", "I"):
+    if level in ("D", "I") or not text.strip():
         return None
     if level == "W":
         return Said("death") if DEATH.search(text) and not INNOCENT.search(text) and not is_handled(text) else None

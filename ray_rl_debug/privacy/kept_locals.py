@@ -12,6 +12,7 @@ MAX_VALUE_LENGTH = 200
 _PLAIN = re.compile(r"None|True|False|-?\d+(\.\d+)?(e[+-]?\d+)?|<[\w.]+ at 0x[0-9a-f]+>")
 _NUMBER = re.compile(r"-?\d+")
 _ADDRESS = re.compile(r"""\(["'][\w.:%-]{1,100}["'], \d+\)""")
+_PATH = re.compile(r"""(["'])/[^"'\\\n]{1,180}\1""")
 _ANY = re.compile(r".*", re.DOTALL)
 
 _TORCH = frozenset(
@@ -26,6 +27,8 @@ _NOISE = frozenset({"Thread.run", "Thread._bootstrap_inner"})
 _RULES: tuple[tuple[str, frozenset[str], re.Pattern[str]], ...] = (
     ("torch/distributed/", _TORCH, _ANY),
     ("torch/utils/data/dataloader.py", frozenset({"timeout", "idx", "worker_id", "num_workers"}), _PLAIN),
+    ("torch/utils/cpp_extension.py", frozenset({"build_directory"}), _PATH),
+    ("aiter/jit/", frozenset({"build_directory", "lockPath"}), _PATH),
     ("ray/_private/worker.py", frozenset({"timeout", "num_returns", "fetch_local"}), _PLAIN),
     ("areal/infra/", frozenset({"count", "capacity", "version"}), _NUMBER),
 )

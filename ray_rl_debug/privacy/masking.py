@@ -65,7 +65,7 @@ _WORD, _WORDS = re.compile(r"[A-Za-z]?[a-z]{0,14}"), re.compile(r"\s{1,3}[a-z]{1
 def mask(text: str) -> str:
     """`text` without the secrets in it; masking it again changes nothing."""
     text = as_text(text)
-    if any(start in text for start in _BEGINNINGS):
+    if any(map(text.__contains__, _BEGINNINGS)):
         text = _KNOWN.sub(MASK, text)
     if not ("=" in text or ":" in text or " " in text):
         return text  # a path, a name or an id, of which there are many
@@ -80,7 +80,7 @@ def mask(text: str) -> str:
         text = _QUERY.sub(rf"\g<start>{MASK}", text)
     if "hook" in low or "telegram" in low:
         text = _HOOK.sub(rf"\g<start>{MASK}", text)
-    if any(name in low for name in _NAMES):
+    if any(map(low.__contains__, _NAMES)):
         text = _COOKIE.sub(rf"\g<start>{MASK}", text)
         text = _OPTION.sub(_without_value, text)
         text = _NAMED.sub(_without_value, text)

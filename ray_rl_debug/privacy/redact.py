@@ -29,11 +29,13 @@ def made_safe(facts: T) -> T:
 
 def redact(line: str, *, max_chars: int = MAX_CHARS) -> str:
     """One line, made safe to show and to send."""
-    text = _COLOUR.sub("", line).strip()[: 4 * max_chars]
+    text = (_COLOUR.sub("", line) if "\x1b" in line else line).strip()[: 4 * max_chars]
     text = mask(text)
-    text = _ACCOUNT.sub(f"{MASK}@", text)
+    if "@" in text:
+        text = _ACCOUNT.sub(f"{MASK}@", text)
     text = _BLOB.sub(_masked_blob, text)
-    text = "".join(c if c.isprintable() else " " if c == "\t" else f"\\x{ord(c):02x}" for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else " " if c == "\t" else f"\\x{ord(c):02x}" for c in text)
     return text if len(text) <= max_chars else text[: max_chars - 1] + "…"
 
 

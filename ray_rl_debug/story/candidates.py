@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +26,8 @@ _BY_OTHERS = re.compile(
     r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
 """Exceptions that a process raises because another one went."""
-_OF_ANOTHER = re.compile(r"RayTaskError|^ray\.exceptions\.\w+|ChildFailedError")
+_THROWN = re.compile(r"^terminate called after throwing an instance of '(?:\w+::)*(?P<name>\w+)'")
+"""An uncaught exception of C++: it tells what its class tells."""
 
 
 class Class(enum.IntEnum):
@@ -47,6 +49,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     signature: Signature | None
     time_s: float | None
     """On the common clock."""
+    by_s: float
+    """Not later than this, on the common clock: without a time of its own, it came before the first stamp behind it in its file; else infinite."""
     class_: Class
     survived: str | None = None
     """Why it is known that the program went on."""
@@ -65,6 +69,8 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
     steps = sorted((_at(s.time_s, b, moved), s.step, s.unit) for b in books for s in b.steps if s.time_s is not None)
     found = []
     for book in books:
+        known = [*((e.file_line, e.time_s) for e in book.events), *((s.file_line, s.time_s) for s in book.steps)]
+        stamps = sorted((line, _at(at, book, moved)) for line, at in known if at is not None)
         for event in book.events:
             signature = signatures.find(event.signature) if event.signature else None
             if event.kind == "known" and (signature is None or signature.effect == "info"):
@@ -77,12 +83,18 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
                     book=book,
                     signature=signature,
                     time_s=time_s,
+                    by_s=time_s if time_s is not None else _before_next(event, stamps),
                     class_=class_,
                     survived=_survived(event, signature, book, time_s, steps),
                     why=why,
                 )
             )
     return found
+
+
+def _before_next(event: LogEvent, stamps: Sequence[tuple[int, float]]) -> float:
+    """The first time known behind an event in its file."""
+    return next((at for line, at in stamps if line > event.file_line), math.inf)
 
 
 def _at(time_s: float | None, book: LogBook, moved: Mapping[str, Shift]) -> float:
@@ -98,6 +110,8 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
             return Class.LATE, "such a line comes some time after what brought it about"
     if event.about is not None and any(is_same(event.about, w) for w in failed):
         return Class.ECHO, "it repeats what that process wrote itself"
+    if (thrown := _THROWN.match(event.text)) and _BY_OTHERS.match(thrown["name"]):
+        return Class.ECHO, "such an error comes when the process at the other end goes"
     if signature is not None and signature.effect == "critical":
         return Class.OWN, None
     if _ENDED_FROM_OUTSIDE.search(event.text):
@@ -114,7 +128,9 @@ def _survived(
 ) -> str | None:
     if event.handled is not None:
         return f"the program says: {event.handled}"
-    if event.level in ("D", "I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
+    if event.level == "D":
+        return "logged as a note"
+    if event.level in ("I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
         return "logged as a note or a warning"
     last = event.last_line or event.file_line
     later = [s for s in book.steps if s.file_line > last]

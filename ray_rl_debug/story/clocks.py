@@ -24,8 +24,6 @@ MIN_SHARED = 3
 """Equal steps that a correction by less than a zone needs."""
 MAX_SPREAD = 0.2
 """How much these may differ among themselves, as a part of the correction."""
-COPIED_WITHIN_S = 120.0
-"""Files that were all written within this time were copied together: their times say nothing."""
 
 
 class Shift(msgspec.Struct, frozen=True):

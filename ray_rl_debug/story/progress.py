@@ -79,10 +79,10 @@ def stopped_first(told: Sequence[StoryProgress]) -> str | None:
         more = f" and {others} more" if others else ""
         return f"{one.who.label}{more} stopped first, after {unit} {one.step:g}; others came to {front:g}"
     timed = sorted((p for p in held if p.time_s is not None), key=lambda p: p.time_s or 0.0)
-    same = held[0].step
+    same, everybody = held[0].step, "both" if len(held) == 2 else f"all {len(held)}"
     if len(timed) == len(held) >= 2 and (timed[1].time_s or 0.0) - (timed[0].time_s or 0.0) >= CLEAR_S:
-        return f"all {len(held)} came to {unit} {same:g}; {timed[0].who.label} wrote it first, at {timed[0].time}"
-    return f"all {len(held)} came to {unit} {same:g}" if len(held) > 1 else None
+        return f"{everybody} came to {unit} {same:g}; {timed[0].who.label} wrote it first, at {timed[0].time}"
+    return f"{everybody} came to {unit} {same:g}" if len(held) > 1 else None
 
 
 def _rank(unit: str) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
-from ray_rl_debug.model.snapshot.log_book import LogBook
+from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates
 from ray_rl_debug.story.clocks import shifts
 from ray_rl_debug.story.people import person
@@ -17,6 +18,8 @@ from ray_rl_debug.story.progress import progress, stopped_first
 MAX_ENTRIES = 40
 SAME_MOMENT_S = 2.0
 """Of two failures so near to each other the one that stands nearer to its cause is first; clocks and buffers are no better."""
+BESIDE_LINES = 3
+"""Lines of one report stand so near to each other."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-f]{16,}|\d+")
 
 
@@ -62,9 +65,9 @@ def clock_text(time_s: float) -> str | None:
 
 
 def _in_order(found: Sequence[Candidate]) -> list[Candidate]:
-    """By time; what has none stands by its class, behind what has one of the same class."""
-    timed = sorted((c for c in found if c.time_s is not None), key=lambda c: (c.time_s, c.class_, c.book.file, c.event.file_line))
-    return [*timed, *sorted((c for c in found if c.time_s is None), key=lambda c: c.class_)]
+    """By time; what has none, not even behind it in its file, stands by its class behind all that have one."""
+    timed = sorted((c for c in found if c.by_s < math.inf), key=lambda c: (c.by_s, c.class_, c.book.file, c.event.file_line))
+    return [*timed, *sorted((c for c in found if c.by_s == math.inf), key=lambda c: c.class_)]
 
 
 def _first(ordered: Sequence[Candidate]) -> Candidate | None:
@@ -72,17 +75,27 @@ def _first(ordered: Sequence[Candidate]) -> Candidate | None:
     real = [c for c in ordered if c.class_ is not Class.ECHO]
     if not real:
         return ordered[0] if ordered else None
-    timed = [c for c in real if c.time_s is not None]
-    without = [c for c in real if c.time_s is None]
+    timed = [c for c in real if c.by_s < math.inf]
+    without = [c for c in real if c.by_s == math.inf]
     if not timed:
         return min(without, key=lambda c: (c.class_, _is_bare(c)))
-    began = timed[0].time_s
-    assert began is not None
-    moment = [c for c in timed if c.time_s is not None and c.time_s <= began + SAME_MOMENT_S]
-    best = min(moment, key=lambda c: (c.class_, _is_bare(c)))
+    moment = [c for c in timed if c.by_s <= timed[0].by_s + SAME_MOMENT_S]
+    best = _named_beside(min(moment, key=lambda c: (c.class_, _is_bare(c))), moment)
     # A traceback in a file without any time stands nearer to the cause than an exit code with one.
     nearer = [c for c in without if c.class_ < best.class_]
     return nearer[0] if nearer else best
+
+
+def _named_beside(best: Candidate, moment: Sequence[Candidate]) -> Candidate:
+    """A report of several lines is told by the one that names whom it is about."""
+    if best.event.kind == "known" and best.event.about is None and best.event.writer != LogWriter():
+        own = (c for c in moment if c.book.file == best.book.file and c.event.writer == best.event.writer and c.event.kind == "known")
+        return next((c for c in own if c.event.about is not None and c.class_ is best.class_), best)
+    if best.time_s is not None or best.subject != LogWriter():
+        return best
+    line, file = best.event.file_line, best.book.file
+    beside = (c for c in moment if c.book.file == file and line < c.event.file_line <= line + BESIDE_LINES)
+    return next((c for c in beside if c.class_ is best.class_ and c.subject != LogWriter()), best)
 
 
 def _is_bare(one: Candidate) -> bool:

@@ -30,6 +30,11 @@ def process(pid):
     return Process(pid=pid, title="ray::Trainer.step")
 
 
+def lines_at_rest(processes, session, **options):
+    """The lines, on a clock that stands still: a busy machine, or signatures that are compiled first, cannot use up the time for a file."""
+    return collect_log_lines(processes, session, file_s=600.0, clock=lambda: 0.0, **options)
+
+
 def test_lines_of_each_process_and_of_the_raylet(session):
     write(session, "raylet.err", f"fine\n{HANGING_START}\n")
     write(session, f"worker-{WORKER}-01000000-812.err", "step 1\nRuntimeError: CUDA error: an illegal memory access was encountered\n")
@@ -37,7 +42,7 @@ def test_lines_of_each_process_and_of_the_raylet(session):
     write(session, f"worker-{WORKER}-01000000-998.err", "KeyError: 'responses'\n")
     write(session, f"worker-{WORKER}-01000000-999.err", "KeyError: 'responses'\n")
     (session / "proc" / "998").mkdir(parents=True)  # alive, of another job
-    found, missing = collect_log_lines([process(812), process(813)], session, proc=session / "proc")
+    found, missing = lines_at_rest([process(812), process(813)], session, proc=session / "proc")
     assert missing == ()
     assert set(found) == {None, 812}
     raylet, dead = found[None]
@@ -51,20 +56,20 @@ def test_lines_of_each_process_and_of_the_raylet(session):
 
 def test_only_the_end_of_a_long_log_is_read_but_lines_are_numbered_from_its_start(session):
     write(session, "raylet.out", "KeyError: 'responses'\n" + "step\n" * 200_000 + "KeyError: 'prompts'\n")
-    found, _ = collect_log_lines([], session)
+    found, _ = lines_at_rest([], session)
     assert [(line.line_number, line.text) for line in found[None]] == [(200_002, "KeyError: 'prompts'")]
 
 
 def test_a_flood_of_one_line_does_not_push_out_others(session):
     write(session, "raylet.err", "received 0 items of ancdata\n" + f"{HANGING_START}\n" * 500 + "received 0 items of ancdata\n")
-    (lines,) = collect_log_lines([], session)[0].values()
+    (lines,) = lines_at_rest([], session)[0].values()
     assert [line.line_number for line in lines] == [1, 2, 3, 499, 500, 501, 502]
 
 
 def test_a_match_far_behind_in_a_long_line_is_shown(session):
     metrics = " - ".join(f"actor/metric_{i}:0.5" for i in range(100))
     write(session, "job-driver-raysubmit_1.log", f"(TaskRunner pid=7) step:1 - {metrics} - actor/kl_loss:nan - actor/lr:0.1\n")
-    (line,) = collect_log_lines([], session)[0][None]
+    (line,) = lines_at_rest([], session)[0][None]
     assert line.text.startswith("(TaskRunner pid=7) step:1 - actor/metric_0:0.5") and "actor/kl_loss:nan" in line.text
 
 
@@ -72,23 +77,23 @@ def test_few_lines_per_file(session):
     from ray_rl_debug.signatures import load
 
     write(session, "raylet.err", "".join(f"{s.matches[0]}\n" for s in load()))
-    (lines,) = collect_log_lines([], session)[0].values()
+    (lines,) = lines_at_rest([], session)[0].values()
     assert len(lines) == MAX_LINES
 
 
 def test_no_session_folder_is_a_gap(tmp_path):
-    found, (gap,) = collect_log_lines([process(1)], tmp_path / "gone")
+    found, (gap,) = lines_at_rest([process(1)], tmp_path / "gone")
     assert found == {}
     assert (gap.id, gap.what) == (gaps.LOGS_UNREAD, "Ray's session logs")
-    assert collect_log_lines([], None) == ({}, ())
+    assert lines_at_rest([], None) == ({}, ())
 
 
 def test_too_many_files_and_no_time_are_gaps(session):
     for pid in range(1, 6):
         write(session, f"worker-{WORKER}-01000000-{pid}.err", "KeyError: 'responses'\n")
-    found, (gap,) = collect_log_lines([process(p) for p in range(1, 6)], session, max_files=2)
+    found, (gap,) = lines_at_rest([process(p) for p in range(1, 6)], session, max_files=2)
     assert len(found) == 2 and "3 files beyond the first 2" in gap.reason
-    found, (gap,) = collect_log_lines([process(1)], session, deadline_s=-1)
+    found, (gap,) = lines_at_rest([process(1)], session, deadline_s=-1)
     assert found == {} and "not reached" in gap.reason
 
 

@@ -1,0 +1,49 @@
+"""What programs and launchers put in front of their lines: one pattern for each kind of mark."""
+
+from __future__ import annotations
+
+import re
+
+LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|ERR|FATAL|CRITICAL|SEVERE)(?=[\s:|\]]|$)[\s:|]*")
+LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
+WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160}(?:\([^()\n]{0,80}\)[^()\n]{0,80})?)\)\s?")
+"""The name of a Ray actor is what it calls itself: ``(Sampler(3) pid=92)``."""
+BRACKET = re.compile(r"\[(?P<inner>[^\[\]\n]{1,160})\](?::(?=\s|\[|$))?\s?")
+RANK = re.compile(r"^(?:rank|default|role|trainer|local_rank|Rank|RANK|GPU|gpu)[ _:=]?(?P<rank>\d{1,6})(?:\|\d+)?$")
+OF_GROUP = re.compile(r"\bRank (?P<rank>\d{1,6})\b")
+PARTS = re.compile(r"\b((?:(?:DP|TP|PP|EP|CP|ATTN_TP)\d{1,5})(?: (?:DP|TP|PP|EP|CP)\d{1,5})*)$")
+BARE_RANK = re.compile(r"\[(?P<rank>\d{1,5})\]: (?= *\S)|[Rr]ank[_-]?(?P<named>\d{1,6}): ")
+PID = re.compile(r"pid (?P<pid>\d{1,8})$")
+_SOURCES = "".join(rf"(?<!\.{end})" for end in ("py", "c", "h", "cc", "cpp", "cu", "rs", "go"))
+HOST_PID = re.compile(r"(?P<node>(?=[A-Za-z-]*\d)[A-Za-z][A-Za-z\d-]*(?:\.[A-Za-z\d-]+)*)" + _SOURCES + r":(?P<pid>\d{2,8})$")
+"""``[node-3:58]``, as Open MPI writes. A source file with its line is none, nor a name without a digit: ``[step:120]``,
+``[pid:58]``, ``[trl.trainer:412]``."""
+PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")
+"""Of a syslog record, as it goes over the network."""
+BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\d|\(\w[^()\n]{0,80} pid=|Traceback \(most|\[?\d{4}-\d\d-\d\d)")
+"""A progress bar with the line of a program right behind it."""
+MPI = re.compile(r"^(?P<job>\d+),(?:mpirank:)?(?P<rank>\d+)(?:,(?P<node>[\w.-]+))?$")
+KEYED = re.compile(r"\b(?P<key>pid|PID|ip|rank|RankID|node)[=:] ?(?P<value>[\w.:-]+)")
+SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
+NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
+PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
+SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
+COMPOSE = re.compile(r"(?P<node>[\w.-]{1,80}) +\| ")
+HOST = re.compile(
+    r"(?P<node>(?:[\w-]{1,40}-)?(?:node|host|gpu|worker|server|compute|dgx|hgx|cn|nid|slurm)[\w-]{0,40}\d[\w.-]{0,60}): (?!-?[\d.,]+ ?[\w%/]{0,8}$)"
+)
+"""pdsh and its like put the machine in front; only names of a machine, as any word of a program may end so, and no figure: ``gpu_mem_0: 12 GB``."""
+POD = re.compile(r"(?P<node>[a-z][\w.-]{0,80}\d[\w.-]{0,80})(?: [\w.-]{1,60})? (?=\d{4}-\d\d-\d\d[T ]\d\d:)")
+"""``trainer-7d9f main 2026-…``: a machine or pod, perhaps with the container, in front of a stamp."""
+RANK_FIELD = re.compile(r"(?:local_)?[Rr]ank(?:=(?P<rank>\d{1,6})[ ,:|]\s*|[ -](?P<named>\d{1,6})(?::| [|-]) )")
+OF_PYTHON = re.compile(r"Process-(\d+) [\w.]+$")
+"""``(Process-9100 package.module)``: number of the process and name of the logger; ``Process-3`` alone is a name that Python gives."""
+KUBE = re.compile(r"(?:stdout|stderr) [FP] ")
+STREAM = re.compile(r"<(?:stdout|stderr)>:? ?")
+RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEFC])\s+(?P<pid>\d+)\s+\d+$")
+GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
+NAMED = re.compile(
+    r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?"
+    r"|gcc|ld|ninja): "
+)
+LOGGER = re.compile(r"(?:[\w.-]{1,80}(?::[\w<>.]{1,80})?(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: ")

@@ -1,0 +1,51 @@
+"""What a model was asked and what it said, printed into a log over several lines: whatever it tells of errors, none is of the program."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.logs.window import Window
+from ray_rl_debug.model.snapshot.log_book import LogWriter
+
+MAX_LINES = 60
+"""Of a sample, before and behind a line in it."""
+MAX_BYTES = 8 << 10
+_TEXTS = (
+    b"prompt]", b"response]", b"question]", b"answer]", b"completion]", b"rompt:", b"uestion:", b"esponse:", b"answer:", b"ser:", b"ssistant:",
+    b"<think>", b"<answer>", b"<|im_start|>",
+)  # fmt: skip
+"""One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
+_OPENS = re.compile(
+    r"\[(?:prompt|response|question|answer|completion)\]|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Mm]odel answer|[Uu]ser|[Aa]ssistant): ?"
+    r"|<think>|<answer>|<\|im_start\|>"
+)
+_CLOSES = re.compile(
+    r"\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth)\b ?[:=]|</think>|</answer>|.*<\|im_end\|>"
+    r"|={3,}.*\b(?:score|reward|sample)\b"
+)
+
+
+def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> bool:
+    """Does a line stand between the mark that opens a sample and the one that closes it, with no record of the program in between?
+
+    Only both make it one: an error right behind a printed sample is the program's own.
+    """
+    begin = max(0, start - MAX_BYTES)
+    if not any(window.text.find(text, begin, start) != -1 for text in _TEXTS):
+        return False
+    before = window.text[begin:start].split(b"\n")[-1 - MAX_LINES : -1]
+    after = window.text[end + 1 : end + 1 + MAX_BYTES].split(b"\n")[:MAX_LINES]
+    return _meets(window, writer, before[::-1], _OPENS, _CLOSES) and _meets(window, writer, after, _CLOSES, _OPENS)
+
+
+def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Pattern[str], other: re.Pattern[str]) -> bool:
+    """Is the first mark among these lines of the writer the wanted one?"""
+    for raw in rows:
+        head = window.head(raw[:400].decode("utf-8", "replace"))
+        if (head.writer.pid, head.writer.rank) != (writer.pid, writer.rank):
+            continue
+        if wanted.match(head.text):
+            return True
+        if head.level is not None or head.time_s is not None or other.match(head.text):
+            return False
+    return False
