@@ -49,6 +49,8 @@ class DumpThread(msgspec.Struct, kw_only=True):
     """The kernel function in which it sleeps."""
     call: str | None = None
     """The system call in which it is."""
+    calls: tuple[str, ...] | None = None
+    """What the line of its innermost frame calls, where the text shows the source; ``__enter__`` for ``with lock:``."""
 
 
 class Dump(msgspec.Struct, kw_only=True):

@@ -32,7 +32,7 @@ def is_ras(data: bytes) -> bool:
     head = data[:4096]
     if head.lstrip().startswith(b"{"):
         return b'"communicators"' in head and (b'"nccl_version"' in head or b'"communicators_count"' in head)
-    return b"NCCL version" in head and (b"Job summary" in head or b"Communicators..." in data[: 1 << 16])
+    return (b"NCCL version" in head or b"Job summary" in head) and b"Communicators..." in data[: 1 << 16]
 
 
 def parse_ras(data: bytes) -> tuple[RasCommunicator, ...]:

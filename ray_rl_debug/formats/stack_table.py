@@ -25,6 +25,14 @@ _OF_ONE_LIBRARY = {
     "partition_parameters.py": "deepspeed/runtime/zero/partition_parameters.py",
 }
 """Names that people write without the folder, because only one library has such a file."""
+_OF_ONE_FUNCTION = {
+    ("_process_input_queue", "core.py"): "vllm/v1/engine/core.py",
+    ("run_busy_loop", "core.py"): "vllm/v1/engine/core.py",
+    ("run_engine_core", "core.py"): "vllm/v1/engine/core.py",
+    ("event_loop_normal", "scheduler.py"): "sglang/srt/managers/scheduler.py",
+    ("event_loop_overlap", "scheduler.py"): "sglang/srt/managers/scheduler.py",
+}
+"""Names of files that many programs have, where the function tells the library."""
 
 
 class StackTable:
@@ -39,12 +47,17 @@ class StackTable:
         stack = tuple([self._frames.setdefault(place, len(self._frames)) for place in places])
         return self._stacks.setdefault(stack, len(self._stacks))
 
+    def number(self, place: tuple[str, str, int]) -> int | None:
+        """Index of a frame; None where no stack has it."""
+        return self._frames.get(place)
+
     def frames(self, lines: Mapping[int, tuple[tuple[str, ...], bool | None]] = MappingProxyType({})) -> tuple[Frame, ...]:
         """All frames; of some of them what their line calls, and whether their function is apart from the rest of the program."""
         found = []
         for number, (function, file, line) in enumerate(self._frames):
             calls, apart = lines.get(number, (None, None))
-            found.append(Frame(function=function, file=short_file(file)[0], line=line or None, calls=calls, apart=apart))
+            short = _OF_ONE_FUNCTION.get((function.rsplit(".", 1)[-1], file)) or short_file(file)[0]
+            found.append(Frame(function=function, file=short, line=line or None, calls=calls, apart=apart))
         return tuple(found)
 
     def innermost(self) -> dict[int, tuple[str, int]]:

@@ -14,11 +14,15 @@ from ray_rl_debug.formats.stack_table import StackTable, short_file
 from ray_rl_debug.imports.titles import safe_title
 from ray_rl_debug.imports.told import async_tasks, kernel_threads, remarks_of, state_of, unread_gap
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Gap, Node, Process, Sample, Snapshot, ThreadSample
+from ray_rl_debug.model.snapshot import Gap, Node, Process, RayState, Sample, Snapshot, ThreadSample
 from ray_rl_debug.privacy.masking import mask
 
 _RANK = re.compile(r"(?:^|[^a-z])(?<!local[_.-])(?<!node[_.-])rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _NAME_PID = re.compile(r"(?:^|[^0-9a-z])(?:pid[_.=-]?|pyspy_|py-spy_|stack_|process_)(\d{2,8})(?!\d)", re.IGNORECASE)
+_NAME_END = re.compile(
+    r"(?:stack|dump|py-?spy|trace)(?:(?!\d{6}|20\d\d[_.-]?\d\d).)*(?<!step)(?<!iter)(?<!epoch)[_.-](?!20\d\d(?:\d{4})?$)(\d{3,8})$", re.IGNORECASE
+)
+"""``VLLM_STACK_DUMP_for_worker_9002``; a date, a year, a time behind a date or a step is no process id."""
 _NAME_TITLE = re.compile(r"(ray__[\w.]+)")
 _RAY_SYSTEM = ("python monitor.py", "DashboardAgent", "RuntimeEnvAgent", "raylet", "gcs_server")
 
@@ -42,6 +46,8 @@ class FileDumps(msgspec.Struct, kw_only=True):
     time_s: float
     """Last modification, Unix time."""
     dumps: list[Dump]
+    listed: RayState | None = None
+    """Rows of ``ray list`` inside the text."""
     documents: tuple[tuple[int, bytes], ...] = ()
     """Counters of collectives inside the text, each with its line."""
 
@@ -76,7 +82,7 @@ def build(files: Iterable[FileDumps], *, gaps_: Iterable[Gap] = ()) -> Snapshot:
 
 
 def _place(nodes: dict[str, dict[int, list[tuple[FileDumps, Dump]]]], file: FileDumps, dump: Dump, position: int) -> None:
-    named = _NAME_PID.search(file.stem)
+    named = _NAME_PID.search(file.stem) or _NAME_END.search(file.stem)
     if dump.pid is None and named and len(file.dumps) == 1:
         dump.pid = int(named[1])
     if dump.title is None and (title := _NAME_TITLE.search(file.stem)):
@@ -150,11 +156,23 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
         name=name,
         started_time_s=started,
         window_s=window,
-        frames=table.frames(),
+        frames=table.frames(_lines(processes.values(), table)),
         stacks=table.stacks(),
         processes=tuple(found),
         gaps=tuple(lacks),
     )
+
+
+def _lines(held: Iterable[list[tuple[FileDumps, Dump]]], table: StackTable) -> dict[int, tuple[tuple[str, ...], bool | None]]:
+    """What the lines of innermost frames call, where a traceback shows their source."""
+    found: dict[int, tuple[tuple[str, ...], bool | None]] = {}
+    for one in held:
+        for _, dump in one:
+            for thread in dump.threads:
+                number = table.number(thread.frames[0]) if thread.calls and thread.frames else None
+                if number is not None and thread.calls:
+                    found[number] = (thread.calls, None)
+    return found
 
 
 def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], table: StackTable) -> Process:
@@ -166,7 +184,7 @@ def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], t
     shown = _shown(list(zip(times, held, strict=True)))
     return Process(
         pid=pid,
-        title=safe_title(title) if title else mask(label)[:MAX_LABEL] if label else held[0][0].stem,
+        title=safe_title(title) if title else mask(label)[:MAX_LABEL] if label else _nameless(*held[0]),
         kind=_kind(title or label or "", dumps),
         ppid=next((d.ppid for d in dumps if d.ppid is not None), None),
         state=state_of(dumps),
@@ -187,6 +205,11 @@ def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], t
         async_tasks=async_tasks(dumps),
         remarks=remarks_of((f.name, d) for f, d in held),
     )
+
+
+def _nameless(file: FileDumps, dump: Dump) -> str:
+    """The file's name for a process without one; with the machine where the text names it."""
+    return f"{file.stem} on {mask(dump.node)[:MAX_LABEL]}" if dump.node and not dump.pid and dump.rank is None else file.stem
 
 
 def _shown(held: list[tuple[float, tuple[FileDumps, Dump]]]) -> list[tuple[float, tuple[FileDumps, Dump]]]:

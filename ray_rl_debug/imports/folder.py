@@ -21,13 +21,18 @@ from ray_rl_debug.model import codec, gaps, report, snapshot
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.merge import merge_snapshots
 from ray_rl_debug.model.report import Report
-from ray_rl_debug.model.snapshot import Gap, Snapshot
+from ray_rl_debug.model.snapshot import Gap, RayState, Snapshot
 from ray_rl_debug.privacy.redact import made_safe, redact
 
 MAX_TEXT_BYTES = 64 << 20
 """Stacks of 1,000 processes are some MB; a file that is larger is a log with stacks in it, read from its beginning."""
 MAX_WHOLE_BYTES = 1 << 30
 MAX_FILES = 10_000
+_NO_STACKS = "no stacks of py-spy, pystack or faulthandler"
+_NOTHING_TOLD = (
+    "no process shows in it; on each machine of the job: for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt, "
+    "and give these files; if it should hold stacks, it may be cut off: copy it again, or take a new snapshot"
+)
 _SAVED = ("snapshot.json.gz", "snapshot.json")
 
 
@@ -52,6 +57,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
     dumps: list[FileDumps] = []
     counters: list[CounterFile] = []
     logs: list[LogFile] = []
+    listed: list[RayState] = []
     troubles: list[Gap] = []
     for path, node in _files(paths):
         try:
@@ -67,20 +73,23 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
             counters.append(found)
         elif found is not None:
             dumps += [found] if found.dumps else []
+            listed += [found.listed] if found.listed is not None else []
             counters += _counters_inside(found, path, troubles)
     dumps = without_errors(dumps)
     if dumps:
         snapshots.append(build(as_looks(_one_format(dumps))))
-    if snapshots or counters or logs:
+    if snapshots or counters or logs or listed:
         merged = merge_snapshots(snapshots) if snapshots else None
         merged = add_counters(merged, counters) if counters else merged
         merged = add_logs(merged, logs) if logs or merged is None else merged
-        return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, gaps=(*merged.gaps, *troubles))))
+        rows = RayState(address="", actors=tuple(a for s in listed for a in s.actors), tasks=tuple(t for s in listed for t in s.tasks))
+        return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, listed=rows if listed else None, gaps=(*merged.gaps, *troubles))))
     if reports:
         return Loaded(report=made_safe(max(reports, key=lambda r: r.taken_time_s or 0.0)))
     why = "; ".join(f"{g.where}: {g.reason}" for g in troubles[:3]) or "the folder is empty"
+    unread = [g for g in troubles if _NO_STACKS in g.reason]
     more = f"; and {len(troubles) - 3} more" if len(troubles) > 3 else ""
-    raise UnreadableFileError(f"nothing usable: {why}{more}")
+    raise UnreadableFileError(f"nothing usable: {why}{more}", hint=_NOTHING_TOLD if len(unread) == len(troubles) else None)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -165,7 +174,7 @@ def _nothing(data: bytes) -> str:
     """Why a text is of no use; tools that got no stacks write one line instead, which says why."""
     lines = data.decode("utf-8", "replace").strip().splitlines()
     said = f"; it says: {redact(lines[0][:150])}" if len(lines) == 1 else ""
-    return f"no stacks of py-spy, pystack or faulthandler in it, and no known error{said}"
+    return f"{_NO_STACKS} in it, and no known error{said}"
 
 
 def _unpacked(path: Path, data: bytes, limit: int) -> bytes:

@@ -12,12 +12,16 @@ from ray_rl_debug.formats import flight_table, speedscope
 from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.dump import Dump
 from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.formats.ray_lists import read_lists
 from ray_rl_debug.imports import pyspy_json
 from ray_rl_debug.imports.build import FileDumps
 from ray_rl_debug.imports.sections import split_ranks, without_stamp
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.snapshot import Gap
+
+MAX_LISTS = 4 << 20
+"""Tables of Ray are looked for in so many bytes."""
 
 
 def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: list[Gap]) -> FileDumps | None:
@@ -42,7 +46,8 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
                 counters.append((line, document))
             elif b'"frames"' in document:
                 dumps += _of_document(line, document, path, troubles)
-    if not dumps and not counters:
+    listed = read_lists(data[:MAX_LISTS].decode("utf-8", "replace")) if b"ACTOR_ID" in data or b"TASK_ID" in data else None
+    if not dumps and not counters and listed is None:
         return None
     folder = path.resolve().parent
     return FileDumps(
@@ -54,6 +59,7 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
         time_s=time_s,
         dumps=dumps,
         documents=tuple(counters),
+        listed=listed,
     )
 
 

@@ -13,10 +13,30 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ray_rl_debug.formats import blocks, flight_table
-from ray_rl_debug.formats.pasted import asyncio_tools, faulthandler, frames, gdb, kernel, labels, likely, lines, ps, pyspy, pystack, said, tracebacks
+from ray_rl_debug.formats.pasted import (
+    asyncio_tools,
+    diffs,
+    faulthandler,
+    frames,
+    gdb,
+    kernel,
+    labels,
+    likely,
+    lines,
+    lone_names,
+    perf,
+    prefixes,
+    ps,
+    pyspy,
+    pystack,
+    said,
+    tracebacks,
+)
+from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.formats.pasted.regions import lines_of
+from ray_rl_debug.formats.ray_lists import read_lists
 from ray_rl_debug.imports.build import FileDumps, build
 from ray_rl_debug.model import codec
 
@@ -31,7 +51,12 @@ READERS: dict[str, Callable[[str], Any]] = {
     "gdb": gdb.read,
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
     "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text)),
+    "diffs": lambda text: list(diffs.sides(enumerate(f"--- a\n+++ b\n@@ -1 +1 @@\n{text}".split("\n"), 1))),
     "lines": lines.read_line,
+    "lone_names": lambda text: lone_names.find(text.encode(errors="replace")),
+    "perf": perf.read,
+    "prefixes": lambda text: prefixes.learn(f"{text}\n{text}".encode(errors="replace"), lines.plain_lines),
+    "ray_lists": lambda text: read_lists(f"    ACTOR_ID  CLASS_NAME  STATE\n 0  {text}"),
     "ps": lambda text: (ps.aux(text), ps.heading(text), ps.asked_columns(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
     "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_head(text)),
     "pystack": pystack.read,
@@ -110,6 +135,18 @@ def test_no_line_is_read_in_more_than_the_time_of_its_length(piece: str) -> None
     It is done at once: a pattern that tries all ways would take minutes, and the test would be ended."""
     for line in (piece * 4000, "a " * 4000 + piece, piece + " x" * 6000, piece + "(" * 6000, "(" * 6000 + piece, piece + " " * 9000 + "x"):
         read(line[:16_000])
+
+
+@pytest.mark.parametrize("row", ["│ " + " " * 15_990 + "x", "│ " + "│ " * 7_990 + "x", "│ " + "a" * 15_990], ids=["blanks", "walls", "letters"])
+def test_no_row_of_a_box_is_read_in_more_than_the_time_of_its_length(row: str) -> None:
+    """A box of rich holds rows as long as a line may be.
+    They are read at once: a pattern that tries where the row may end needs a second for each of them."""
+    box = Box()
+    box.plain("╭──── Traceback (most recent call last) ────╮")
+    began = time.process_time()
+    for _ in range(20):
+        box.plain(row)
+    assert time.process_time() - began < 2.0
 
 
 LARGE = {

@@ -26,6 +26,8 @@ class Outcome(msgspec.Struct, kw_only=True):
     truth: dict[str, Any]
     counts: dict[str, int]
     report: Report | None = None
+    hint: str = ""
+    """Of the error, where a post tells nothing of any process."""
 
     @property
     def is_read(self) -> bool:
@@ -57,7 +59,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     def advice(self) -> str:
         """What the report would have dumped next."""
         dumps = self.report.next_dumps if self.report is not None else ()
-        return " ".join(str(value) for dump in dumps for value in msgspec.structs.astuple(dump))
+        return " ".join(str(value) for dump in dumps for value in msgspec.structs.astuple(dump)) or self.hint
 
     @property
     def tells_next(self) -> bool:
@@ -97,8 +99,8 @@ def outcomes(folder: Path = HERE) -> Iterator[Outcome]:
         found = Outcome(name=truth_file.parent.name, form=truth.get("form", ""), truth=truth, counts={})
         try:
             snapshot = load(files).snapshot
-        except UnreadableFileError:
-            snapshot = None
+        except UnreadableFileError as e:
+            snapshot, found.hint = None, e.hint
         if snapshot is not None:
             found.counts = counts_of(snapshot)
             found.report = diagnose(snapshot)

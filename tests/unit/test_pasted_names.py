@@ -47,7 +47,7 @@ def test_counted_stacks_are_several_processes_each() -> None:
 
 def test_one_pid_in_two_containers_is_two_processes() -> None:
     dump = 'Thread 71 (idle): "MainThread"\n' + STACK
-    assert [d.node for d in read(f"--- worker-1 ---\n{dump}--- worker-2 ---\n{dump}")] == ["node1", "node2"]
+    assert [d.node for d in read(f"--- worker-1 ---\n{dump}--- worker-2 ---\n{dump}")] == ["worker-1", "worker-2"]
 
 
 def test_a_heading_of_a_number_is_a_pid() -> None:

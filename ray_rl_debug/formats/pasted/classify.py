@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.formats.pasted import call_trace, faulthandler, gdb, kernel, labels, ps, pyspy, pystack, tracebacks
+from ray_rl_debug.formats.pasted import (
+    call_trace,
+    faulthandler,
+    gdb,
+    ipython,
+    kernel,
+    labels,
+    own_heads,
+    perf,
+    ps,
+    pyspy,
+    pyspy_top,
+    pystack,
+    tracebacks,
+)
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 
@@ -13,12 +27,20 @@ _GONE = re.compile(
     r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
     re.IGNORECASE,
 )
+_WRAPPED = re.compile(r"^ {2,8}(?:from (?:/|\.)\S{1,400}|at \.{0,2}/\S{1,400}:\d{1,9})$")
+"""gdb breaks a long line before the library or the file."""
+_SHOWN = re.compile(r"^-{1,12}> ?(?:\d{1,7}(?: |$)|$)")
+"""The line of source in which a frame is, as IPython shows it."""
 _LABEL = r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)"
 _STANDS = re.compile(
     _LABEL
     + r"\W{1,6}(?:is |are |was |were |all )?(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs|idle|still|now) ?(?:at|in|inside)"
     r" {1,8}(?P<rest>\S.{0,8000})$"
 )
+_BRACKETED = re.compile(r"^\W{0,4}\[(?P<label>[^\[\]]{1,80})\]:? (?P<rest>\S.{0,8000})$")
+_FIELDS = re.compile(r"^(?P<label>(?:(?:rank|pid|host|node|worker)[=: ]?[\w.-]{1,60}; ?){1,4})(?P<rest>\S.{0,8000})$", re.IGNORECASE)
+"""``rank=0;main (t.py:9);step (t.py:5) 100``: a collapsed stack that begins with whose it is."""
+_THREAD_IN = re.compile(r"^(?:the )?[Mm]ain ?[Tt]hread:?(?: is| was)?(?: \w{1,12})? (?:in|at|inside) (?P<rest>\S.{0,8000})$")
 _BEFORE = re.compile(_LABEL + r"(?::| -| –| —| =|\s=>|\s→| \|| @| at| in) {1,8}(?P<rest>\S.{0,8000})$")
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
 _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
@@ -39,6 +61,8 @@ def classify(text: str) -> tuple[Event, ...]:
     """The events of one line, without looking at others; empty for a line that no reader of stacks knows."""
     if text.lstrip().startswith("| ") and (of_table := _table_row(text)):
         return of_table
+    if ";" in text and _FIELDS.match(text) and (of_fields := _labelled(text)):
+        return of_fields
     found = _plain(text)
     if found or len(text) > 2_000:
         return found
@@ -51,9 +75,19 @@ def classify(text: str) -> tuple[Event, ...]:
 
 
 def _plain(text: str) -> tuple[Event, ...]:
-    head = pystack.read(text) or faulthandler.read(text) or tracebacks.read(text) or gdb.read(text) or kernel.read(text) or call_trace.read(text)
+    head = (
+        pystack.read(text)
+        or faulthandler.read(text)
+        or tracebacks.read(text)
+        or gdb.read(text)
+        or kernel.read(text)
+        or perf.read(text)
+        or call_trace.read(text)
+    )
     if head is not None:
         return (head,)
+    if (of_top := pyspy_top.read(text)) is not None:
+        return (of_top,)
     if headed := pyspy.frame_behind_head(text):
         frames = read_frame(headed[1])
         if frames is not None:
@@ -69,10 +103,12 @@ def _plain(text: str) -> tuple[Event, ...]:
         return (Head(level="process", source="py-spy", pid=row.pid, title=row.title, state=row.state, is_new=True),)
     if row := ps.aux(text):
         return (row,)
-    found = read_frame(text)
+    found = ipython.read(text) or read_frame(text)
     if found is not None:
         return (found,)
-    if text.startswith("-> ") or (len(text) < 80 and _GONE.match(text.strip())):
+    if (own := own_heads.read(text)) is not None:
+        return (own,)
+    if text.startswith("-> ") or _SHOWN.match(text) or _WRAPPED.match(text) or (len(text) < 80 and _GONE.match(text.strip())):
         # pdb shows the source line of a frame behind an arrow.
         return (Gone(),)
     return ()
@@ -92,8 +128,12 @@ def _labelled(text: str) -> tuple[Event, ...]:
             is_rank = role.lower() in ("rank", "ranks")
             head = Head(level="label", ranks=ranks, label=None if is_rank else role, is_new=True)
             return (head, _whole(frames))
-    pairs = [(m["label"], m["rest"]) for m in (_STANDS.match(text), _BEFORE.match(text)) if m] + [p for p in (labels.before_frame(text),) if p]
-    for told, rest in pairs:
+    pairs = [(m["label"], m["rest"]) for m in (_FIELDS.match(text), _STANDS.match(text), _BEFORE.match(text), _BRACKETED.match(text)) if m] + [
+        p for p in (labels.before_frame(text),) if p
+    ]
+    for told, rest_ in pairs:
+        in_thread = _THREAD_IN.match(rest_)
+        rest = in_thread["rest"] if in_thread else rest_
         found, label = read_frame(rest), labels.read(f"{told}:")
         if found is not None and label is not None:
             return (label, _whole(found))

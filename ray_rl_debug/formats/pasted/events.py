@@ -17,6 +17,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     order: str | None = None
     """Of the frames that follow: ``inner`` (innermost first) or ``outer``; None: told by the frames."""
     pid: int | None = None
+    ppid: int | None = None
     tid: int | None = None
     key: str | None = None
     """What tells threads apart that have no tid (pthread's number): a second one is another dump."""

@@ -19,7 +19,7 @@ _NAME = r"(?:async )?(?:<\w{1,30}>|[^\W\d][\w.]{0,160}(?:<locals>\.?[\w.<>]{0,12
 _PAREN = re.compile(r" {0,60}\((?P<file>" + _FILE + r")(?:" + _NUMBER + r")?(?P<second>(?:[,;/] ?| -> | → )" + _FILE + r":\d{1,7})?\)")
 _PAREN_ODD = re.compile(r" {1,60}\((?P<file>\[\w{1,30}\]|\?{1,3}|[^()\s]{1,200})(?::(?P<line>\d{1,7}))?\)")
 _AT = re.compile(
-    r"(?P<function>" + _NAME + r")(?:\(\))?(?: {1,40}@ ?| {1,4}at | in |, | — | – | - |: | {1,60})\(?(?P<file>" + _FILE + r")" + _NUMBER + r"\)?"
+    r"(?P<function>" + _NAME + r")(?:\(\))?(?: {0,40}@ ?| {1,4}at | in |, | — | – | - |: | {1,60})\(?(?P<file>" + _FILE + r")" + _NUMBER + r"\)?"
 )
 _AT_PLAIN = re.compile(r"(?P<function>" + _NAME + r") @ (?P<file>[^\s:]{1,300})(?::(?P<line>\d{1,7}))?")
 _PLACE_FIRST = re.compile(

@@ -8,6 +8,8 @@ from ray_rl_debug.formats.pasted.events import Event, Frames, Head, Row
 
 _FRAME = re.compile(r"^\W{0,4}\[<(?:0|[0-9a-fA-F]{8,16}|0x0)>\] (?P<function>[\w.]{1,120})\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}(?: \[\w{1,60}\])?\s*$")
 _PATH = re.compile(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|status|stat|comm)\b(?P<rest>.{0,400})$")
+_TASK = re.compile(r"^\W{0,12}/proc/(?P<pid>\d{1,9})/task/(?P<tid>\d{1,9})(?: [\w:/.-]{1,40})?\W{0,12}$")
+"""A heading that names the folder of a thread, and perhaps its name."""
 _WCHAN = re.compile(r"^(?: ?[:=]{1,3}(?:>|<==)?)?\s{0,20}(?P<wchan>[a-z_][\w.]{2,80})\s*$")
 _STATUS_PID = re.compile(r"^(?P<key>Pid|PPid|Tgid|State|Name):\s{1,20}(?P<value>.{1,200})$")
 _PAIR = re.compile(
@@ -31,6 +33,9 @@ def read(text: str) -> Event | None:
         if path["what"] == "stack":
             return Head(level="thread", source="kernel", order="inner", pid=pid, tid=tid or pid, key=f"kernel {tid or pid}")
         return Head(level="label", pid=pid)
+    if "/task/" in text and (task := _TASK.match(text)):
+        pid, tid = int(task["pid"]), int(task["tid"])
+        return Head(level="thread", source="kernel", order="inner", pid=pid, tid=tid, key=f"kernel {tid}")
     return None
 
 
@@ -40,6 +45,12 @@ def pair(text: str) -> Row | None:
     if found is None or not _WAITS.search(found["wchan"]):
         return None
     return Row(pid=int(found["pid"]), state=found["state"], wchan=found["wchan"])
+
+
+def asked_status(text: str) -> int | None:
+    """The process whose status a command asks for: ``grep State /proc/12/status``."""
+    path = _PATH.search(text) if "/status" in text else None
+    return int(path["pid"]) if path is not None and path["what"] == "status" else None
 
 
 def status(text: str) -> tuple[str, str] | None:

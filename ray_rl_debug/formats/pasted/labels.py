@@ -13,18 +13,31 @@ _COMMAND = re.compile(
     r"(?:-p|--pid)?[ =]?(?P<pid>\d{1,9})\b"
 )
 _LOOP = re.compile(r"\bfor \w{1,20} in (?P<pids>\d{2,9}(?: \d{2,9}){1,200}) ?; ?do\b.{0,200}(?:py-?spy|pystack|gdb)")
+_NAMED_PID = re.compile(r"^\W{0,12}(?P<label>[A-Za-z][\w.-]{0,40}) ?\((?P<pid>\d{3,8})\):?\W{0,4}$")
+"""``P0 (4000):``"""
+_ELASTIC_FIELD = re.compile(r"^\s{0,8}(?:time|host|rank|exitcode|error_file|traceback) {1,8}: ")
+"""What torchelastic says of a child that failed: no name of what follows."""
+_PART_ALONE = re.compile(r"^\W{0,12}(?P<name>(?:EngineCore|APIServer|ApiServer|Worker)(?:_(?:DP|TP|PP|EP)\d{1,4}){0,4})\b")
+"""A part of vLLM at the beginning of a heading, without the ``VLLM::`` of its process title."""
 _FILE = re.compile(
     r"^(?:==>|>>>|={2,}|-{2,}|#{2,}|\*{2,}|file:|File:)\s?(?P<path>[\w./@:-]{0,200}?(?P<name>[\w.@-]{1,120}\.(?:txt|log|out|err|stack"
     r"|dump|json|pyspy|trace)))\b.{0,20}$"
 )
+_FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)$")
 _RANK = re.compile(
     r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
-    r"(?:ranks?|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程)[ _#:=]{0,3}"
-    r"\[?" + said.NUMBERS + r")(?![\w.])",
+    r"(?:ranks?|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程|r(?=\d))[ _#:=]{0,3}"
+    r"\[?" + said.NUMBERS + r")(?![A-Za-z0-9_.])",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
 """``rank0 .. rank6``: both ends with the word."""
+_MAX_OF_RANGE = 4096
+_PART_RANGE = re.compile(
+    r"\b(?P<first>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5}?)\s?(?:\.{2,3}|…|–|~|-|to|through|bis|à|至|到)\s?"
+    r"(?P<last>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})(?![\w.])"
+)
+"""``DP0 TP0 .. DP0 TP6``: names of parts that differ in their last number."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 _NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]orker|[Nn]ode)[ _-]?\d{1,6}[ _]?){1,5}) {1,20}(?P<rest>\S.{0,8000})$")
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
@@ -33,21 +46,30 @@ _PID = re.compile(
     r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$"
 )
 _NODE = re.compile(
-    r"\b(?:node|host|machine|pod|worker)[ _-]?(?P<node>\d{1,5}|[a-z][\w-]{0,20}\d[\w.-]{0,40})\b|@(?P<at>[a-z][\w.-]{1,60})[ :~]", re.IGNORECASE
+    r"\b(?:node|host|machine|pod|worker)[ _-]?(?!(?:DP|TP|PP|EP|CP)\d)(?P<node>\d{1,5}|[a-z][\w-]{0,20}\d[\w.-]{0,40})\b"
+    r"|@(?P<at>[a-z][\w.-]{1,60})[ :~]",
+    re.IGNORECASE,
 )
 _PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
 _CHILD = re.compile(r"^Process (?P<name>[A-Za-z_][\w-]{0,80}(?:-\d{1,6}|_[A-Z]{2}\d{1,4})(?::\d{1,6}){0,4}):$")
 """How multiprocessing announces the traceback of a child."""
+_FOLDED = re.compile(
+    r"^(?P<list>[A-Za-z][\w.-]{0,80}(?:\d|\[[\d,-]{1,400}\])[\w.-]{0,60}"
+    r"(?:,[A-Za-z][\w.-]{0,60}(?:\d|\[[\d,-]{1,80}\])){0,64})(?: \((?P<count>\d{1,6})\))?\s*$"
+)
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
 def read(text: str) -> Head | None:
     """Whose stack comes next, if the line tells; a line that could be any sentence must be short."""
     stripped = text.strip()
-    if not stripped or len(stripped) > 600:
+    if not stripped or len(stripped) > 600 or _ELASTIC_FIELD.match(text):
         return None
+    if (of_pid := _NAMED_PID.match(stripped)) and not _PID.search(stripped):
+        ranks, label = _ranks(stripped)
+        return Head(level="label", label=label or (None if ranks else of_pid["label"]), ranks=ranks, pid=int(of_pid["pid"]), is_new=True)
     if file := _FILE.match(stripped):
         return Head(level="label", label=file["name"], is_new=True, ranks=_ranks(file["name"].replace("_", " "))[0], pid=_file_pid(file["name"]))
     if child := _CHILD.match(stripped):
@@ -64,8 +86,10 @@ def read(text: str) -> Head | None:
     ranks, label = _ranks(stripped)
     pid = _PID.search(stripped)
     number = (pid["pid"] or pid["alone"] or pid["headed"]) if pid else None
-    title = _TITLE.search(stripped)
     is_heading = _HEAVY.match(text) is not None or stripped.endswith((":", "**", "---", "===", "`", "]"))
+    told_title = _TITLE.search(stripped)
+    part = _PART_ALONE.match(stripped) if told_title is None and is_heading else None
+    title = told_title["title"] if told_title else f"VLLM::{part['name']}" if part else None
     count = said.count_in(stripped) if not ranks else None
     if not (ranks or label or number or title or count):
         return _node_alone(stripped, is_heading)
@@ -77,13 +101,26 @@ def read(text: str) -> Head | None:
         ranks=ranks,
         label=label,
         pid=int(number) if number and len(number) < 10 else None,
-        title=title["title"] if title else None,
-        node=(node["node"] or node["at"])
-        if node and not (node["node"] or "x").isdecimal()
-        else (f"node{node['node']}" if node and node["node"] else None),
+        title=title,
+        node=_machine(node) if node else None,
         count=count,
         is_new=True,
     )
+
+
+def folded(text: str) -> Head | None:
+    """The machines whose output follows, as ``clush -b`` and ``dshbak -c`` write them between two rules: ``gpu[01-03] (3)``, ``gpu04``."""
+    found = _FOLDED.match(text)
+    if found is None or ((of_process := read(text)) is not None and of_process.ranks):
+        return None  # "rank0" between two rules is no machine
+    told = found["list"]
+    count = int(found["count"]) if found["count"] else len(said.numbers(told[told.index("[") + 1 : -1])) if told.endswith("]") and "[" in told else 1
+    return Head(level="label", node=told, count=count if count > 1 else None, is_new=True)
+
+
+def of_file(text: str) -> Head | None:
+    """The name of a file between two rules: ``stacks/rank0.txt``."""
+    return read(f"==> {text.strip()} <==") if _FILE_ALONE.match(text) else None
 
 
 def loop_of(text: str) -> tuple[int, ...]:
@@ -111,6 +148,11 @@ def ray_stack(text: str) -> str | None:
 
 
 def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
+    if between := _PART_RANGE.search(text):
+        first, last = (re.findall(r"([A-Z]+)[ _-]?(\d+)", between[k]) for k in ("first", "last"))
+        name, low = first[-1]
+        if first[:-1] == last[:-1] and name == last[-1][0] and 0 < int(last[-1][1]) - int(low) < _MAX_OF_RANGE:
+            return tuple(range(int(low), int(last[-1][1]) + 1)), "_".join([*map("".join, first[:-1]), name])
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
     found = _RANK.search(_RANGE.sub(r"\1-\2", said.without_excepted(text)))
@@ -132,5 +174,15 @@ def _node_alone(text: str, is_heading: bool) -> Head | None:
     node = _NODE.search(text)
     if node is None:
         return None
-    name = node["node"] or node["at"]
-    return Head(level="label", node=f"node{name}" if name.isdecimal() else name)
+    return Head(level="label", node=_machine(node))
+
+
+def _machine(found: re.Match[str]) -> str:
+    """``node 3`` → ``node3``; ``ppo-worker-1`` stays as it is."""
+    name: str = found["at"] or found["node"]
+    if not name.isdecimal():
+        return name
+    if found[0][-len(name) - 1] not in "-_":
+        return f"node{name}"
+    before = re.search(r"[\w.-]{0,60}$", found.string[: found.start()])
+    return ((before[0] if before else "") + found[0]).strip("-_. ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ray_rl_debug.formats.pasted import kernel, ps, said
+from ray_rl_debug.formats.pasted import kernel, plain_table, ps, said
 from ray_rl_debug.formats.pasted.classify import classify
 from ray_rl_debug.formats.pasted.events import Gone
 from ray_rl_debug.formats.pasted.lines import MAX_CHARS, read_line
@@ -19,6 +19,7 @@ ENOUGH = 40
 _LITERALS = (
     "Thread",
     "thread",
+    "stack",
     "raceback",
     "ecent call",
     "File ",
@@ -91,7 +92,7 @@ def telling_lines(text: bytes, is_sign: Callable[[str], bool]) -> tuple[list[tup
             continue
         told = raw.decode("utf-8", "replace")[:MAX_CHARS]
         plain = read_line(told).text
-        if ps.heading(plain):
+        if ps.heading(plain) or plain_table.columns(plain):
             return None
         if is_sign(told) or _is_known(plain):
             found.append((number + 1, start))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
+
+from ray_rl_debug.formats.pasted import prefixes
 
 MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
@@ -37,12 +40,25 @@ _LEVEL = re.compile(
     r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
 )
 _PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
-_FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~)[`~]{0,10}(?P<rest>.*)$")
+_FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
+_LOGGED = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
+"""Under which name collectors of logs keep what a program wrote."""
 _REPEATED = re.compile(r" \[repeated \d{1,6}x across cluster\].{0,200}$")
+_CSV_ROW = re.compile(r"^\"[^\"]{0,200}\",\".*\"$")
+_CSV_CELL = re.compile(r"\"((?:[^\"]|\"\"){0,12000})\"(?:,|$)")
+"""Of a log viewer's export: every cell in quotes, the message in the last one."""
+_ROW_TAGS = (
+    (re.compile(r"<tr(?: [^<>]{0,100})?>\s{0,20}<t[dh](?: [^<>]{0,100})?>", re.I), "| "),
+    (re.compile(r"</t[dh]>\s{0,20}<t[dh](?: [^<>]{0,100})?>", re.I), " | "),
+    (re.compile(r"</t[dh]>\s{0,20}</tr>", re.I), " |"),
+)
+"""Of a table in HTML whose row stands on one line: it is read as one of Markdown."""
+_QUOTED_FRAMES = re.compile(r"` ?(?:→|⟶|⇒|←|->|=>|<-) ?`")
+"""Frames in backticks of their own, joined by arrows."""
 _BREAK_TAG = re.compile(r"<br ?/?>")
-_TAG = re.compile(r"</?(?:details|summary|pre|code|p|b|strong|em|li|ul|ol)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:details|summary|pre|code|p|b|strong|em|li|ul|ol|table|thead|tbody|tr|td|th)(?: [^<>]{0,100})?/?>", re.IGNORECASE)
 _JOINED = re.compile(
     r"Thread (?:0x)?[0-9A-Fa-f]{1,16} \((?:active|idle)[^)]{0,8}\)"
     r"(?:: \"[^\"]{0,80}\")? {1,8}[\w.<>]{1,80} \([^()\s]{1,200}:\d{1,6}\) {1,8}[\w.<>]{1,80} \("
@@ -76,12 +92,16 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     stamped: bool = False
 
 
-def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
-    """Each line, given with its number; one that a progress bar rewrote (carriage returns) is several with one number."""
+def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None = None) -> Iterator[Line]:
+    """Each line, given with its number; one that a progress bar rewrote (carriage returns) is several with one number.
+
+    Args:
+        learned: Prefixes of the text's own.
+    """
     in_fence = False
     for number, raw in lines:
         for part in _parts(raw):
-            line = read_line(part[:MAX_CHARS], number, in_fence)
+            line = read_line(part[:MAX_CHARS], number, in_fence, learned)
             yield line
             if line.fence:
                 in_fence = not in_fence
@@ -90,8 +110,21 @@ def read_lines(lines: Iterable[tuple[int, str]]) -> Iterator[Line]:
                     yield read_line(glued["rest"], number, in_fence)
 
 
+def plain_lines(raw: str) -> list[str]:
+    """The lines in one line of a file, without the prefixes that are known."""
+    return [read_line(part[:MAX_CHARS]).text for part in _parts(raw)]
+
+
 def _parts(raw: str) -> list[str]:
     """What a terminal would show as several lines, or what was several before somebody's form joined them."""
+    if raw.startswith("{") and (told := _logged(raw)) is not None:
+        return told
+    if raw.startswith('"') and _CSV_ROW.match(stripped := raw.rstrip()[:MAX_CHARS]):
+        *before, message = (c.replace('""', '"') for c in _CSV_CELL.findall(stripped))
+        return [f"{' '.join(before)} {line}" for line in message.split("\n")]
+    if "</t" in raw:
+        for tags, sign in _ROW_TAGS:
+            raw = tags.sub(sign, raw)
     parts = raw.split("\r") if "\r" in raw else [raw]
     if len(parts) > MAX_REWRITTEN:
         # A progress bar that rewrote its line for days; only what another program wrote into it can be a stack's.
@@ -103,7 +136,26 @@ def _parts(raw: str) -> list[str]:
     return parts
 
 
-def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
+def _logged(raw: str) -> list[str] | None:
+    """The lines that a program wrote, where a collector keeps each in a JSON object (Docker, Kubernetes, Fluent Bit); None for other lines."""
+    has_stack = 'File \\"' in raw
+    if len(raw) > MAX_CHARS or not raw.rstrip().endswith("}") or not (has_stack or any(f'"{key}"' in raw for key in _LOGGED)):
+        return None
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    if has_stack and (stack := next((v for v in found.values() if isinstance(v, str) and "\n" in v and 'File "' in v), None)) is not None:
+        # A logger with fields keeps the stack in one of its own; others say who wrote it.
+        rank = found.get("rank")
+        return [f"[rank{rank}]: {line}" if isinstance(rank, int) else line for line in stack.removesuffix("\n").split("\n")]
+    told = next((found[key] for key in _LOGGED if isinstance(found.get(key), str)), None)
+    return told.removesuffix("\n").split("\n") if told is not None else None
+
+
+def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pattern[str] | None = None) -> Line:
     """One line without its prefixes."""
     text = raw
     if "\x1b" in text or "[" in text:
@@ -113,6 +165,8 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
         text = _without_bar(text)
     if text.endswith("]") and "[repeated " in text:
         text = _REPEATED.sub("", text)
+    if "` " in text and _QUOTED_FRAMES.search(text):
+        text = text.replace("`", "")
     if "&" in text and ";" in text:
         text = html.unescape(text)
     if "<" in text:
@@ -122,7 +176,12 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
     for _ in range(6):
         taken = next((m for p in _PREFIXES if (m := p.match(text)) is not None and m.end()), None)
         if taken is None:
-            break
+            own = learned.match(text) if learned is not None else None
+            if own is None or not own.end():
+                break
+            text = text[own.end() :]
+            found = {**prefixes.writer(own[0]), **found}
+            continue
         stamped = stamped or taken.re in (_TIME, _LEVEL)
         text = text[taken.end() :]
         for key, value in taken.groupdict().items():
@@ -130,7 +189,7 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False) -> Line:
                 # Of two prefixes of processes the inner one wrote the line.
                 found[key] = value
     fence = _FENCE.match(text)
-    owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank"))
+    owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank")) + found.get("title_of_lines", "")
     return Line(
         number=number,
         text=text,

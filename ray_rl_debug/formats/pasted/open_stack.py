@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from keyword import iskeyword
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread
 from ray_rl_debug.formats.pasted.events import Frames
 from ray_rl_debug.formats.pasted.lines import indent_of
 from ray_rl_debug.formats.pasted.orientation import is_outermost_first
 
+_WITH = re.compile(r"^with [^()\n]{1,200}:$")
+_CALLED = re.compile(r"\b([A-Za-z_]\w{0,60})\(")
+_MAX_CALLS = 8
 _LOCALS = re.compile(r"^\s*(?:Arguments|Locals):\s*$")
 
 
@@ -34,6 +38,8 @@ class OpenStack:
         self._is_double_spaced = False
         self._last_number = -1
         self._locals_indent: int | None = None
+        self._source: str | None = None
+        """The line of source below the last frame."""
 
     def begin(self, thread: DumpThread, *, order: str | None, is_headless: bool, is_order_usual: bool = False) -> None:
         """Frames that come now are this thread's. An order that is only usual gives way to one that the frames tell."""
@@ -66,6 +72,7 @@ class OpenStack:
         if self._is_order_usual and frames.order and not frames.is_whole:
             self._order = frames.order
         self.is_interrupted = False
+        self._source = None
         self._last_number = frames.number if frames.number is not None else -1
 
     def takes(self, frames: Frames, indent: int) -> bool:
@@ -107,7 +114,15 @@ class OpenStack:
         if self.traceback_indent is None or not self.frames:
             return False
         indent = indent_of(text)
-        return indent > self.indent and 'File "' not in text and "File '" not in text
+        is_source = indent > self.indent and 'File "' not in text and "File '" not in text
+        if is_source:
+            self.note_source(text)
+        return is_source
+
+    def note_source(self, text: str) -> None:
+        """A line below a frame and deeper than it: what the frame executes."""
+        if self.frames and self._source is None and indent_of(text) > self.indent:
+            self._source = text.strip()
 
     def is_behind_traceback(self, text: str) -> bool:
         """Is this the first line behind the frames of a traceback?"""
@@ -122,11 +137,26 @@ class OpenStack:
                 order = ("outer" if turned else "inner") if turned is not None else self._soft or "inner"
             if order == "outer":
                 self.frames.reverse()
+                calls = calls_of(self._source) if self._source is not None else None
+                for thread in self.threads:
+                    thread.calls = calls
         self.threads = []
         self.frames = []
         self.is_interrupted = False
         self.traceback_indent = None
         self._soft = None
+        self._source = None
         self._is_double_spaced = False
         self._last_number = -1
         self._locals_indent = None
+
+
+def calls_of(source: str) -> tuple[str, ...] | None:
+    """Names that a line of source calls, and no more of it; None where it shows none.
+
+    ``with self._lock:`` → ``("__enter__",)``; ``ok = self._lock.acquire(timeout=3)`` → ``("acquire",)``.
+    """
+    if _WITH.match(source):
+        return ("__enter__",)
+    names = tuple(dict.fromkeys(n for n in _CALLED.findall(source[:400]) if not iskeyword(n)))
+    return names[:_MAX_CALLS] or None

@@ -41,6 +41,10 @@ class Processes:
         self.label.use()
         self.new(head if held is None else with_label(head, held), line.number, line)
 
+    def is_head_above(self, number: int) -> bool:
+        """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
+        return bool(self.stack.threads) and self.current is not None and self.current.source == "kernel" and number - (self.current.line or 0) <= 2
+
     def doubt(self, line: Line) -> None:
         """A line that is no frame came: one line before it that looked like a frame was none. Source code stands deeper than its frame."""
         if self._weak and indent_of(line.text) <= indent_of(self._weak[-1][0].text):

@@ -7,6 +7,8 @@ import re
 from ray_rl_debug.formats.pasted.events import Head
 
 _PROCESS = re.compile(r"^\W{0,20}(?P<before>.{0,60}?)\bProcess:? (?P<pid>\d{1,9})(?:: (?P<title>.{0,4000})|:|\W{0,4})$")
+_PARENT = re.compile(r"^\W{0,20}Parent Process:? (?P<pid>\d{1,9}):")
+"""``--subprocesses`` writes it below the version."""
 _PYTHON = re.compile(r"^\W{0,20}(?:.{0,40}? )?Python v(?P<version>\d{1,2}\.\d{1,3})")
 _THREAD = re.compile(
     r"^(?P<before>.{0,120}?)\bThread:? {1,3}(?:(?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,16})|(?=\())"
@@ -16,13 +18,15 @@ _THREAD = re.compile(
 )
 _NAMED = re.compile(
     r"^\W{0,12}[\"']?(?P<name>MainThread|[A-Z][\w-]{0,60}Thread(?:-\d{1,5})?|Thread-\d{1,6})[\"']?(?: thread)?(?P<tid> \d{1,9})?"
-    r"(?: \((?P<state>[^()]{0,40})\))?\W{0,6}$"
+    r"(?: \((?P<state>[^()]{0,40})\))?(?: {1,4}(?:PAUSED|RUNNING|Paused|Running)(?: [Oo][Nn] \w{1,20})?)?\W{0,6}$"
 )
+"""A thread by its name alone; editors write behind it whether they stopped it."""
 _NAMED_FRAME = re.compile(r"^\W{0,12}(?P<name>MainThread|Main thread|main thread|Thread-\d{1,6}(?: \([^()]{1,60}\))?):? {1,4}(?P<frame>\S.{0,4000})$")
 _HEAD_FRAME = re.compile(
     r"^(?P<head>\W{0,12}Thread (?:0x[0-9a-fA-F]{1,16} |\d{1,9} )?\((?:active|idle)(?:\+gil)?\)(?:: {0,3}\"[^\"]{0,120}\"|:)?):?"
     r" {1,6}(?P<frame>[\w<].{0,4000})$"
 )
+_OWN_NAME = re.compile(r"(?=.*(?:\d|_|Thread))[A-Za-z][\w.-]{0,80}$")
 _PID_BEFORE = re.compile(r"\bpid ?[=: ] ?(\d{1,9})", re.IGNORECASE)
 _STATES = frozenset({"active", "idle", "active+gil", "idle+gil", "gil"})
 _FAULTHANDLER = "most recent call"
@@ -34,6 +38,8 @@ def read(text: str) -> Head | None:
         if _FAULTHANDLER in text or "(LWP" in text:
             return None
         return _thread(text)
+    if "Parent Process" in text and (parent := _PARENT.match(text)):
+        return Head(level="version", source="py-spy", ppid=int(parent["pid"]))
     if "Process" in text and (found := _PROCESS.match(text)):
         before = found["before"].strip(" |:[]#=*-")
         return Head(level="process", source="py-spy", pid=int(found["pid"]), title=found["title"], label=before or None, is_new=True)
@@ -72,7 +78,9 @@ def _thread(text: str) -> Head | None:
     # A word before "Thread" that is no label: "the Thread 5".
     if label.count(" ") > 3:
         return None
-    return _head(found["name"] or found["plain"], tid, state, label or None, int(pid[1]) if pid else None)
+    # Programs that dump themselves write the name where py-spy writes the state.
+    own = state if state not in _STATES and state and _OWN_NAME.match(state) else None
+    return _head(found["name"] or found["plain"] or own, tid, state, label or None, int(pid[1]) if pid else None)
 
 
 def _head(name: str | None, tid: str | None, state: str | None, label: str | None, pid: int | None = None) -> Head:

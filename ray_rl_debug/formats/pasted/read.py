@@ -7,9 +7,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ray_rl_debug.formats.dump import Dump, DumpThread
-from ray_rl_debug.formats.pasted.lines import Line, read_lines
+from ray_rl_debug.formats.dump import Dump, DumpThread, Said
+from ray_rl_debug.formats.pasted import diffs, lone_names
+from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.prefixes import learn
 from ray_rl_debug.formats.pasted.profiles import combined
 from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.pasted.stream import Stream
@@ -27,16 +29,19 @@ def read(text: str | bytes) -> list[Dump]:
     dumps: list[Partial] = []
     streams: dict[str, Stream] = {}
     last: Line | None = None
-    for line in read_lines(lines_of(text if isinstance(text, bytes) else text.encode("utf-8", "replace"))):
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
+    machines = lone_names.find(data)
+    lines = diffs.sides(lines_of(data)) if diffs.has_diff(data) else lines_of(data)
+    for line in read_lines(lines, learn(data, plain_lines)):
         if not line.owner and last is not None and last.owner and _NUMBERED.match(line.text):
             # torch's own log writes the rank before the first line of a message only.
             line = msgspec.structs.replace(last, number=line.number, text=line.text)
         last = line
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
-        streams.setdefault(owner, Stream(dumps)).feed(line)
+        streams.setdefault(owner, Stream(dumps, machines)).feed(line)
     for stream in streams.values():
         stream.finish()
-    told = combined([d for d in dumps if _tells(d)])
+    told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:
         _name_main(dump)
     _count_once(told)
@@ -46,9 +51,22 @@ def read(text: str | bytes) -> list[Dump]:
 def _tells(dump: Partial) -> bool:
     if dump.source == "ps":
         return True
-    # A thread without a Python frame has nothing to tell.
+    # A thread without a Python frame has nothing to tell; a process of such threads runs no Python now.
+    if dump.source == "py-spy" and dump.pid is not None and dump.threads and not any(t.frames for t in dump.threads) and not dump.said:
+        dump.said.append((dump.line or 1, Said(kind="unread", text="py-spy shows its threads, and no frame of Python in them")))
     dump.threads = [t for t in dump.threads if t.frames or t.wchan or t.call]
     return bool(dump.threads or dump.said or dump.tasks)
+
+
+def _of_each_program(dump: Partial) -> list[Partial]:
+    """A process has one stack that begins at module level. faulthandler names no process, and shows this stack last: then comes the next process."""
+    begun = [i for i, t in enumerate(dump.threads) if t.frames and t.frames[-1][0] == "<module>"]
+    if dump.source != "faulthandler" or len(begun) < 2 or dump.pid is not None or dump.rank is not None or dump.label is not None:
+        return [dump]
+    ends = [*(i + 1 for i in begun[:-1]), len(dump.threads)]
+    parts = [dump.threads[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    first = msgspec.structs.replace(dump, threads=parts[0], label="process 1")
+    return [first, *(msgspec.structs.replace(dump, threads=part, said=[], label=f"process {n}") for n, part in enumerate(parts[1:], 2))]
 
 
 def _name_main(dump: Partial) -> None:

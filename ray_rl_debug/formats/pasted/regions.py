@@ -19,10 +19,10 @@ BEFORE, AFTER = 12, 60
 MAX_SIGNS = 200_000
 
 _SIGNS = re.compile(
-    r'Thread[ :]|Traceback|most recent call|\bFile ["\'][^"\'\n]{1,300}["\'], line|Process:? \d+[:\n]'
+    r'Thread[ :]|Traceback|most recent call|\bFile \\?["\'][^"\'\n]{1,300}["\'], line|Process:? \d+[:\n]'
     r"|\(\S{1,200}\.(?:py|pyx|so[.\d]*|cc|cpp|c|S)(?::\d+)?\)"
     r"|#\d{1,3}:? {1,4}(?:0x|\S{1,100} from )|\[<0?|\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc/\d+/|Stack dump for"
-    r"|\bPID\b.{1,60}\b(?:CMD|COMMAND|WCHAN|STAT)\b|\.py:\d+,? in |Call to "
+    r"|\bPID\b.{1,60}\b(?:CMD|COMMAND|WCHAN|STAT)\b|\.py:\d+,? in |Call to |^\[pid +\d+\] \w+\("
 )
 
 
@@ -31,6 +31,7 @@ _LITERALS = (
     "raceback",
     "ecent call",
     'File "',
+    'File \\"',
     "File '",
     "Process",
     ".py:",
@@ -58,19 +59,20 @@ _LITERALS = (
     "[<",
     "PID",
     "Call to ",
+    "[pid ",
 )
 """One of them is in every sign."""
 _SHAPES = (
     rb"Thread[ :]",
     rb"Traceback|most recent call",
-    rb"File [\"'][^\"'\n]{0,1200}[\"'], line",
+    rb"File \\?[\"'][^\"'\n]{0,1200}[\"'], line",
     rb"Process:? (?:[:\n]|$)",
     rb"\([^\s(]{0,800}\.(?:py|pyx|so[.]*|cc|cpp|c|S):?\)",
     rb"#:? {1,4}(?:x|\S{0,400} from )",
     rb"\[<",
     rb"\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc//|Stack dump for",
     rb"PID\b.{0,240}(?:CMD|COMMAND|WCHAN|STAT)",
-    rb"\.py:,? in |Call to ",
+    rb"\.py:,? in |Call to |\[pid +\] ",
 )
 """The same signs in lines without their digits, and somewhat wider: a line whose shape has none of these is no sign."""
 _OF_SHAPE = re.compile(b"|".join(_SHAPES))

@@ -12,9 +12,13 @@ NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?" + _BETWEEN + r"\s?){1,2}\d{1,6}){0,64})"
 _COUNT = re.compile(
     r"(?:~|≈|about |all |other |the |x|×|\+)?\s?(?P<count>\d{1,6}|one|two|three|four|five|six|seven|eight|both)(?:x|×)?\s(?:other "
     r"|more |of (?:the )?(?P<all>\d{1,6}) |remaining |identical |local )?"
-    r"(?:ranks?|process(?:es)?|workers?|gpus?|actors?|schedulers?|stacks?|procs?|pids?|peers|trainers?|threads)\b",
+    r"(?:ranks?|process(?:es)?|workers?|(?P<cards>gpus?)|actors?|schedulers?|stacks?|procs?|pids?|peers|trainers?|threads)\b",
     re.IGNORECASE,
 )
+_PLACED = re.compile(
+    r"\b(?:same|identical|all|these|here|like this|stuck|blocked|wait(?:s|ing)?|hang(?:s|ing)?|hung|sit(?:s|ting)?|in|at)\b", re.IGNORECASE
+)
+"""Cards are counted to describe a machine, unless the line says where they are."""
 _COUNT_ALONE = re.compile(
     r"^\W{0,8}(?P<count>\d{1,6}) (?:of (?:them |\d{1,6} )?)?(?:are |is )?(?:in|at|here|stuck|like this|with this)\b.{0,40}:\W{0,6}$"
 )
@@ -32,7 +36,13 @@ _ONE_OF = re.compile(
     re.IGNORECASE,
 )
 """How people speak of one process out of many, or of the cards that they have."""
-_ALL = re.compile(r"\b(?:all|every|each|both|others?|rest|remaining)\b", re.IGNORECASE)
+_ALL = re.compile(
+    r"\b(?:all|every|each|both|others|rest|remaining|other (?:\w{1,20} )?"
+    r"(?:ranks?|process(?:es)?|workers?|gpus?|actors?|nodes?|hosts?|machines?|pods?|ones?))\b"
+    r"|\b(?:the )?other(?=\W{0,3}$)",
+    re.IGNORECASE,
+)
+"""Who is meant by "the same"; "another model" is nobody."""
 _APART = re.compile(
     r"(?:(?P<n>\d{1,3})\s?[x×]\s?)?(?P<s>\d{1,5}(?:\.\d{1,3})?)\s?(?P<unit>ms|sec(?:onds?)?|s|min(?:utes?)?|m|h(?:ours?)?)\b\.? "
     r"(?P<how>apart|later|after|between|interval|afterwards?|each)",
@@ -90,7 +100,12 @@ def without_excepted(text: str) -> str:
 
 def count_in(text: str) -> int | None:
     """``~181 ranks blocked in ...`` → 181: how many are in the place that the next stack shows. "16 GPUs, here is one of them" shows one."""
-    return _count(text) if len(text) <= 400 and not _ONE_OF.search(text) else None
+    if len(text) > 400 or _ONE_OF.search(text):
+        return None
+    counted = _COUNT.search(text)
+    if counted is not None and counted["cards"] and not _PLACED.search(text):
+        return None
+    return _count(text)
 
 
 def unread(text: str, *, expected: bool) -> Said | None:

@@ -7,7 +7,8 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import labels, said, tracebacks
+from ray_rl_debug.formats.pasted import labels, lone_names, said, tracebacks
+from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
@@ -16,27 +17,50 @@ from ray_rl_debug.formats.pasted.partial import Partial
 from ray_rl_debug.formats.pasted.processes import Processes
 from ray_rl_debug.formats.pasted.tables import Tables
 
+_PDB_PROMPT = re.compile(r"^\((?:Pdb|Pdb\+\+|rpdb|pudb)\)|^ipdb> ")
+"""A debugger waits here for a person; above stand the frames that it showed."""
+_PDB = ("interaction", "pdb.py", 0)
+_RULE = re.compile(r"^(?:-{8,80}|:{14})$")
+"""Over and under names of machines (``clush -b``), or of files (``more``)."""
 _PID_IN_LOG = re.compile(r"\bPID[:= ]{1,2}(\d{1,9})\b")
 
 
 class Stream:
     """One writer's lines. `dumps` are shared by all streams of a text, so that they stay in its order."""
 
-    def __init__(self, dumps: list[Partial]) -> None:
+    def __init__(self, dumps: list[Partial], machines: frozenset[str] = frozenset()) -> None:
+        self._machines = machines
+        """Names that stand alone in a line over the stacks of a machine."""
         self._found = Processes(dumps)
         self._tables = Tables(dumps)
         self._findings = Findings()
+        self._box = Box()
         self._task_label: Head | None = None
+        self._ruled = 0
+        """The last line that is a rule and nothing else."""
 
     def feed(self, line: Line) -> None:
         """Take one line."""
+        plain = self._box.plain(line.text)
+        if plain is None:
+            return
+        if plain is not line.text:
+            line = msgspec.structs.replace(line, text=plain)
         text = line.text
         if line.fence:
-            self._found.end_stack()
+            # "`cat /proc/812/stack`" and its output in a block of code: the head still waits for its frames.
+            if line.in_fence or self._found.stack.frames or not self._found.is_head_above(line.number):
+                self._found.end_stack()
             self._tables.end()
             return
         if not text.strip():
             self._blank()
+            return
+        if _RULE.match(text):
+            self._ruled = line.number
+        elif self._ruled == line.number - 1 and self._ruled and (nodes := labels.folded(text) or labels.of_file(text)) is not None:
+            self._found.end_stack()
+            self._found.label.set(nodes, line.number)
             return
         if self._found.stack.is_local(text) or self._found.stack.is_source(text):
             return
@@ -90,6 +114,11 @@ class Stream:
     def _other(self, line: Line) -> None:
         """A line that no reader of stacks knows."""
         text = line.text
+        if _PDB_PROMPT.match(text) and self._found.current is not None and self._found.stack.frames:
+            self._found.end_stack()
+            stopped = self._found.current.threads[-1]
+            stopped.frames = [_PDB, *stopped.frames]
+            return
         if self._found.stack.is_behind_traceback(text) and self._end_traceback(line):
             return
         expected = self._found.label.is_near(line.number) or (self._found.current is not None and not self._found.current.threads)
@@ -107,6 +136,7 @@ class Stream:
             self._set_part(line, line.part)
         elif not line.stamped:
             self._words(line, text)
+        self._found.stack.note_source(text)
         self._found.stack.is_interrupted = True
         # In the middle of a stack, a remark of the writer's stands in the same block of code.
         if self._found.stack.is_headless and not (line.in_fence and self._found.stack.indent > 0):
@@ -120,6 +150,8 @@ class Stream:
             self._found.loop(loop)
             return
         label = labels.read(text)
+        if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
+            label = Head(level="label", node=name)
         remark = said.remark(text)
         self._found.flush_weak()
         dump = self._found.current if self._found.current is not None and self._found.current.threads else None
@@ -159,6 +191,7 @@ class Stream:
         elif event.level == "version":
             if self._found.current is not None:
                 self._found.current.python = self._found.current.python or event.python
+                self._found.current.ppid = self._found.current.ppid or event.ppid
         elif event.level == "process":
             self._found.process(line, event)
         else:

@@ -8,9 +8,12 @@ from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
 from ray_rl_debug.formats.pasted.events import Row
 from ray_rl_debug.formats.pasted.lines import Line
 from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.plain_table import PlainTable
 from ray_rl_debug.formats.pasted.strace import StraceReader
 
 MAX_ROWS = 5_000
+_ANSWERS_WITHIN = 3
+"""Lines below ``grep State /proc/12/status`` in which its answer stands."""
 _COLUMN_TITLES = {"rank": "rank", "ranks": "ranks", "global rank": "rank", "pid": "pid", "process": "pid", "node": "node", "host": "node"}
 
 
@@ -22,12 +25,16 @@ class Tables:
         self._dumps = dumps
         self._columns: tuple[str, ...] | None = None
         self._status: Partial | None = None
+        self._asked: tuple[int, int] | None = None
+        """The last line that names a ``/proc/PID/status``, and that pid."""
         self._strace = StraceReader()
         self._rows = 0
         self._titles: list[str] = []
+        self._plain = PlainTable()
 
     def titled(self, text: str) -> str:
         """A row of a Markdown table with the title of the column before each number: ``| rank 0 | pid 9001 |``."""
+        text = self._plain.as_markdown(text)
         stripped = text.strip()
         if not stripped.startswith("|") or len(stripped) > 8_000:
             return text
@@ -46,6 +53,8 @@ class Tables:
     def takes(self, line: Line) -> bool:
         """Is the line a part of a table?"""
         text = line.text
+        if (asked := kernel.asked_status(text)) is not None:
+            self._asked = (line.number, asked)
         if self._columns is not None:
             row = ps.row(text, self._columns)
             if row is not None:
@@ -67,6 +76,7 @@ class Tables:
     def end(self) -> None:
         """A blank line or the end of a block: the listing is over."""
         self._columns = None
+        self._plain.end()
 
     def add(self, line: Line, row: Row) -> Partial:
         """One process of a table."""
@@ -83,6 +93,8 @@ class Tables:
             self._status = self.add(line, Row(pid=int(value)))
         elif self._status is not None and key == "State":
             self._status.state = value
+        elif key == "State" and self._asked is not None and line.number - self._asked[0] <= _ANSWERS_WITHIN:
+            self.add(line, Row(pid=self._asked[1], state=value))
         elif self._status is not None and key == "PPid" and value.isdecimal():
             self._status.ppid = int(value)
         else:

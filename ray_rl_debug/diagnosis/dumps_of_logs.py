@@ -1,0 +1,77 @@
+"""What to dump next where the files hold no stack that tells: logs and counters say that ranks wait, and not why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.waits_ras import find_ras
+from ray_rl_debug.model.report import Cause, Finding, NextDump, Outcome
+from ray_rl_debug.rules.scene import Scene
+
+ALL_PYTHON = "for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt"
+_SHOWN = 4
+
+
+def of_logs(findings: Sequence[Finding]) -> Iterator[NextDump]:
+    """Logs of ranks that waited in vain do not tell for whom: the stacks of all ranks do, and so does the log of the one that is missing."""
+    first = findings[0] if findings else None
+    if first is None or first.cause is Cause.COLLECTIVE_STALLED:
+        yield NextDump(
+            what="all ranks of the job, on every node, if they hang",
+            command=ALL_PYTHON,
+            why=first.summary if first is not None else "the files hold no stack, and no failure that ended the job",
+            outcomes=(
+                Outcome(seen="one rank is in another place", means="it is the one that the others wait for: its stack says why"),
+                Outcome(seen="all are in the same collective", means="network or device: NCCL_DEBUG=INFO, Xid in dmesg"),
+                Outcome(seen="no process of the job runs any more", means="it has ended: give the logs of all ranks"),
+            ),
+        )
+        return
+    if first.cause is not Cause.STRAGGLER or any(w.pid is not None for w in first.who):
+        return
+    if any(w.rank is not None for w in first.who):
+        told = " and ".join(w.label for w in first.who[:4])
+        yield NextDump(
+            what=f"{told}, while the others wait",
+            who=first.who,
+            command="py-spy dump --pid PID",
+            why=f"the log says that {told} did not come, and not why",
+            outcomes=(
+                Outcome(seen="it is in code of its own", means="that line is the cause: give its stack and the log to report together"),
+                Outcome(seen="it is in another collective", means="the ranks took different paths in the program"),
+                Outcome(seen="no such process", means="it died: its log holds the first failure"),
+            ),
+        )
+        return
+    yield NextDump(
+        what="all ranks of the job, on every node, while they wait; after that the logs of all ranks",
+        command=ALL_PYTHON,
+        why=f"{first.victims[0].label if first.victims else 'a rank'} says that it waited in vain, and not for whom",
+        outcomes=(
+            Outcome(seen="one rank is in another place", means="it is the one that the others wait for: its stack says why"),
+            Outcome(seen="all are in the same collective", means="network or device: NCCL_DEBUG=INFO, Xid in dmesg"),
+            Outcome(seen="the job has ended", means="give all logs: the rank without such a line, or with the lowest SeqNum, did not come"),
+        ),
+    )
+
+
+def of_counts(scene: Scene) -> Iterator[NextDump]:
+    """NCCL RAS names the few ranks that differ: where these are ahead, the cause is one of the many that it does not name."""
+    for world in find_ras(scene.view):
+        result = world.result
+        if result.kind != "behind" or any(r in world.members for r in result.behind) or not result.ahead:
+            continue
+        ahead = ", ".join(map(str, result.ahead[:_SHOWN]))
+        yield NextDump(
+            what=f"the {len(result.behind)} ranks that are behind, such as rank {result.behind[0]}; then rank {result.ahead[0]}, which is ahead",
+            command=ALL_PYTHON,
+            why=f"rank {ahead} launched one {result.op or 'collective'} more than the others, and RAS names no process that is behind",
+            outcomes=(
+                Outcome(
+                    seen=f"a rank that is behind is not in {result.op or 'a collective'}", means="it keeps the others waiting: its stack says why"
+                ),
+                Outcome(
+                    seen="all that are behind are in the same collective", means="the ranks that are ahead took another path, or the network lost one"
+                ),
+            ),
+        )

@@ -1,0 +1,31 @@
+"""Names of machines that stand alone over the stacks of each: ``m10``, below it a block of code, ``m11``, the next one."""
+
+from __future__ import annotations
+
+import re
+
+MAX_BYTES = 4 << 20
+_LONE = re.compile(
+    rb"^[ *_#=>`\[-]{0,60}(?P<stem>[A-Za-z][A-Za-z_-]{0,30})(?P<number>\d{1,5})(?P<rest>[.\w-]{0,60})[ *_#=<:`\]-]{0,60}\r?$", re.MULTILINE
+)
+_NO_MACHINES = frozenset(
+    "step iter iteration epoch round run look take try trial dump sample test case part fig figure table layer block exp rank ranks tp dp pp ep cp"
+    " v t stack frame thread pid job task phase stage version attempt file line question problem".split()
+)
+"""What people number that is no machine, or that other readers know."""
+
+
+def find(text: bytes) -> frozenset[str]:
+    """The names: those that differ in their number alone, two of them or more."""
+    found: dict[str, dict[str, str]] = {}
+    for one in _LONE.finditer(text[:MAX_BYTES]):
+        stem = one["stem"].decode()
+        if stem.strip("_-").lower() not in _NO_MACHINES:
+            name = f"{stem}{one['number'].decode()}{one['rest'].decode()}"
+            found.setdefault(stem, {})[one["number"].decode()] = name
+    return frozenset(name for of_stem in found.values() if len(of_stem) > 1 for name in of_stem.values())
+
+
+def name_in(text: str) -> str:
+    """A line without the signs around a name."""
+    return text.strip(" *_#=<>:`[]-")

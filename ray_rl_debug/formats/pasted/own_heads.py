@@ -1,0 +1,70 @@
+"""Heads that programs write over the stacks of their own threads (``sys._current_frames``): every program in its own words.
+
+``~~~ Stack of MainThread (139812751046464) ~~~`` (pytest-timeout), ``---- Thread 140012 "MainThread" hangs ----`` (hanging-threads),
+``Thread: worker_1 (daemon: False)``, ``Name: MainThread Ident: 1401234``, ``Thread <_MainThread(MainThread, started 140123)>:``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.pasted.events import Head
+
+_MAX_CHARS = 200
+_SIGN = re.compile(r"thread|stack|\btid\b|\bident\b", re.IGNORECASE)
+_TOKEN = re.compile(r"\"[^\"]{1,100}\"|'[^']{1,100}'|<unknown>|0x[0-9a-fA-F]{1,16}|[\w.-]+")
+_RULED = re.compile(r"^[=~*#-]{3,}[^=~*#].{0,160}[=~*#-]{3,}$")
+_FILLERS = frozenset(
+    "thread threads threadid thread_id thread_name name id ident identifier tid native_id native lwp stack stacks stacktrace trace traceback of for"
+    " dump dumping python the current daemon alive started true false hangs hung is in state status running waiting blocked _mainthread thr"
+    " dummythread _dummythread frames".split()
+)
+"""Words that say nothing but that a thread comes."""
+_OF_KERNEL = frozenset({"tid", "native_id", "lwp", "native"})
+_NAME = re.compile(r"(?=.*(?:[\d_-]|Thread))[A-Za-z][\w.-]{0,99}$")
+"""How threads are called; a word of a sentence has neither a digit nor a sign in it."""
+_PTHREAD_DIGITS = 6
+"""Addresses of threads are long numbers; a short number may count anything."""
+
+
+def read(text: str) -> Head | None:
+    """The head of a thread; None for a line with any other word in it."""
+    if len(text) > _MAX_CHARS or "(LWP" in text or not _SIGN.search(text):
+        return None
+    number = name = None
+    is_quoted = says_kernel = False
+    words: set[str] = set()
+    for token in _TOKEN.findall(text):
+        lowered = token.strip("-.").lower()
+        if not lowered or lowered == "<unknown>":
+            continue
+        if lowered in _FILLERS:
+            words.add(lowered)
+            says_kernel = says_kernel or (lowered in _OF_KERNEL and number is None)
+        elif token.isdecimal() or token.startswith("0x"):
+            number = number or token
+        elif name is None:
+            name, is_quoted = token.strip("\"'"), token[0] in "\"'"
+        else:
+            return None
+    if not _tells(words, number, name, is_quoted=is_quoted or _is_ruled(text)):
+        return None
+    tid = int(number) if number is not None and says_kernel and number.isdecimal() and len(number) < 9 else None
+    return Head(level="thread", source="traceback", order=None, key=number or name, name=name, tid=tid)
+
+
+def _tells(words: set[str], number: str | None, name: str | None, *, is_quoted: bool) -> bool:
+    """Is it a thread that these words name? A name alone must look like one, or stand between rules."""
+    is_thread = bool(words & {"thread", "threadid", "thread_id", "thread_name", "tid", "native_id", "_mainthread", "ident"})
+    is_long = number is not None and (number.startswith("0x") or len(number) >= _PTHREAD_DIGITS)
+    is_name = name is not None and (_NAME.match(name) is not None or is_quoted)
+    if not is_thread:
+        return (is_long and {"stack", "of"} <= words) or (name is not None and name.endswith("Thread") and bool(words & {"stack", "stacktrace"}))
+    if name is None:
+        return is_long
+    return is_name or (is_long and len(words) <= 4)
+
+
+def _is_ruled(text: str) -> bool:
+    """Do signs stand on both sides of it, as over a section?"""
+    return _RULED.match(text.strip()) is not None

@@ -1,0 +1,78 @@
+"""Tables with one stack in each row, whose columns are parted by commas, tabs or blanks: ``rank,host,pid,stack``."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+_OF_STACKS = ("stack", "frame", "top frame", "where", "location", "callstack", "call stack", "stuck at", "stuck in", "backtrace", "python stack")
+_OF_NAMES = {
+    "rank": "rank",
+    "global rank": "rank",
+    "global_rank": "rank",
+    "pid": "pid",
+    "process": "pid",
+    "host": "",
+    "node": "",
+    "hostname": "",
+    "pod": "",
+}
+_BLANKS = re.compile(r" {2,}|\t")
+_MAX_CHARS = 8_000
+_MAX_HEADING = 300
+
+
+class PlainTable:
+    """The heading that was met last, for the rows below it."""
+
+    def __init__(self) -> None:
+        self._titles: list[str] = []
+        self._sign = ""
+
+    def end(self) -> None:
+        """No row comes any more."""
+        self._titles = []
+
+    def as_markdown(self, text: str) -> str:
+        """A row as one of Markdown's, with the title of the column before a number: ``| rank 3 | pid 81 | f@a.py:1 |``; else the line itself."""
+        stripped = text.strip()
+        if not stripped or stripped[0] == "|" or len(stripped) > _MAX_CHARS:
+            return text
+        if not self._titles:
+            self._begin(stripped)
+            return text
+        cells = _cells(stripped, self._sign)
+        at_end = len(self._titles) - 1
+        if len(cells) < len(self._titles):
+            self._titles = []
+            return text
+        cells = [*cells[:at_end], (self._sign if self._sign == "," else "  ").join(cells[at_end:])]
+        if "|" in stripped or not cells[-1]:
+            return text
+        named = [f"{_OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._titles, cells[:-1], strict=False)]
+        return f"| {' | '.join([*named, cells[-1]])} |"
+
+    def _begin(self, heading: str) -> None:
+        if (found := columns(heading)) is not None:
+            self._titles, self._sign = found
+
+
+def columns(heading: str) -> tuple[list[str], str] | None:
+    """The titles in a heading of such a table, and the sign between them."""
+    lowered = heading.lower()
+    if len(heading) > _MAX_HEADING or not any(word in lowered for word in _OF_STACKS) or not any(word in lowered for word in _OF_NAMES):
+        return None
+    for sign in (",", "\t", "  "):
+        titles = [re.sub(r" ?\(.*\)$", "", c.lower()) for c in _cells(heading.strip(), sign)]
+        if len(titles) > 1 and titles[-1] in _OF_STACKS and any(t in _OF_NAMES for t in titles[:-1]):
+            return titles, sign
+    return None
+
+
+def _cells(text: str, sign: str) -> list[str]:
+    if sign == ",":
+        try:
+            return [c.strip() for c in next(csv.reader([text]), [])]
+        except csv.Error:
+            return []
+    return [c.strip() for c in (text.split("\t") if sign == "\t" else _BLANKS.split(text))]

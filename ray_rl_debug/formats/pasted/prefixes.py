@@ -1,0 +1,80 @@
+"""What stands before each line of a stack, where no collector that we know wrote it: learned from the lines of the text themselves.
+
+A text before the head of a thread that also stands before frames is a prefix: ``trainer-0 pytorch   File "a.py", line 3`` (stern), the columns of a
+logger, the tag of GNU parallel. Clock times in it differ from line to line; the rest is one writer's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+MAX_BYTES = 1 << 20
+"""Prefixes are learned from the beginning of a text."""
+MAX_PREFIXES = 200
+_MAX_LINES = 20_000
+
+_LEARNED_FROM = re.compile(
+    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "|    [\w.<>]{1,80} \([^()\s]{1,300}:\d)[^\n]{0,8000}$', re.MULTILINE
+)
+_HEAD = (
+    r"(?:(?:Thread|Current thread) 0x[0-9a-fA-F]{4,16} |Thread (?:0x[0-9a-fA-F]{1,16}|\d{1,16}) \((?:active|idle)|Process \d{1,9}: "
+    r"|Traceback \(most recent call last\))"
+)
+_FRAME = r"(?:  File \"[^\"\n]{1,300}\", line \d|    [\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)$)"
+_BEFORE_HEAD = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _HEAD + ")")
+_BEFORE_FRAME = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _FRAME + ")")
+_CLOCK = re.compile(r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
+_ANY_CLOCK = r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_NO_PREFIX = re.compile(r"[\"'`]|\.py\b|\b(?:Thread|Process|File)\b")
+_RANK = re.compile(r"\brank[ _]?[=:]?[ _]?(\d{1,6})\b", re.IGNORECASE)
+_PID = re.compile(r"\bpid[ =:]{1,2}(\d{1,9})\b", re.IGNORECASE)
+_NODE = re.compile(r"^\[?(?P<node>[A-Za-z][\w.-]{0,80})\]?(?P<more>.*)$")
+
+
+def learn(text: bytes, plain: Callable[[str], Iterable[str]]) -> re.Pattern[str] | None:
+    """One pattern of all prefixes in the text; None where its stacks stand alone.
+
+    Args:
+        plain: The lines in a line of the file, without what is known.
+    """
+    heads: dict[str, None] = {}
+    frames: set[str] = set()
+    for number, found in enumerate(_LEARNED_FROM.finditer(text[:MAX_BYTES])):
+        if number >= _MAX_LINES:
+            break
+        raw = found[0].decode("utf-8", "replace")
+        if raw.lstrip(" >").startswith("|"):
+            continue  # a row of a table
+        for line in plain(raw):
+            for pattern in (_BEFORE_HEAD, _BEFORE_FRAME):
+                before = pattern.match(line)
+                if before is None or _NO_PREFIX.search(before["before"]) or sum(c.isalpha() for c in before["before"]) < 2:
+                    continue
+                shape = _CLOCK.sub("\0", before["before"])
+                if pattern is _BEFORE_HEAD:
+                    heads[shape] = None
+                else:
+                    frames.add(shape)
+    learned = [shape for shape in heads if shape in frames][:MAX_PREFIXES]
+    if not learned:
+        return None
+    longest_first = sorted(learned, key=len, reverse=True)
+    return re.compile("|".join(f"{_as_pattern(s)}|{_as_pattern(s.rstrip())}$" for s in longest_first))
+
+
+def writer(prefix: str) -> dict[str, str]:
+    """Who wrote the line, as far as the prefix says: a rank, a process id, else the name of a machine or pod."""
+    found: dict[str, str] = {}
+    rank, pid, node = _RANK.search(prefix), _PID.search(prefix), _NODE.match(_CLOCK.sub("", prefix).strip(" \t|:-"))
+    if rank:
+        found["rank"] = rank[1]
+    if pid:
+        found["pid"] = pid[1]
+    if not found and node is not None and (any(c.isdigit() for c in node["node"]) or not any(c.isalnum() for c in node["more"])):
+        found["node"] = node["node"]
+    return found or {"title_of_lines": _CLOCK.sub("", prefix).strip()}
+
+
+def _as_pattern(shape: str) -> str:
+    return _ANY_CLOCK.join(re.escape(part) for part in shape.split("\0"))

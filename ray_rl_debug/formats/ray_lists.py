@@ -1,0 +1,75 @@
+"""Tables of ``ray list actors`` and ``ray list tasks``, as people paste them below a stack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.model.snapshot import RayActor, RayState, RayTask
+
+MAX_ROWS = 10_000
+_COLUMN = re.compile(r"[A-Z][A-Z_]{2,40}")
+_CELL = re.compile(r"\S+(?: \S+)*")
+"""Columns are parted by two blanks or more."""
+_KINDS = {"ACTOR_ID": "CLASS_NAME", "TASK_ID": "FUNC_OR_CLASS_NAME"}
+"""The first column of each table, and another that only this table has."""
+
+
+def read_lists(text: str) -> RayState | None:
+    """Actors and tasks of all such tables in the text; None where it has none. Cells that are missing are None."""
+    actors: dict[str, RayActor] = {}
+    tasks: dict[str, RayTask] = {}
+    for row in _rows(text.splitlines()):
+        if "CLASS_NAME" in row and "ACTOR_ID" in row:
+            one = RayActor(
+                actor_id=row["ACTOR_ID"],
+                job_id=row.get("JOB_ID", ""),
+                class_name=row["CLASS_NAME"][:200],
+                state=row.get("STATE", ""),
+                name=row.get("NAME"),
+                node_id=row.get("NODE_ID"),
+                pid=_number(row.get("PID")),
+            )
+            actors[one.actor_id] = one
+        elif "TASK_ID" in row and "STATE" in row:
+            task = RayTask(
+                task_id=row["TASK_ID"],
+                name=row.get("NAME", row.get("FUNC_OR_CLASS_NAME", "?"))[:200],
+                state=row["STATE"],
+                job_id=row.get("JOB_ID"),
+                kind=row.get("TYPE"),
+                actor_id=row.get("ACTOR_ID"),
+                node_id=row.get("NODE_ID"),
+                pid=_number(row.get("WORKER_PID")),
+            )
+            tasks[task.task_id] = task
+    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values())) if actors or tasks else None
+
+
+def _rows(lines: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Each row of each table, by the names of the columns."""
+    columns: list[tuple[str, int, int]] = []
+    count = 0
+    for line in lines:
+        plain = line.expandtabs(8).rstrip()
+        if any(first in plain for first in _KINDS) and (names := list(_COLUMN.finditer(plain))) and plain.split()[0] in _KINDS:
+            columns = [(m[0], m.start(), m.end()) for m in names]
+            continue
+        cells = list(_CELL.finditer(plain)) if columns else []
+        if len(cells) < 3 or not cells[0][0].isdecimal():
+            columns = columns if not plain.strip(" -") else []
+            continue
+        count += 1
+        if count > MAX_ROWS:
+            return
+        yield {name: c[0] for c in cells[1:] if (name := _column_of(columns, c.start(), c.end())) is not None}
+
+
+def _column_of(columns: Sequence[tuple[str, int, int]], start: int, end: int) -> str | None:
+    """Text begins where the name of its column does, numbers end where it ends."""
+    return next((name for name, first, last in columns if start == first or end == last), None)
+
+
+def _number(text: str | None) -> int | None:
+    """Ray writes 0 for a process that does not exist yet."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 10 and int(text) else None

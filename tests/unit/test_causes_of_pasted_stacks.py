@@ -1,0 +1,125 @@
+"""Causes that pasted stacks tell alone: what is named first, and as how sure; and looks that name nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.report import Report
+
+GET = "    get_objects (ray/_private/worker.py:850)\n    get (ray/_private/worker.py:2667)\n"
+IDLE_WORKER = """Process 991: VLLM::Worker_TP0
+Thread 991 (idle): "MainThread"
+    acquire_read (vllm/distributed/device_communicators/shm_broadcast.py:436)
+    dequeue (vllm/distributed/device_communicators/shm_broadcast.py:500)
+    worker_busy_loop (vllm/v1/executor/multiproc_executor.py:519)
+"""
+
+
+def reported(folder: Path, text: str, name: str = "post.md") -> Report:
+    (folder / name).write_text(text)
+    snapshot = load([folder / name]).snapshot
+    assert snapshot is not None
+    return diagnose(snapshot)
+
+
+def stack(pid: int, frames: str, title: str = "python train.py") -> str:
+    return f'Process {pid}: {title}\nPython v3.12.3 (/usr/bin/python3)\n\nThread {pid} (idle): "MainThread"\n{frames}\n'
+
+
+def pipeline(function: str, pid: int) -> str:
+    file = "megatron/core/pipeline_parallel/p2p_communication.py"
+    return stack(pid, f"    _communicate ({file}:376)\n    {function} ({file}:461)\n    train_step (training.py:711)\n")
+
+
+BARRIER = "    barrier (torch/distributed/distributed_c10d.py:4628)\n    barrier (vllm/distributed/utils.py:190)\n    sync (trl_client.py:3)\n"
+TWO_LOCKS = """~~~~ Stack of flusher (139812340012800) ~~~~
+  File "/w/a.py", line 14, in flush
+    with self._data:
+
+~~~~ Stack of MainThread (139812340012801) ~~~~
+  File "/w/a.py", line 98, in put
+    self._index.acquire()
+"""
+
+
+def experts() -> str:
+    calls = [("dispatch", 30), ("dispatch", 30), ("combine", 41)]
+    heads = [f"rank {k}\nThread {k + 7} (active)\n" for k in range(3)]
+    return "".join(f"{h}    {name} (deep_ep/buffer.py:{n})\n    run_batch (scheduler.py:{n})\n\n" for h, (name, n) in zip(heads, calls, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (stack(7, f"{GET}    get_placement_groups (verl/single_controller/ray/base.py:101)\n    fit (main.py:9)\n"), "ray-pending"),
+        (f"rank 0\n{pipeline('send_forward', 7)}\nrank 1\n{pipeline('send_backward', 8)}", "p2p-mismatch"),
+        (stack(7, BARRIER) + IDLE_WORKER, "weight-sync-mismatch"),
+        (TWO_LOCKS, "lock-deadlock"),
+        (experts(), "collective-mismatch"),
+    ],
+    ids=["placement-group", "both-send", "engine-at-rest", "two-locks", "expert-parallel"],
+)
+def test_what_is_named_first_is_only_possible(tmp_path: Path, text: str, cause: str) -> None:
+    first = reported(tmp_path, text).findings[0]
+    assert (first.cause.value, first.certainty.value) == (cause, "possible")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # a wait with a time limit, beside an engine at rest
+        stack(310, "    wait (threading.py:359)\n    main (server.py:402)\n") + IDLE_WORKER,
+        # a thread that waits for Ray may wake the main one
+        stack(77, "    wait (threading.py:355)\n    get (queue.py:171)\n    train_loop (sft.py:51)\n").rstrip("\n")
+        + '\nThread 99 (idle): "Executor"\n    wait (ray/_private/worker.py:2960)\n    run (ray/data/_internal/streaming_executor.py:250)\n',
+    ],
+)
+def test_loops_and_threads_that_others_wake_are_no_deadlock(tmp_path: Path, text: str) -> None:
+    assert [f for f in reported(tmp_path, text).findings if f.cause.value == "lock-deadlock"] == []
+
+
+def test_a_wait_without_a_limit_is_named(tmp_path: Path) -> None:
+    report = reported(tmp_path, stack(310, "    wait (threading.py:355)\n    main (server.py:402)\n") + IDLE_WORKER)
+    assert [f.cause.value for f in report.findings] == ["lock-deadlock"]
+
+
+def test_the_end_of_a_files_name_is_the_process(tmp_path: Path) -> None:
+    text = 'Thread 0x00007f01 (most recent call first):\n  File "/w/a.py", line 20 in run\n  File "/w/a.py", line 98 in <module>\n'
+    (tmp_path / "STACK_DUMP_for_worker_9002.log").write_text(text)
+    (tmp_path / "stack_dump_20260321.log").write_text(text)
+    snapshot = load(sorted(tmp_path.iterdir())).snapshot
+    assert snapshot is not None
+    assert sorted(p.pid for n in snapshot.nodes for p in n.processes) == [0, 9002]
+
+
+@pytest.mark.parametrize(
+    "stem", ["stack_dump_20260321_101500", "trace-2026-03-21-101500", "stacks.20260321T1015.101530", "traceback_step_1200", "dump_2026"]
+)
+def test_a_time_or_a_step_at_the_end_of_a_files_name_is_no_process(tmp_path: Path, stem: str) -> None:
+    text = 'Thread 0x00007f01 (most recent call first):\n  File "/w/a.py", line 20 in run\n  File "/w/a.py", line 98 in <module>\n'
+    (tmp_path / f"{stem}.log").write_text(text)
+    snapshot = load([tmp_path / f"{stem}.log"]).snapshot
+    assert snapshot is not None
+    assert [p.pid for n in snapshot.nodes for p in n.processes] == [0]
+
+
+def test_a_function_far_out_that_is_called_after_a_placement_group_waits_for_none(tmp_path: Path) -> None:
+    frames = f"{GET}    train_step (train.py:7)\n    run_with_placement_group (main.py:9)\n"
+    assert "ray-pending" not in {f.cause.value for f in reported(tmp_path, stack(7, frames)).findings}
+
+
+LAUNCHER = "    _invoke_run (torch/distributed/elastic/agent/server/api.py:862)\n    main (torch/distributed/run.py:812)\n    <module> (torchrun:8)\n"
+LOOP = """    select (selectors.py:468)
+    _run_once (asyncio/base_events.py:1949)
+    run_until_complete (asyncio/base_events.py:674)
+    main (serve.py:4)
+"""
+
+
+@pytest.mark.parametrize(("frames", "word"), [(LAUNCHER, "pgrep -P 7"), (LOOP, "asyncio pstree 7")], ids=["launcher", "event-loop"])
+def test_what_to_dump_of_those_that_wait_by_design(tmp_path: Path, frames: str, word: str) -> None:
+    assert word in reported(tmp_path, stack(7, frames)).next_dumps[0].command
