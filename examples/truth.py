@@ -74,7 +74,7 @@ TABLE = tuple(
 
 EVERY_RUN = frozenset(
     """
-    straggler_endless_normaliser mismatch_of_overlapped_works pipeline_receive_ring rank_killed_while_loading prompts_on_hung_mount
+    mismatch_of_overlapped_works pipeline_receive_ring prompts_on_hung_mount
     locks_in_opposite_order ray_get_ring_of_three placement_group_wants_three_nodes producer_dead_trainer_polls semaphore_slots_lost
     tool_server_never_answers batch_that_never_comes staleness_capacity_used_up trains_briskly idle_notebook
     """.split()

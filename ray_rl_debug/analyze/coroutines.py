@@ -1,7 +1,7 @@
 """The asyncio tasks of one process: which of them waits for which, and what their waiting ends at.
 
-Nodes of the graph are tasks and locks, each by its address; edges lead from a task to the tasks it awaits, to the lock it wants, and from
-a lock to the tasks that hold it. Sockets, ObjectRefs and threads lead out of the process; the graph of processes goes on from there.
+The law of waiting, with tasks and locks as activities, each by its address: a task waits for the tasks it awaits and the lock it wants, a lock
+for any of the tasks that hold it. Sockets, ObjectRefs and threads lead out of the process; the graph of processes goes on from there.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from functools import cached_property, lru_cache
 
 import msgspec
 
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
-from ray_rl_debug.analyze.graph import Edge, Why, solve
 from ray_rl_debug.analyze.library_frames import is_library_code
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
+from ray_rl_debug.analyze.roots import roots
+from ray_rl_debug.analyze.solve import Activity, Outlook, Wait, solve
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Process
 
 LOCKS = frozenset({"lock", "semaphore"})
@@ -117,15 +119,19 @@ def find_ends(process: Process) -> tuple[End, ...]:
     if not process.async_tasks:
         return ()
     tasks = {t.address: t for t in process.async_tasks}
-    graph = solve(_edges(tasks))
+    waits = tuple(_waits(tasks))
+    locks = {name for wait in waits for name in wait.any_of if kind_of(name) is NodeKind.LOCK}
+    solution = solve([*map(_activity, tasks.values()), *(Activity(id=lock, outlook=Outlook.STANDS, reason="it is taken") for lock in locks)], waits)
     behind: dict[str, frozenset[str]] = {}
     cycles: list[End] = []
-    for root in graph.roots:
+    for root in roots(solution, Outlook.WAKES):
         members = tuple(tasks[int(name_of(n))] for n in root.nodes if kind_of(n) is NodeKind.COROUTINE)
+        # who also waits for something better is not kept by this alone
+        kept = [w for w in root.waiters if kind_of(w) is NodeKind.COROUTINE and solution.hope[w] <= root.hope]
         if root.is_cycle and members and members[0].awaited is not None:
-            cycles.append(End(tasks=members, awaited=members[0].awaited, at=line_of(members[0]), behind=_count(root.waiters), is_cycle=True))
+            cycles.append(End(tasks=members, awaited=members[0].awaited, at=line_of(members[0]), behind=len(kept), is_cycle=True))
         elif not root.is_cycle:
-            behind[root.nodes[0]] = frozenset(w for w in root.waiters if kind_of(w) is NodeKind.COROUTINE)
+            behind[root.nodes[0]] = frozenset(kept)
     found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
     found = [msgspec.structs.replace(e, is_still=_is_still(process, e)) for e in found]
     return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
@@ -179,21 +185,35 @@ def is_queued(awaited: Awaited) -> bool:
     return awaited.kind == "executor" and (awaited.detail or "").endswith(" pending")
 
 
-def _edges(tasks: dict[int, AsyncTask]) -> Iterator[Edge]:
+def _activity(task: AsyncTask) -> Activity:
+    kind = task.awaited.kind if task.awaited is not None else "unknown"
+    outlook = {"running": Outlook.MOVES, "ready": Outlook.MOVES, "sleep": Outlook.WAKES}.get(kind, Outlook.STANDS)
+    return Activity(id=node_of(NodeKind.COROUTINE, task.address), outlook=outlook, reason=kind)
+
+
+def _waits(tasks: dict[int, AsyncTask]) -> Iterator[Wait]:
+    locks: dict[str, tuple[str, ...]] = {}
     for task in tasks.values():
         awaited = task.awaited
         if awaited is None:
             continue
-        source = node_of(NodeKind.COROUTINE, task.address)
-        for other in awaited.tasks:
-            if other in tasks:
-                yield Edge(source=source, target=node_of(NodeKind.COROUTINE, other), why=Why.COROUTINE, evidence="")
+        waiter = node_of(NodeKind.COROUTINE, task.address)
+        others = _nodes(awaited.tasks, tasks)
+        for any_of in [others] if awaited.first and others else [(other,) for other in others]:
+            yield _wait(waiter, any_of)
         if awaited.kind in LOCKS and awaited.address is not None and not _has_permit(awaited):
             lock = node_of(NodeKind.LOCK, awaited.address)
-            yield Edge(source=source, target=lock, why=Why.COROUTINE, evidence="")
-            for holder in awaited.holders:
-                if holder in tasks:
-                    yield Edge(source=lock, target=node_of(NodeKind.COROUTINE, holder), why=Why.COROUTINE, evidence="")
+            yield _wait(waiter, (lock,))
+            locks[lock] = _nodes(awaited.holders, tasks)
+    yield from (_wait(lock, holders) for lock, holders in locks.items() if holders)
+
+
+def _nodes(addresses: Iterable[int], tasks: dict[int, AsyncTask]) -> tuple[str, ...]:
+    return tuple(node_of(NodeKind.COROUTINE, a) for a in addresses if a in tasks)
+
+
+def _wait(waiter: str, any_of: tuple[str, ...]) -> Wait:
+    return Wait(waiter=waiter, any_of=any_of, why=Why.COROUTINE.value, evidence="")
 
 
 def _has_permit(awaited: Awaited) -> bool:
@@ -269,10 +289,6 @@ def _owners(tasks: dict[int, AsyncTask]) -> dict[int, AsyncTask]:
 
 def _sorted(tasks: Iterable[AsyncTask]) -> tuple[AsyncTask, ...]:
     return tuple(sorted(tasks, key=lambda t: t.address))
-
-
-def _count(nodes: Iterable[str]) -> int:
-    return sum(1 for n in nodes if kind_of(n) is NodeKind.COROUTINE)
 
 
 def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = False) -> str:

@@ -29,7 +29,7 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
     return found
 
 
-BUILD_LOCK = "torch/utils/file_baton.py"
+BUILD_LOCKS = ("torch/utils/file_baton.py", "aiter/jit/utils/file_baton.py")
 """Where ranks wait until one of them has built an extension: for a file to go away."""
 
 _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
@@ -44,6 +44,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("multiprocessing/popen_fork.py", frozenset({"wait", "poll"}), Kind.CHILD),
     ("multiprocessing/process.py", frozenset({"join"}), Kind.CHILD),
     ("multiprocessing/pool.py", frozenset({"get", "wait", "next", "join"}), Kind.MP_QUEUE),
+    ("datasets/utils/py_utils.py", frozenset({"iflatmap_unordered"}), Kind.MP_QUEUE),
     ("multiprocessing/queues.py", frozenset({"get", "put"}), Kind.MP_QUEUE),
     ("multiprocessing/connection.py", frozenset({"recv", "recv_bytes", "poll", "_recv", "wait", "_poll", "send", "_send"}), Kind.MP_QUEUE),
     ("multiprocessing/managers.py", frozenset({"_callmethod"}), Kind.MP_QUEUE),
@@ -59,7 +60,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("requests/sessions.py", None, Kind.SOCKET),
     ("httpcore/_backends/sync.py", None, Kind.SOCKET),
     ("grpc/_channel.py", frozenset({"__call__", "_blocking", "result", "_next"}), Kind.SOCKET),
-    (BUILD_LOCK, frozenset({"wait"}), Kind.FLOCK),
+    *((file, frozenset({"wait"}), Kind.FLOCK) for file in BUILD_LOCKS),
     ("selectors.py", frozenset({"select"}), Kind.LOOP_IDLE),
     ("asyncio/base_events.py", frozenset({"run_forever", "_run_once", "run_until_complete"}), Kind.LOOP_IDLE),
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),

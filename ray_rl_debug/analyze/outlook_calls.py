@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.call_ages import call_age
-from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.lanes import waits_within
 from ray_rl_debug.analyze.limits import (
     ANSWERS_FIT,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ray_rl_debug.analyze.call_ages import CallAge, call_age
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.pauses import is_asleep
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined

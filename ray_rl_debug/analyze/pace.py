@@ -9,7 +9,7 @@ from ray_rl_debug.model.snapshot import Snapshot
 
 LONGEST_STEP = "longest_step_s"
 """Option of a snapshot: the longest of the last steps, in seconds."""
-STEPS = 3.0
+STEPS = 2.5
 """So many of the longest steps is more than any answer takes,"""
 FLOOR_S = 10.0
 """and at least this long."""
@@ -26,3 +26,9 @@ def answer_s(snapshot: Snapshot) -> float:
     """For how many seconds an answer of a service may be awaited: a minute, or less where the run is known."""
     step_s = snapshot.options.get(LONGEST_STEP)
     return min(ANSWER_S, max(FLOOR_S, STEPS * float(step_s))) if isinstance(step_s, int | float) else ANSWER_S
+
+
+def still_in_time(snapshot: Snapshot, quiet_s: float) -> str | None:
+    """Why a service that has been quiet for so long may still answer, in words; None where no answer takes so long."""
+    most_s = answer_s(snapshot)
+    return f"quiet for {quiet_s:.0f} s, and an answer may take {most_s:.0f} s" if quiet_s < most_s else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, is_apart, rank, serves
+from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, is_apart, rank, serves, serves_by_name
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View
@@ -55,6 +55,39 @@ def looks_again(one: Seen) -> bool:
     thread = one.followed or one.telling
     at_pause = thread is not None and thread.place.kind is Kind.SLEEP and one.motion is Motion.FROZEN and not one.is_stopped
     return at_pause and thread is not None and thread.kernel is not None and wakes_often(one, thread.kernel)
+
+
+_LOOK_SHARE = 0.005
+"""Of one core: to look whether something is there takes no more; steps of work do."""
+
+
+def only_looks(one: Seen) -> bool:
+    """Do all threads of own code look again and again in a step of the program, and do nothing else?
+
+    Who rests between two rounds of the outermost loop may well have nothing to do.
+    """
+    thread = one.followed or one.telling
+    if thread is None or not looks_again(one) or not is_within(thread.place):
+        return False
+    own = [t for t in one.threads if t is thread or (t.place.path and t.place.kind not in IDLE_KINDS)]
+    most_s = _LOOK_SHARE * (one.process.window_s or 0.0)
+    return all(
+        t.place.kind is Kind.SLEEP
+        and t.kernel is not None
+        and wakes_often(one, t.kernel)
+        and (t.kernel.cpu_s is not None and t.kernel.cpu_s < most_s)
+        for t in own
+    )
+
+
+def is_within(place: Place) -> bool:
+    """Is it in a function that the loop of its program calls, and not where work comes from?"""
+    return bool(place.path) and place.path[0] != outermost(place) and not serves_by_name(place.path[0][0])
+
+
+def outermost(place: Place) -> tuple[str, str, int | None]:
+    """The function that a program runs as a whole."""
+    return place.path[-2] if place.path[-1][0] == "<module>" and len(place.path) > 1 else place.path[-1]
 
 
 def naps(one: Seen) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
-from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, RESTS, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, RESTS, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
@@ -68,9 +68,15 @@ ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatte
 MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
 """Collectives that nobody leaves before all have come."""
 GROUP_WAIT = "placement_group.wait"
+_TAKES = frozenset({"acquire", "__enter__"})
+"""What takes a lock, in C."""
 _TORCH_SLEEPS = ("torch/autograd/", "torch/nn/parallel/", "torch/distributed/")
 """Where a member of a process group that sleeps below a frame of torch waits for the others (DDP: in the backward pass)."""
+_TORCH_DISTRIBUTED = ("torch/distributed", "torch_npu/distributed", "torch_xla/distributed", "torch_mlu/distributed", "torch_musa/distributed")
+"""torch's own, and what makers of other devices put around it."""
 _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
+_FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/parquet/core.py")
+"""Libraries that read and write files in C: a thread that is off the CPU there waits for one."""
 _RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
     " _new_process_group_helper init_model_parallel_group".split()
@@ -182,9 +188,21 @@ def _place(
                 kind, op = Kind.RENDEZVOUS, "a wait for a key of torch's store"
             if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):
                 kind = Kind.SLEEP  # met in the moment between two pauses
+            if (
+                kind is Kind.CODE
+                and own == 0
+                and thread is None
+                and _TAKES & set(frames[0].calls or ())
+                and not (sample is not None and sample.active)
+            ):
+                kind = Kind.LOCK  # nobody asked the kernel; the line of source calls nothing that Python would show as a frame
+            if kind is Kind.CODE and sample is not None and sample.active is False and any(frames[i].file.endswith(_FILE_LIBRARIES) for i in inner):
+                kind, op = Kind.FILE, names[0]
             timed = kind is Kind.SLEEP
             if kind in (Kind.CODE, Kind.LOCK) and (together := _coordinated(frames, own)) is not None:
                 kind, op, spins = Kind.COLLECTIVE, together, True
+    if kind in (Kind.CODE, Kind.LOCK, Kind.CUDA) and own is not None and (pair := _paired(frames, own)) is not None:
+        kind, op, timed = Kind.P2P, pair, False
     return Place(
         kind=kind,
         op=op,
@@ -248,6 +266,12 @@ def _coordinated(frames: Sequence[Frame], own: int) -> str | None:
     return next((short_name(s.function) for s in found if s is not None), None)
 
 
+def _paired(frames: Sequence[Frame], own: int) -> str | None:
+    """The send or receive of a pipeline's stage that a thread is in."""
+    found = (spot_of(PAIRED, f.function, f.file) for f in frames[own : own + 3])
+    return next((short_name(s.function) for s in found if s is not None), None)
+
+
 def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:
     """Does a child of multiprocessing wait for its next task, in the very function that it was started with?"""
     outside = frames[own + 1 :]
@@ -282,7 +306,7 @@ _WATCHERS = re.compile(r"monitor|watch|liveness|supervis|sentinel|death|reap|com
 
 def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
     """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
-    torch_dist = [i for i in inner if frames[i].file.startswith("torch/distributed") or names[i] in _TORCH_WAIT]
+    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT]
     for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
         found = [i for i in torch_dist if names[i] in wanted]
         if found:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_flight import FlightWorld, covered, find_flight, flight_edges

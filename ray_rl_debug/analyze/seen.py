@@ -77,7 +77,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_stopped(self) -> bool:
-        return self.process.state in ("T", "t")
+        """By a signal, or by a tracer that holds it; one that gets somewhere is only looked at."""
+        return self.process.state == "T" or (self.process.state == "t" and self.motion is not Motion.MOVING)
 
     @property
     def has_ended(self) -> bool:
@@ -120,9 +121,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def where(self) -> str:
         """``actor/3 (node7 pid 4211)``; without what a file does not tell."""
         # a file that was given alone lies in a folder that says nothing
-        node = "" if self.identity.node.startswith(NO_NODE) else self.identity.node
+        node = "" if self.identity.node.startswith(NO_NODE) or self.names_node else self.identity.node
         told = " ".join(x for x in (node, f"pid {self.identity.pid}" if self.identity.pid else "") if x)
         return f"{self.name} ({told})" if told else self.name
+
+    @property
+    def names_node(self) -> bool:
+        """Is the machine a part of its name? A process whose number no file tells is called after its machine."""
+        return self.name.endswith(f" on {self.identity.node.partition(':')[0]}")
 
     @property
     def source(self) -> str | None:
@@ -210,7 +216,7 @@ def describe_place(place: Place) -> str:
     at = ""
     if place.path:
         function, file, line = place.path[0]
-        at = f"{function} ({file.rsplit('/', 1)[-1]}{f':{line}' if line else ''})"
+        at = f"{function} ({file.rsplit('/', 1)[-1]}{f':{line}' if line else ''})" if file else function
     if place.kind is Kind.CODE:
         return f"in {at or place.op}"
     words = _WORDS[place.kind].replace("{op}", place.op)

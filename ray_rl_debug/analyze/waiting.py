@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.outlook import activities_of
-from ray_rl_debug.analyze.pace import answer_s
+from ray_rl_debug.analyze.pace import still_in_time
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
@@ -21,7 +21,9 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
 
-ANY = frozenset({Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE})
+ANY = frozenset({
+    Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE, Why.ROOM,
+})  # fmt: skip
 """Waits that any one of several may end; in the others each target is waited for."""
 
 
@@ -62,9 +64,15 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
-    """Solve the edges of a view; of several edges between two nodes the surest stays. Pure."""
+    """Solve the edges of a view; of several edges between two nodes the surest stays. Pure.
+
+    A stopped process waits for nobody, whatever its stack says: only who lets it go can end that.
+    """
     best: dict[tuple[str, str], Edge] = {}
+    stopped = {key for key, one in view.seen.items() if one.is_stopped}
     for edge in edges:
+        if edge.source in stopped:
+            continue
         if edge.source != edge.target or edge.why is Why.QUEUED_CALL:
             ends = (edge.source, edge.target)
             other = best.get(ends)
@@ -153,6 +161,7 @@ def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     address = name_of(node)
     sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
-    if quiet and min(quiet) < answer_s(view.snapshot) and not any(s.tx_queue_bytes for s in sockets):
-        return Activity(id=node, outlook=Outlook.WAKES, reason=f"it is quiet for {min(quiet):.0f} s; such services may need a minute")
+    said = still_in_time(view.snapshot, min(quiet)) if quiet else None
+    if said is not None and not any(s.tx_queue_bytes for s in sockets):
+        return Activity(id=node, outlook=Outlook.WAKES, reason=f"it has been {said}")
     return Activity(id=node, outlook=Outlook.STANDS, reason="no answer has come", certainty=Certainty.LIKELY)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.analyze.graph import Edge
+from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.rank_counters import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
+from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
-from ray_rl_debug.analyze.waits_poll import call_edges, poll_edges
+from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
+from ray_rl_debug.analyze.waits_room import room_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_stores import store_edges
 from ray_rl_debug.analyze.waits_system import system_edges
@@ -47,6 +49,7 @@ def find_waits(view: View) -> Waits:
         *unseen_edges(view),
         *semaphore_edges(view),
     ]
+    edges += room_edges(view, edges)
     edges += store_edges(view, edges)
     edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)

@@ -10,13 +10,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Once
+from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.analyze.worlds import World
@@ -51,6 +52,8 @@ def _outward(view: View, one: Seen, reached: Once[str, frozenset[str]]) -> Itera
     if ended(one) is not None or not is_stacks_alone(one.process) or one.is_stopped:
         return
     nearer = [s for s in view if s is not one and s.threads and not s.is_idle and distance(s) < distance(one)]
+    # who waits for this one itself is not the one that it waits for
+    nearer = [s for s in nearer if one.key not in reached[s.key]]
     loaders = [s for s in nearer if one.kind is Kind.DATALOADER and s.telling is not None and s.telling.stack.once(_loads)]
     if loaders:
         nearer = loaders
@@ -59,8 +62,6 @@ def _outward(view: View, one: Seen, reached: Once[str, frozenset[str]]) -> Itera
     else:
         nearer = [s for s in nearer if s.node is one.node] or nearer
     for other in _one_of_each(nearer):
-        if one.key in reached[other.key]:
-            continue  # it waits for this one itself
         evidence = f"the stacks do not tell for whom it waits; {other.identity.label} {other.does()}"
         op = one.place.op if one.place is not None else ""
         why = Why.DATALOADER if loaders else Why.ASSUMED
@@ -109,6 +110,9 @@ def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:
     busy = [s for s in view if s.threads and not s.is_idle]
     if len(busy) != 1 or distance(busy[0]) or busy[0].motion is Motion.MOVING:
         return
+    thread = busy[0].telling
+    if thread is not None and wakes_by_itself(busy[0].process.python, thread.frames):
+        return  # the turn of a loop, which looks for work as the others do
     for one in view:
         if one.threads and one.is_idle and one.key not in sources:
             evidence = f"of {len(view.seen)} processes only {busy[0].identity.label} is not idle"

@@ -13,7 +13,7 @@ import msgspec
 from ray_rl_debug.analyze.connections import socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.connections import RAY_PROCESSES
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.engines import Engine, rests
-from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen

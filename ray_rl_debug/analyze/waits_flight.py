@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.flight import FlightResult, GroupResult, match
 from ray_rl_debug.analyze.flight_entries import is_pending
-from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.lanes import is_old, waits_within
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_poll import callers
+from ray_rl_debug.analyze.waits_calls import callers
 from ray_rl_debug.model.report import Certainty
 
 

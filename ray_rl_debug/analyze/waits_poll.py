@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, rank, serves
+from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
-from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import looks_again
@@ -22,8 +22,6 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, RayActor
 
-_SET_BY_CALLS = frozenset({"event", "condition"})
-"""What coroutines of an actor await that another call to it sets by design."""
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 
 
@@ -48,71 +46,6 @@ def _has_poller(frames: tuple[Frame, ...]) -> bool:
 def _functions(one: Seen) -> set[tuple[str, str]]:
     """The innermost own function of each sample."""
     return {p.path[0][:2] for p in one.places if p.path}
-
-
-def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
-    """Edges of actors whose calls stand at an event or condition, in threads or as coroutines: the next call may set it.
-
-    Those at work may make that call, and whoever has a call of its own to end and does not wait for this actor, not even by way of others.
-    """
-    for one in view:
-        calls, at = _standing_calls(one)
-        if at is None:
-            continue
-        for node, doing in callers(view, one, known):
-            evidence = f"{calls} call{'s wait' if calls > 1 else ' waits'} at {at} for another call; {doing}"
-            yield Edge(source=one.key, target=node, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
-
-
-def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
-    """Nodes that may call an actor next, and what they do: those at work, those that have a call to end and do not wait for it, the unseen."""
-    waiters = {e.source for e in known if e.target == one.key}
-    behind = _all_waiters(one.key, known)
-    for other in view:
-        if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.process_key}:
-            continue
-        if other.motion in (Motion.BUSY, Motion.MOVING) or (_has_call(other) and other.key not in behind):
-            yield other.key, f"{other.identity.label} {_doing(other)}"
-    for actor in view.ray.actors if view.ray is not None else ():
-        if actor.state == "ALIVE" and actor.job_id == one.identity.job_id and actor.actor_id not in view.by_actor:
-            yield node_of(NodeKind.ACTOR, actor.actor_id), f"the process of {actor.class_name} was not seen"
-
-
-def _standing_calls(one: Seen) -> tuple[int, str | None]:
-    """How many calls of Ray it runs, and where they stand if all of them wait for what another call may bring; None if not.
-
-    One call alone in a thread may wait for a thread of its own actor. Coroutines of the actor itself are asked: if any of its own is left that
-    waits for no such thing, that one may set it.
-    """
-    at = [t.place.path[0][0] for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
-    told = len(one.core.running_task_ids) if one.core else 0
-    calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
-    if calls > 1 and len(at) >= calls:
-        return calls, at[0]
-    ends = [e for e in one.ends if rank(e) < SERVES_RANK] if one.is_idle else []
-    tasks = {t.address for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS for t in e.tasks}
-    own = [t for t in one.process.async_tasks or () if not serves(t)]
-    asked = tasks and any(is_ray_call(t) for t in own)
-    return (len(own), ends[0].at) if asked and all(t.address in tasks or t.awaited is None for t in own) else (0, None)
-
-
-def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
-    """Whoever waits for a process, directly or by way of others."""
-    into: dict[str, list[str]] = {}
-    for edge in known:
-        into.setdefault(edge.target, []).append(edge.source)
-    found, left = set[str](), [key]
-    while left:
-        more = [s for s in into.get(left.pop(), ()) if s not in found]
-        found.update(more)
-        left += more
-    return found
-
-
-def _has_call(one: Seen) -> bool:
-    """Does it run a call of Ray, or the driver's own code, in which another call may follow?"""
-    runs = one.process.kind == "driver" or one.core is None or bool(one.core.running_task_ids) or one.identity.method is not None
-    return runs and not one.is_idle and not one.is_stopped
 
 
 def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:

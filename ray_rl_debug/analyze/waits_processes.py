@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
@@ -92,6 +92,13 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     # some only take and others only give: room in a queue, or items of it
     givers = [(use, key) for use, key in uses if use.taken < 0]
+    at_it = {pid for pid, _ in semaphore.waiters}
+    others = [(use, key) for use, key in uses if use.pid not in at_it]
+    if givers and others and all(use.pid in at_it for use, _ in givers):  # a barrier: each party waits there and wakes the others
+        for use, key in others:
+            evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {use.pid} has used it and does not"
+            yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
+        return
     for use, key in givers:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
         yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)

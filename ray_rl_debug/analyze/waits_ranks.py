@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
-from ray_rl_debug.analyze.graph import Edge, Why
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank

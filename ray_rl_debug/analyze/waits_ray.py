@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, socket_owners
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.coroutines import is_write
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.library_places import BUILD_LOCK
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_builds import build_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Process, Socket, Thread
@@ -42,7 +43,7 @@ def system_edges(view: View) -> Iterator[Edge]:
         if one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
     for one in view.at(Kind.FLOCK):
-        yield from _build_edges(view, one)
+        yield from build_edges(view, one)
 
 
 _BLOCKED = frozenset({"recv", "send", "read", "connect", "write"})
@@ -93,7 +94,10 @@ def descriptor_edges(view: View, one: Seen, fd: int, owners: Owners, certainty: 
 def _edge_to_peer(
     view: View, one: Seen, socket: Socket, owners: Owners, certainty: Certainty, reason: str, *, writes: bool = False
 ) -> Iterator[Edge]:
-    if (_is_served(one, socket) and not writes) or _flows(one, socket):
+    if _flows(one, socket):
+        return
+    if _is_served(one, socket) and not writes:
+        yield from _edge_to_silent_client(view, one, socket, owners)
         return
     if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
@@ -116,6 +120,31 @@ def _edge_to_peer(
     key, process = ends[0]
     if process.kind not in RAY_PROCESSES:
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
+
+
+def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[Edge]:
+    """A server between two requests waits for nobody. Where its client waits at the other end of this very connection, each waits for the other."""
+    if socket.remote is None or socket.rx_queue_bytes or not socket.family.startswith("tcp"):
+        return
+    local, remote = endpoint_key(one.node.name, socket.local), endpoint_key(one.node.name, socket.remote)
+    for key, process in owners.get((remote, local), []):
+        ends = (
+            [s for s in process.sockets or () if s.remote is not None and endpoint_key(view.seen[key].node.name, s.local) == remote]
+            if key in view.seen
+            else []
+        )
+        if key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
+            evidence = f"TCP {socket.local} → {socket.remote}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
+            yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _reads_at(one: Seen, socket: Socket) -> bool:
+    """Does its thread that counts, or a coroutine of it, wait for data at this socket?"""
+    thread = waiting_thread(one)
+    kernel = thread.kernel if thread is not None else None
+    if kernel_call(kernel) in ("recv", "read") and descriptor(kernel) == socket.fd and socket.fd is not None:
+        return not socket.rx_queue_bytes
+    return not socket.rx_queue_bytes and any(e.is_still and not is_write(e.awaited) and socket.fd in e.descriptors for e in one.ends)
 
 
 def _are_copies(ends: Sequence[tuple[str, Process]]) -> bool:
@@ -293,20 +322,6 @@ def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
             held[holder] = (f"it pauses between its attempts to lock a file that was not seen; {holds}", Certainty.POSSIBLE)
     for holder, (evidence, sure) in held.items():
         yield Edge(source=one.key, target=holder, why=Why.TRIED_LOCK, evidence=evidence, certainty=sure)
-
-
-def _build_edges(view: View, one: Seen) -> Iterator[Edge]:
-    """From a rank that waits for the build of an extension to those that are in the same function and do not wait: one of them builds."""
-    frames = one.telling.frames if one.telling else ()
-    at = next((i for i, f in enumerate(frames) if f.file.endswith(BUILD_LOCK)), None)
-    if at is None or at + 1 >= len(frames):
-        return
-    caller = (frames[at + 1].function, frames[at + 1].file)
-    for other in view:
-        inside = [t for t in other.threads if caller in {(f.function, f.file) for f in t.frames}]
-        if inside and not any(f.file.endswith(BUILD_LOCK) for t in inside for f in t.frames):
-            evidence = f"waits for a lock file to go away; {other.name} is in the same {caller[0]}: {other.at()}"
-            yield Edge(source=one.key, target=other.key, why=Why.BUILD_LOCK, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _path_of(view: View, source: str, inode: int) -> str:

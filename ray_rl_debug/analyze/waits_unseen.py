@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.coroutines import serves_by_name
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.pauses import looks_again, sleeps
-from ray_rl_debug.analyze.places import Place
+from ray_rl_debug.analyze.pauses import is_within, looks_again, outermost, sleeps
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -72,7 +70,7 @@ def programs_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
     for group in _programs(view):
         places: dict[tuple[tuple[str, str, int | None], ...], list[Seen]] = defaultdict(list)
         for one in group:
-            if one.key not in told and one.place is not None and looks_again(one) and _is_in_step(one.place):
+            if one.key not in told and one.place is not None and looks_again(one) and is_within(one.place):
                 places[one.place.path].append(one)
         alike = max(places.values(), key=len, default=[])
         here = {one.key for one in alike}
@@ -85,21 +83,12 @@ def programs_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
                     yield Edge(source=waiter.key, target=one.key, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
-def _is_in_step(place: Place) -> bool:
-    """Is it in a function that the loop of its program calls, and not where work comes from?"""
-    return place.path[0] != _outermost(place) and not serves_by_name(place.path[0][0])
-
-
-def _outermost(place: Place) -> tuple[str, str, int | None]:
-    return place.path[-2] if place.path[-1][0] == "<module>" else place.path[-1]
-
-
 def _programs(view: View) -> Iterator[list[Seen]]:
     """Children of one parent with stacks, by the function that each of them runs as a whole."""
     found: dict[tuple[str, int | None, str, str], list[Seen]] = defaultdict(list)
     for one in view:
         if one.process.kind == "child" and one.place is not None and len(one.place.path) > 1 and not one.is_stopped:
-            function, file, _ = _outermost(one.place)
+            function, file, _ = outermost(one.place)
             found[(one.node.name, one.process.ppid, function, file)].append(one)
     yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 2)
 

@@ -11,7 +11,7 @@ import re
 import time
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -52,29 +52,32 @@ def collect_log_lines(
     max_files: int = MAX_FILES,
     deadline_s: float = DEADLINE_S,
     proc: Path = PROC,
+    file_s: float = FILE_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> tuple[dict[int | None, tuple[LogLine, ...]], tuple[Gap, ...]]:
     """Matching lines at the end of each process's Ray logs, by pid; ``None`` holds those of the raylet, the GCS, submitted drivers and
     workers that ended lately.
 
-    Reads at most ``max_bytes`` of each of ``max_files`` files within ``deadline_s`` seconds. `Gap.where` is empty: prefix the node's name.
+    Reads at most ``max_bytes`` of each of ``max_files`` files within ``deadline_s`` seconds of ``clock``, and waits ``file_s`` seconds
+    for one. `Gap.where` is empty: prefix the node's name.
     """
     if session_dir is None:
         return {}, ()
-    started = time.monotonic()
+    started = clock()
     folder = session_dir / "logs"
     try:
-        files = within(FILE_S, lambda: _session_files(folder, {p.pid for p in processes}, proc))
+        files = within(file_s, lambda: _session_files(folder, {p.pid for p in processes}, proc))
     except OSError as e:
         return {}, (_gap("Ray's session logs", f"{folder}: {e.strerror}"),)
     matcher = Matcher()
     found: dict[int | None, list[LogLine]] = {}
     unread: list[str] = []
     for i, (pid, path) in enumerate(files[:max_files]):
-        if time.monotonic() - started > deadline_s:
+        if clock() - started > deadline_s:
             unread.append(f"{len(files[:max_files]) - i} files not reached in {deadline_s:g} s")
             break
         try:
-            lines = within(FILE_S, partial(_tail, path, matcher, max_bytes))
+            lines = within(file_s, partial(_tail, path, matcher, max_bytes))
         except OSError as e:
             unread.append(f"{path.name}: {e.strerror}")
             continue

@@ -19,6 +19,7 @@ import msgspec
 
 from ray_rl_debug import __version__
 from ray_rl_debug.collect.async_tasks import AsyncRead, attach_async_tasks, read_all_async_tasks
+from ray_rl_debug.collect.awaited_files import read_awaited_files
 from ray_rl_debug.collect.cgroups import CgroupMemory, read_cgroup_memory
 from ray_rl_debug.collect.discover import Discovery, discover
 from ray_rl_debug.collect.engine_endpoints import EngineLooks
@@ -159,6 +160,7 @@ def collect_node(
         processes=tuple(map(fold_threads, processes)),
         ended=gone,
         locks=guard.call("file locks", lambda: read_locks(proc), ()),
+        awaited_files=guard.call("awaited files", partial(read_awaited_files, processes, stacks.frames, stacks.stacks, proc=proc), ()),
         semaphores=semaphores,
         runners=runners,
         gpus=gpus,

@@ -30,6 +30,7 @@ from ray_rl_debug.collect.procfs import (
 )
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
+from ray_rl_debug.collect.stops import UNKNOWN, Stops, holder_of, tracer_of
 from ray_rl_debug.collect.waited_fds import read_waited_fds
 from ray_rl_debug.model.foreign_text import as_text
 from ray_rl_debug.model.snapshot import Doors, EndedProcess, LogLine, Process, Thread
@@ -57,6 +58,8 @@ class Before(msgspec.Struct, frozen=True, kw_only=True):
     was_dead: bool
     """Its parent may take its exit status at any moment, and nothing is left of it then."""
     exit_code: int | None
+    holder: int | None
+    """What holds it, if it is stopped, as `holder_of` tells."""
 
 
 def look(found: FoundProcess, proc: Path = PROC) -> Before:
@@ -72,8 +75,17 @@ def look(found: FoundProcess, proc: Path = PROC) -> Before:
         switches=_switches(found.pid, threads, proc),
         at=at,
         was_dead=stat.state in "ZX",
+        holder=holder_of(found.pid, stat.state, proc),
         exit_code=_exit_code(found.pid, stat, proc),
     )
+
+
+def has_stood(one: Before, proc: Path = PROC) -> bool:
+    """Was it stopped at the first look, and did none of its threads run since? Who computes between two stops reads and writes nothing."""
+    if one.holder is None or one.switches is None:
+        return False
+    pid = one.found.pid
+    return _io(pid, proc) == one.io and _switches(pid, read_threads(pid, proc), proc) == one.switches
 
 
 class Reader:
@@ -87,18 +99,19 @@ class Reader:
         self._proc = proc
         self._sockets = SocketReader(proc)
         self._files = FileReader(proc)
+        self._stops = Stops(proc)
         self._boot_time_s = _boot_time(proc)
 
     def read(self, one: Before, *, quick: bool = False) -> Process | None:
         """All facts of a process; None when it is gone. `quick` leaves out sockets, files and the environment of now."""
         pid, proc, call = one.found.pid, self._proc, self._guard.call
+        stat = self._stops.read(pid, one.holder if has_stood(one, proc) else None)
         at = time.monotonic()
-        stat = read_stat(proc / str(pid))
         if stat is None or stat.start_ticks != one.found.stat.start_ticks:
             return None
         facts = call("most facts", lambda: self._process(one, stat, at - one.at), None, pid=pid)
         if facts is None:
-            return Process(pid=pid, ppid=stat.ppid, title=stat.comm, comm=stat.comm, kind=one.found.kind, state=stat.state)
+            return Process(pid=pid, ppid=stat.ppid, title=stat.comm, comm=stat.comm, kind=one.found.kind, state=_letter(stat))
         if quick:
             return facts
         deep = one.found.kind in DEEP
@@ -134,7 +147,6 @@ class Reader:
         environment = dict((read_environment(pid, proc) if self._doors.environ is not False else None) or ())
         switches = _switches(pid, after, proc)
         uid = status.get("Uid", "").split()
-        tracer = status.get("TracerPid", "0")
         return Process(
             pid=pid,
             ppid=stat.ppid,
@@ -143,9 +155,9 @@ class Reader:
             kind=one.found.kind,
             uid=int(uid[0]) if uid else None,
             start_time_s=self._started(one),
-            state=stat.state,
+            state=_letter(stat),
             exit_code=_exit_code(pid, stat, proc),
-            tracer_pid=int(tracer) if tracer.isdigit() and tracer != "0" else None,
+            tracer_pid=tracer_of(pid, proc),
             nice=stat.nice,
             thread_count=stat.threads,
             rss_bytes=stat.rss_pages * os.sysconf("SC_PAGE_SIZE"),
@@ -220,6 +232,10 @@ def _job(text: str | None) -> str | None:
 def _boot_time(proc: Path) -> float | None:
     boot = next((line.split()[1] for line in (read_text(proc / "stat", 1 << 20) or "").splitlines() if line.startswith("btime")), None)
     return float(boot) if boot else None
+
+
+def _letter(stat: Stat) -> str | None:
+    return stat.state if stat.state != UNKNOWN else None
 
 
 def _link(path: Path) -> str | None:

@@ -20,7 +20,7 @@ from ray_rl_debug.diagnosis.summaries import node_summaries, process_summaries, 
 from ray_rl_debug.diagnosis.symptoms import find_symptoms
 from ray_rl_debug.diagnosis.verdict import give_verdict
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.report import Certainty, Evidence, Finding, Report
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Report, Who
 from ray_rl_debug.model.snapshot import Gap, Snapshot
 from ray_rl_debug.rules import RULES
 from ray_rl_debug.rules.known_error import critical_lines, pid_of_log
@@ -126,7 +126,7 @@ def _choose(scene: Scene, found: list[tuple[int, Found]]) -> tuple[Finding, ...]
         _, index, best = min(options, key=lambda o: (o[0], _rank(o[2].finding.certainty)))
         if index not in taken:
             taken.add(index)
-            place = _place_of_root(scene, root)
+            place = _place_of_root(scene, root, best.finding, found)
             chosen.append((_rank(best.finding.certainty), place, (best.finding.id, 0), _complete(scene, best, root)))
         covered |= best.explains
     for _, one in sorted(((o, f) for i, (o, f) in enumerate(found) if i not in taken), key=lambda x: x[0]):
@@ -144,15 +144,26 @@ _LOGGED = "RRD6"
 """How the ids of known errors begin."""
 
 
-def _place_of_root(scene: Scene, root: Root) -> int:
-    """More waiters first. In files, who waits at the other end of a connection that nobody knows comes behind what a log says of somebody's end."""
+def _place_of_root(scene: Scene, root: Root, finding: Finding, found: Sequence[tuple[int, Found]]) -> int:
+    """More waiters first. In files, who waits at the other end of a connection that nobody knows comes behind what a log says of somebody's end;
+    so does a collective of which nobody is seen to be missing, when the log says that a process died."""
+    if scene.view.by_hand and finding.cause is Cause.COLLECTIVE_STALLED and any(_tells_death(f.finding) for _, f in found):
+        return 1
     waits_outside = scene.view.by_hand and all(n in scene.view.seen and distance(scene.view.seen[n]) for n in root.nodes)
     return 1 if waits_outside and not root.waiters else -len(root.waiters)
 
 
+_DEATHS = (Cause.RANK_DIED, Cause.ENGINE_DIED)
+
+
+def _tells_death(finding: Finding) -> bool:
+    known = signatures.find(finding.id)
+    return known is not None and known.effect == "critical" and finding.cause in _DEATHS
+
+
 def _place_of_other(scene: Scene, finding: Finding) -> int:
     known = signatures.find(finding.id)
-    is_end = known is not None and known.effect == "critical" and not known.late
+    is_end = known is not None and known.effect == "critical" and (not known.late or finding.cause in _DEATHS)
     return 0 if is_end or not scene.view.by_hand else 1
 
 
@@ -160,10 +171,15 @@ def _rank(certainty: Certainty) -> int:
     return (Certainty.PROVEN, Certainty.LIKELY, Certainty.POSSIBLE).index(certainty)
 
 
+def _named(who: Who) -> tuple[str | None, int | str]:
+    """A process by its number, where files tell it; else by what they call it."""
+    return who.node, who.pid if who.pid is not None else who.label
+
+
 def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
     """The finding with root, victims and chain from the graph."""
     finding = found.finding
-    accused = {(w.node, w.pid) for w in finding.who if w.pid is not None}
+    accused = {_named(w) for w in finding.who}
     waiting: dict[str, None] = {}
     chain = scene.graph.chain(root) if root is not None else ()
     for node in sorted(found.explains):
@@ -176,7 +192,7 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
             waiting |= {n: None for n in root.nodes if n not in waiting}
     # those that the rule itself names come from logs, where no graph is
     victims = [*finding.victims, *(scene.who(n) for n in waiting)]
-    victims = [v for v in victims if (v.node, v.pid) not in accused]
+    victims = [v for v in victims if _named(v) not in accused]
     logs = tuple(e for e in _critical_lines(scene, finding) if e not in finding.evidence)
     links = tuple(scene.link(e) for e in chain)
     return msgspec.structs.replace(finding, root=True, victims=tuple(victims), chain=links, evidence=(*finding.evidence, *logs))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ray_rl_debug.analyze.by_hand import hung_for_s, stands_for, why_assumed
-from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen

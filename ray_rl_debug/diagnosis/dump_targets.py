@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.launchers import is_launcher
+from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import NextDump, Outcome
@@ -14,7 +16,7 @@ def _on(scene: Scene, one: Seen) -> str:
     """On which machine, where the files name it."""
     folders = {n.name.partition(":")[0] for n in scene.view.snapshot.nodes}
     folder = one.identity.node.partition(":")[0]
-    return "" if folder == NO_NODE or len(folders) < 2 else f" on {folder}"
+    return "" if folder == NO_NODE or len(folders) < 2 or one.names_node else f" on {folder}"
 
 
 def pid_of(one: Seen) -> str:
@@ -83,6 +85,42 @@ def in_the_kernel(scene: Scene, one: Seen) -> NextDump:
             Outcome(seen="another state", means="it goes on: slow, or the cause is elsewhere"),
         ),
     )
+
+
+def launched(scene: Scene) -> Iterator[NextDump]:
+    """The ranks below a launcher that alone was dumped: it waits for their end, whatever they do."""
+    for one in scene.view:
+        if any(is_launcher(t.frames) for t in one.threads) and not scene.view.children(one):
+            yield NextDump(
+                what=f"the children of {named(scene, one)}: the ranks that it has started",
+                who=(one.who(),),
+                command=f"for pid in $(pgrep -P {pid_of(one)}); do py-spy dump --pid $pid; done",
+                why="it is a launcher and waits for the end of its ranks, in a healthy run as in a hang",
+                outcomes=(
+                    Outcome(seen="one rank is in another place", means="it is the one that the others wait for: its stack says why"),
+                    Outcome(seen="all are in the same collective", means="network or device, or a rank on another node: dump those too"),
+                    Outcome(seen="there is no child", means="the ranks died: their logs hold the first failure"),
+                ),
+            )
+
+
+def awaited(scene: Scene) -> Iterator[NextDump]:
+    """The coroutines of an event loop at rest: no stack of a thread shows for what they wait."""
+    for one in scene.view:
+        thread = one.telling
+        is_loop = thread is not None and any(short_name(f.function) == "run_until_complete" for f in thread.frames)
+        if not is_loop or one.identity.part is not None or one.process.kind == "ray-worker" or one.process.async_tasks:
+            continue
+        yield NextDump(
+            what=f"the asyncio tasks of {named(scene, one)}",
+            who=(one.who(),),
+            command=f"python -m asyncio pstree {pid_of(one)}; rayrl-debug snapshot --here --pid {pid_of(one)}",
+            why="its event loop rests, and stacks of threads do not show in which await its coroutines are (pstree needs Python 3.14 in the process)",
+            outcomes=(
+                Outcome(seen="a task that waits for an answer", means="whoever should answer is the cause: look at that server, or set a time limit"),
+                Outcome(seen="only tasks that wait for requests", means="it is a server at rest: nobody asks it"),
+            ),
+        )
 
 
 TRAINER = "pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID"

@@ -14,12 +14,15 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
-from ray_rl_debug.diagnosis.dump_targets import TRAINER, engine, in_the_kernel, named, pid_of, refused, unread
+from ray_rl_debug.diagnosis.dump_targets import TRAINER, awaited, engine, in_the_kernel, launched, named, pid_of, refused, unread
+from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_logs
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
+from ray_rl_debug.model.snapshot import RayTask
 from ray_rl_debug.rules.scene import Scene
 
 MAX_DUMPS = 4
-ALL_PYTHON = "for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt"
+MAX_PIDS = 8
+NOT_STARTED = ("PENDING_CREATION", "DEPENDENCIES_UNREADY")
 _LATER = "sleep 30; "
 
 
@@ -28,29 +31,13 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
     if not scene.view.by_hand or any(f.certainty is not Certainty.POSSIBLE for f in findings):
         return ()
     if not scene.view.seen:
-        return tuple(_of_logs(findings[0])) if findings else ()
+        return tuple(of_logs(findings))
     found: dict[str, NextDump] = {}
-    for one in (*refused(scene), *unread(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
+    for one in (*refused(scene), *unread(scene), *of_counts(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
         found.setdefault(one.command, one)
     for one in _anybody(scene) if not found else ():
         found.setdefault(one.command, one)
     return tuple(found.values())[:MAX_DUMPS]
-
-
-def _of_logs(first: Finding) -> Iterator[NextDump]:
-    """Logs of ranks that waited in vain do not tell for whom: the stacks of all ranks do, and so does the log of the one that is missing."""
-    if first.cause is not Cause.STRAGGLER or any(w.pid is not None for w in first.who):
-        return
-    yield NextDump(
-        what="all ranks of the job, on every node, while they wait; after that the logs of all ranks",
-        command=ALL_PYTHON,
-        why=f"{first.victims[0].label if first.victims else 'a rank'} says that it waited in vain, and not for whom",
-        outcomes=(
-            Outcome(seen="one rank is in another place", means="it is the one that the others wait for: its stack says why"),
-            Outcome(seen="all are in the same collective", means="network or device: NCCL_DEBUG=INFO, Xid in dmesg"),
-            Outcome(seen="the job has ended", means="give all logs: the rank without such a line, or with the lowest SeqNum, did not come"),
-        ),
-    )
 
 
 def _ordered(findings: Sequence[Finding], again: Iterable[NextDump], ranks: Iterable[NextDump]) -> Iterator[NextDump]:
@@ -120,14 +107,13 @@ def _ranks(scene: Scene) -> Iterator[NextDump]:
         waiting = [m for m in world.members if is_waiting(m)]
         if not waiting or (not world.is_assumed and not world.missing):
             continue
-        first = waiting[0]
         if world.missing:
             ranks = ", ".join(map(str, world.missing[:8]))
             yield NextDump(
                 what=f"rank {ranks} of {world.name}",
                 command=ALL_PYTHON,
                 why=f"{'it is' if len(world.missing) == 1 else 'they are'} in no file, and {_waiters(waiting)}",
-                outcomes=_rank_outcomes(first),
+                outcomes=_rank_outcomes(waiting),
             )
         elif len(waiting) == len(world.members):
             yield _all_other_ranks(world, waiting)
@@ -143,34 +129,67 @@ def _waiters(waiting: Sequence[Seen]) -> str:
     return f"{len(waiting)} ranks wait in {' or '.join(ops[:4])}, at different lines"
 
 
-def _rank_outcomes(first: Seen) -> tuple[Outcome, ...]:
-    op = first.place.op if first.place is not None else "the collective"
+def _rank_outcomes(waiting: Sequence[Seen]) -> tuple[Outcome, ...]:
+    ops = sorted({w.place.op for w in waiting if w.place is not None}) or ["the collective"]
+    died = Outcome(seen="one has no process any more", means="it died: its log holds the first failure")
+    if len(split_by_site(waiting)) > 1:
+        told = " or ".join(ops[:4])
+        return (
+            Outcome(seen=f"one of them is not in {told}", means="the others may wait for it: its stack says why"),
+            Outcome(seen=f"all are in {told}", means="some of the ranks took another path, or their groups are different by design"),
+            died,
+        )
     return (
-        Outcome(seen=f"one of them is not in {op}", means="it is the one that the others wait for: its stack says why"),
+        Outcome(seen=f"one of them is not in {ops[0]}", means="it is the one that the others wait for: its stack says why"),
         Outcome(
-            seen=f"all are in the same {op}", means="no rank is to blame: network or device (NCCL_DEBUG=INFO, Xid in dmesg, Flight Recorder dumps)"
+            seen=f"all are in the same {ops[0]}",
+            means="no rank is to blame: network or device (NCCL_DEBUG=INFO, Xid in dmesg, Flight Recorder dumps)",
         ),
-        Outcome(seen="one has no process any more", means="it died: its log holds the first failure"),
+        died,
     )
 
 
 def _all_other_ranks(world: World, waiting: Sequence[Seen]) -> NextDump:
-    first = waiting[0]
     others = "all other ranks of the job" if len(waiting) > 1 else "all ranks of the job"
     return NextDump(
         what=f"{others}, on every node",
         command=ALL_PYTHON,
         why=f"{_waiters(waiting)}, and no other rank was dumped",
-        outcomes=_rank_outcomes(first),
+        outcomes=_rank_outcomes(waiting),
     )
 
 
 def _others(scene: Scene) -> Iterator[NextDump]:
     """Whoever is at the other end of a wait that stacks do not name."""
     for one in scene.view:
-        if scene.graph.out(one.key) or one.kind not in DISTANCE:
+        asks_ray = any(t.place.kind in WAITS_FOR_RAY for t in one.threads)
+        if scene.graph.out(one.key) or (one.kind not in DISTANCE and not asks_ray):
             continue
-        if one.kind in WAITS_FOR_RAY:
+        if asks_ray and (running := _running(scene)):
+            pids = list(dict.fromkeys(t.pid for t in running if t.pid is not None))[:MAX_PIDS]
+            named_tasks = ", ".join(dict.fromkeys(t.name for t in running))
+            yield NextDump(
+                what=f"pid {', '.join(map(str, pids))}: the list of Ray says that {named_tasks[:200]} runs there",
+                command="; ".join(f"py-spy dump --pid {pid}" for pid in pids),
+                why=f"{one.where()} {one.does()}, and no stack of the process that runs the call was given",
+                outcomes=(
+                    Outcome(
+                        seen="it is in code of its own, or waits for somebody", means="give both files to report: that is what the driver waits for"
+                    ),
+                    Outcome(seen="it is idle", means="it has ended the call, or never got it: ray list tasks once more"),
+                ),
+            )
+        elif asks_ray and any(a.state in NOT_STARTED for a in (scene.view.snapshot.listed.actors if scene.view.snapshot.listed else ())):
+            yield NextDump(
+                what="what Ray has free, and what is asked of it",
+                command="ray status; ray list placement-groups; ray list nodes",
+                why=f"{one.where()} {one.does()}, and the list that was given has an actor that Ray has not started",
+                outcomes=(
+                    Outcome(seen="the demand fits on no node", means="ask for less, add nodes, or end what holds the cards"),
+                    Outcome(seen="there is room for it", means="its process starts, or fails to start: read the raylet's log of that node"),
+                ),
+            )
+        elif asks_ray:
             yield NextDump(
                 what=f"the process that runs the call for which {one.where()} waits",
                 who=(one.who(),),
@@ -208,10 +227,19 @@ def _others(scene: Scene) -> Iterator[NextDump]:
             )
 
 
+def _running(scene: Scene) -> list[RayTask]:
+    """Tasks that a pasted list of Ray's says to run, in processes of which no stack was given."""
+    listed = scene.view.snapshot.listed
+    seen = {s.process.pid for s in scene.view if s.threads}
+    return [t for t in listed.tasks if t.state == "RUNNING" and t.pid is not None and t.pid not in seen] if listed is not None else []
+
+
 def _anybody(scene: Scene) -> Iterator[NextDump]:
     """Where nothing tells: the driver of idle processes, or the same process again and all beside it."""
     seen = list(scene.view)
+    yield from launched(scene)
     if all(s.is_idle for s in seen):
+        yield from awaited(scene)
         part = next((s for s in seen if s.identity.part is not None), None)
         if part is not None:
             yield engine(scene, part)
@@ -241,7 +269,9 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
                     Outcome(seen="all threads idle", means="it waits for another process: dump those that it talks to"),
                 ),
             )
-    if one is not None:
+    if one is not None and one.process.state in ("D", "T", "t"):
+        yield in_the_kernel(scene, one)
+    elif one is not None:
         options = _options(one)
         yield NextDump(
             what=f"{named(scene, one)} again, in 30 s",

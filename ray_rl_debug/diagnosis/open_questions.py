@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ray_rl_debug.analyze.pauses import may_have_requests
 from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.rules.scene import Scene
 
@@ -48,6 +49,12 @@ def unread_requests(scene: Scene) -> Open | None:
         return None
     reason = f"whether a request of {one.where()} is in flight is not known: it holds connections, and its coroutines were not read"
     return Open(reason, "look again; what is listed as not seen says why they were not read", LONGER)
+
+
+def nobody_delivers(one: Seen) -> Open:
+    """One that looks for something again and again while nobody works."""
+    reason = f"nothing works, and {one.where()} looks again and again: it {one.does()}. Nobody was seen who would deliver what it looks for"
+    return Open(reason, "a longer window shows whether that comes; the condition of this loop says who should bring it", LONGER)
 
 
 def ended(scene: Scene) -> Open | None:

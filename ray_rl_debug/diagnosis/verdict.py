@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.pauses import only_looks
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
-from ray_rl_debug.diagnosis.open_questions import LONGER, Open, ended, most_suspicious, unread_requests, why_open
+from ray_rl_debug.diagnosis.open_questions import LONGER, Open, ended, most_suspicious, nobody_delivers, unread_requests, why_open
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
@@ -45,8 +46,7 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
     if scene.view.by_hand and scene.view.seen and not scene.joined.flight and not scene.joined.ras:
         return verdict_by_hand(scene, findings, next_dump or LONGER)
     if findings and _only_pauses(scene, findings):
-        what = "what the others wait for only pauses, and may go on by itself" if scene.graph.roots else _why_pauses(scene, findings[0])
-        summary = f"{what}: {findings[0].summary}"
+        summary = f"{_why_pauses(scene, findings[0])}: {findings[0].summary}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if findings:
         told = why_open(scene)
@@ -66,6 +66,9 @@ def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
 
 
 def _why_pauses(scene: Scene, finding: Finding) -> str:
+    if scene.graph.roots:
+        node = scene.graph.roots[0].nodes[0]
+        return f"{scene.who(node).label} may go on by itself ({scene.graph.solution.activities[node].reason})"
     key = next(key for w in finding.who if (key := scene.view.by_node_pid.get((w.node or "", w.pid or 0))) is not None)
     return f"it may go on by itself ({scene.graph.solution.activities[key].reason})"
 
@@ -140,6 +143,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     timed = [s for s in seen if s.place is not None and s.place.timed]
     pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
     if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
+        if all(only_looks(p) for p in pauses):
+            return _open(nobody_delivers(pauses[0]))
         looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
         summary = f"nothing works now: {pauses[0].where()} {_pause(pauses[0])} and will wake by itself{looks}; all others are idle"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)

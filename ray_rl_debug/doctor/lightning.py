@@ -9,7 +9,6 @@ from ray_rl_debug.model.health import Health, Result
 from ray_rl_debug.model.lightning import Rollout, Store
 from ray_rl_debug.model.snapshot import Runner
 
-ENDED = ("succeeded", "failed", "cancelled")
 LATE_BEAT_S = 60.0
 """Runners beat every ten seconds."""
 LEAST_S = 30.0

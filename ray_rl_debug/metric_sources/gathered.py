@@ -62,9 +62,6 @@ class Gathered:
         """Something that could not be read, and why."""
         self._gaps.append(Gap(id=gaps.FILE_UNREAD, where=where, what="metrics", reason=reason))
 
-    def is_empty(self) -> bool:
-        return not self._values
-
     def run(self) -> Run:
         """The run, its metrics by name."""
         series = {}

@@ -12,6 +12,7 @@ from ray_rl_debug.model.errors import ClusterUnreachableError
 from ray_rl_debug.model.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker
 from ray_rl_debug.privacy.allowlist import allowed_entry_point
 from ray_rl_debug.privacy.redact import redact
+from ray_rl_debug.ray_state.bundles import asked, public
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, describe_failure
 
 _OUR_DRIVER = "from ray_rl_debug.cluster.driver import main"
@@ -113,17 +114,13 @@ def _seconds(milliseconds: float | None) -> float | None:
     return milliseconds / 1000 if milliseconds else None
 
 
-def _public(resources: Any) -> dict[str, float]:
-    return {k: v for k, v in (resources or {}).items() if not k.startswith("node:") and "_group_" not in k}
-
-
 def _node(n: Any) -> RayNode:
     return RayNode(
         node_id=n.node_id,
         ip=n.node_ip,
         host=n.node_name,
         alive=n.state == "ALIVE",
-        resources=_public(n.resources_total),
+        resources=public(n.resources_total),
         death=redact(getattr(n, "state_message", None) or "", max_chars=200) or None,
         is_head=getattr(n, "is_head_node", None),
     )
@@ -147,6 +144,7 @@ def _job(j: Any) -> RayJob:
 def _actor(a: Any) -> RayActor:
     death = next(iter((a.death_cause or {}).values()), None)
     text = str(death.get("error_message") or "") if isinstance(death, dict) else ""
+    needs = asked(a.required_resources)
     return RayActor(
         actor_id=a.actor_id,
         job_id=a.job_id,
@@ -159,7 +157,9 @@ def _actor(a: Any) -> RayActor:
         restarts=int(a.num_restarts or 0),
         death=redact(" ".join(text.split()), max_chars=300) or None,
         death_kind="unknown" if a.state == "DEAD" else None,
-        resources=_public(a.required_resources),
+        resources=needs.resources,
+        placement_group_id=needs.placement_group_id,
+        bundle=needs.bundle,
     )
 
 
@@ -175,6 +175,7 @@ def _worker(w: Any) -> RayWorker:
 
 
 def _task(t: Any) -> RayTask:
+    needs = asked(t.required_resources)
     return RayTask(
         task_id=t.task_id,
         name=t.name or t.func_or_class_name,
@@ -188,8 +189,9 @@ def _task(t: Any) -> RayTask:
         worker_id=t.worker_id or None,
         attempt=int(t.attempt_number or 0),
         state_times_s={e["state"]: e["created_ms"] / 1000 for e in t.events or () if e.get("created_ms")},
-        resources=_public(t.required_resources),
-        placement_group_id=t.placement_group_id or None,
+        resources=needs.resources,
+        placement_group_id=t.placement_group_id or needs.placement_group_id,
+        bundle=needs.bundle,
     )
 
 
@@ -200,7 +202,7 @@ def _group(g: Any) -> RayPlacementGroup:
         state=g.state,
         name=g.name or None,
         job_id=g.creator_job_id or None,
-        bundles=tuple(_public(b.get("unit_resources")) for b in bundles),
+        bundles=tuple(public(b.get("unit_resources")) for b in bundles),
         bundle_nodes=tuple(b.get("node_id") or None for b in bundles),
         scheduling=(g.stats or {}).get("scheduling_state"),
     )

@@ -14,6 +14,7 @@ from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreach
 from ray_rl_debug.model.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
 from ray_rl_debug.privacy.allowlist import allowed_entry_point
 from ray_rl_debug.privacy.redact import redact
+from ray_rl_debug.ray_state.bundles import asked, public
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, SILENCE, describe_failure, is_refused, open_channel, why_unreachable
 from ray_rl_debug.ray_state.state_api import read_by_state_api
 from ray_rl_debug.ray_state.tasks import read_tasks
@@ -184,12 +185,7 @@ def _available(channel: Any, deadline_s: float) -> dict[str, dict[str, float]]:
     from ray.core.generated import gcs_service_pb2_grpc as stubs
 
     reply = stubs.NodeResourceInfoGcsServiceStub(channel).GetAllAvailableResources(pb.GetAllAvailableResourcesRequest(), timeout=deadline_s)
-    return {r.node_id.hex(): _public(r.resources_available) for r in reply.resources_list}
-
-
-def _public(resources: Any) -> dict[str, float]:
-    """Resources people ask for; not the ``node:...`` and ``..._group_...`` ones Ray makes itself."""
-    return {k: round(v, 4) for k, v in resources.items() if not k.startswith("node:") and "_group_" not in k}
+    return {r.node_id.hex(): public(r.resources_available) for r in reply.resources_list}
 
 
 def _enum_name(message: Any, field: str) -> str:
@@ -204,7 +200,7 @@ def _node(n: Any, available: dict[str, float] | None) -> RayNode:
         ip=n.node_manager_address,
         host=n.node_manager_hostname,
         alive=_enum_name(n, "state") == "ALIVE",
-        resources=_public(n.resources_total),
+        resources=public(n.resources_total),
         available=available,
         death=redact(death.split("\n", 1)[0], max_chars=200) or None,
         port=n.node_manager_port,
@@ -263,6 +259,7 @@ def _death(a: Any) -> tuple[str | None, str | None]:
 
 def _actor(a: Any) -> RayActor:
     text, kind = _death(a)
+    needs = asked(a.required_resources)
     return RayActor(
         actor_id=a.actor_id.hex(),
         job_id=a.job_id.hex(),
@@ -280,7 +277,9 @@ def _actor(a: Any) -> RayActor:
         restarts=int(a.num_restarts),
         death=text,
         death_kind=kind,
-        resources=_public(a.required_resources),
+        resources=needs.resources,
+        placement_group_id=needs.placement_group_id,
+        bundle=needs.bundle,
         start_time_s=a.start_time / 1000 if a.start_time else None,
         end_time_s=a.end_time / 1000 if a.end_time else None,
     )
@@ -308,7 +307,7 @@ def _group(g: Any) -> RayPlacementGroup:
         state=_enum_name(g, "state"),
         name=g.name or None,
         job_id=g.creator_job_id.hex() or None,
-        bundles=tuple(_public(b.unit_resources) for b in g.bundles),
+        bundles=tuple(public(b.unit_resources) for b in g.bundles),
         bundle_nodes=tuple(b.node_id.hex() or None for b in g.bundles),
         strategy=_enum_name(g, "strategy"),
         scheduling=_enum_name(stats, "scheduling_state") if stats is not None else None,

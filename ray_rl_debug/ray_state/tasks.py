@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from ray_rl_debug.model.snapshot import RayTask, TaskHistory
+from ray_rl_debug.ray_state.bundles import asked
 from ray_rl_debug.ray_state.usual_durations import usual_longest
 
 MAX_TASKS = 10_000
@@ -61,6 +62,7 @@ def _task(event: Any, statuses: Any) -> RayTask:
     info, updates = event.task_info, event.state_updates
     times = _times(event, statuses)
     kind = info.DESCRIPTOR.fields_by_name["type"].enum_type.values_by_number[info.type].name
+    needs = asked(info.required_resources)
     return RayTask(
         task_id=event.task_id.hex(),
         name=info.name or info.func_or_class_name,
@@ -74,8 +76,9 @@ def _task(event: Any, statuses: Any) -> RayTask:
         worker_id=updates.worker_id.hex() or None,
         attempt=event.attempt_number,
         state_times_s=times,
-        resources={k: round(v, 4) for k, v in info.required_resources.items()},
-        placement_group_id=info.placement_group_id.hex() or None,
+        resources=needs.resources,
+        placement_group_id=info.placement_group_id.hex() or needs.placement_group_id,
+        bundle=needs.bundle,
     )
 
 

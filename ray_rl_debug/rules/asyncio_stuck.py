@@ -37,13 +37,14 @@ from ray_rl_debug.analyze.coroutines import (
     serves,
     ticks,
 )
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import ENOUGH_CALLS
 from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.waits_calls import other_methods, works_inside
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
@@ -77,7 +78,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             elif ends or (running and _runs_loop(one)):
                 sure = _pace(scene, one)
                 if ends:
-                    sure = Certainty.POSSIBLE if _another_call_works(one) and not _is_overdue(scene, one) else Certainty.LIKELY
+                    open_ = (_another_call_works(one) and not _is_overdue(scene, one)) or _may_lack_a_call(scene, one)
+                    sure = Certainty.POSSIBLE if open_ else Certainty.LIKELY
                 yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
@@ -130,6 +132,13 @@ def _another_call_works(one: Seen) -> bool:
     """Is a call of Ray on its way in the same process, step by step? An update of the weights, say, will wake those that it holds up."""
     steps = ("sleep", "running", "ready")
     return any(t.stable is False or (t.awaited is not None and t.awaited.kind in steps) for t in _calls(one) if not serves(t))
+
+
+def _may_lack_a_call(scene: Scene, one: Seen) -> bool:
+    """Do its calls wait for what another call may bring, and were such calls made before? Then whoever makes them no more may be the cause."""
+    calls = _calls(one)
+    waiting = [t.awaited is None or t.awaited.kind in HANDED - OUTSIDE for t in calls]
+    return bool(waiting) and all(waiting) and not works_inside(one) and bool(other_methods(scene.view, one, calls))
 
 
 def _is_overdue(scene: Scene, one: Seen) -> bool:

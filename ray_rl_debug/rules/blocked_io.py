@@ -17,10 +17,11 @@ Not this when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_queued, rank, ticks, waits_inside
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
@@ -48,6 +49,8 @@ from ray_rl_debug.rules.scene import (
 ID = "RRD502"
 NAME = "blocked in I/O"
 CAUSE = Cause.BLOCKED_IO
+_DRIVER = re.compile(r"nvidia_|_nv\d|rm_ioctl|uvm_|amdgpu_|kfd_|davinci_")
+"""Functions of the drivers of cards, in a stack of the kernel's."""
 
 
 _IO = frozenset({Kind.SOCKET, Kind.FILE, Kind.FLOCK, Kind.CHILD})
@@ -160,7 +163,8 @@ def _found(
     fd = descriptor(kernel)
     if fd is not None and scene.usual_s(client) is None:
         hope = may_come(scene, client, {fd})
-        verdict = verdict if hope is None else _surely(verdict, Judgement(certainty=Certainty.POSSIBLE, reason=hope))
+        # of two that are as unsure, this one says why
+        verdict = verdict if hope is None else _surely(Judgement(certainty=Certainty.POSSIBLE, reason=hope), verdict)
     if server is not None and edge is not None and edge.why is Why.CHILD and server.threads:
         verdict = _surely(verdict, judge(scene, server))
     if server is not None and edge is not None and may_answer and scene.usual_s(client) is None:
@@ -201,7 +205,11 @@ def _found(
         summary,
         who=who,
         evidence=evidence,
-        remedy=_remedy(Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind, edge),
+        remedy=_remedy(
+            Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind,
+            edge,
+            is_driver=client.telling is not None and any(_DRIVER.match(f.function) for f in client.telling.frames if f.file == "kernel"),
+        ),
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
@@ -253,7 +261,7 @@ def _surely(one: Judgement, other: Judgement) -> Judgement:
     return one if weaker(one.certainty, other.certainty) is one.certainty else other
 
 
-def _remedy(kind: Kind | None, edge: Edge | None) -> list[str]:
+def _remedy(kind: Kind | None, edge: Edge | None, *, is_driver: bool = False) -> list[str]:
     if edge is not None and edge.why is Why.PIPE:
         return [
             "look at the process at the other end: what should it write or read?",
@@ -268,6 +276,11 @@ def _remedy(kind: Kind | None, edge: Edge | None) -> list[str]:
         ]
     if kind is Kind.CHILD:
         return ["look at the child process; give subprocess calls timeout="]
+    if is_driver:
+        return [
+            "look at the driver of the card on that node: dmesg (Xid, NVRM), nvidia-smi -q; such a call may end only when the node is reset",
+            "read /proc/PID/stack once more: the same names mean that it still stands there",
+        ]
     return [
         "check the mount: df, stat and dmesg on that node (a hung NFS or FUSE server blocks open, read, write)",
         "write to local disk first, then move",

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.by_hand import stands_for
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import ROOTED

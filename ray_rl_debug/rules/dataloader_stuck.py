@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.progress import is_awake
@@ -45,7 +45,11 @@ def detect(scene: Scene) -> Iterator[Found]:
         certainty = weaker(verdict.certainty, Certainty.LIKELY)
         if owner is not one and sleeps(one) and scene.usual_s(owner) is None:  # an item that takes its time, for all that is known
             certainty = weaker(certainty, judge(scene, one).certainty or certainty)
-        stuck = f"; its worker pid {one.process.pid} {one.at()}" if owner is not one else "; no worker process was seen working"
+        stuck = (
+            f"; its worker {f'pid {one.process.pid}' if one.process.pid else one.identity.label} {one.at()}"
+            if owner is not one
+            else "; no worker process was seen working"
+        )
         finding = make_finding(
             ID,
             NAME,

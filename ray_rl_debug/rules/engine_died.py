@@ -30,7 +30,7 @@ from ray_rl_debug.analyze.waits_engines import in_flight
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.rules.dead_actors import find_dead
 from ray_rl_debug.rules.known_error import lines_of
-from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD205"
 NAME = "engine died"
@@ -58,8 +58,9 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     first = _first_dead(dead)
     printed = [e for s in servers for e in lines_of(s.process.log_lines, "vllm/worker-died", "vllm/engine-core-failed", "sglang/part-crashed")]
     who = [d.who() for d in first] or [_gone(scene, engine, servers)]
-    after = f"; {waiters[0].where()} still waits for it" if waiters else f"; its server runs with {in_flight(engine)}" if engine.requests else ""
-    after = after or (f"; {servers[0].where()} runs without it" if servers else "")
+    it, its = ("them", "their") if len(who) > 1 else ("it", "its")
+    after = f"; {waiters[0].where()} still waits for {it}" if waiters else f"; {its} server runs with {in_flight(engine)}" if engine.requests else ""
+    after = after or (f"; {servers[0].where()} runs without {it}" if servers else "")
     evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not collected its exit status") for d in dead[:4]]
     for server in servers[:1] if engine.lost else ():
         evidence.append(Evidence(kind="proc", where=server.where(), text=_how_lost(scene, engine, server)))
@@ -109,4 +110,4 @@ def _how(dead: Seen) -> str:
 
 
 def _names(who: list[Who]) -> str:
-    return " and ".join(f"{w.label.removesuffix(f' (pid {w.pid})')}" + (f" (pid {w.pid})" if w.pid else "") for w in who)
+    return listed([w.label.removesuffix(f" (pid {w.pid})") + (f" (pid {w.pid})" if w.pid else "") for w in who], 8)

@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.placed_ranks import is_minority
-from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD106"
 NAME = "start-up deadlock"
@@ -69,13 +69,14 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reason: str) -> Finding:
     op = waiters[0].place.op if waiters[0].place else "init_process_group"
-    labels = ", ".join(a.identity.label for a in absent[:4])
+    labels = listed([a.identity.label for a in absent], 4)
+    first = "it" if len(absent) == 1 else absent[0].identity.label
     return make_finding(
         ID,
         NAME,
         CAUSE,
         certainty,
-        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {absent[0].at()}; {waits(len(waiters), 'rank')} there",
+        f"{labels} {'has' if len(absent) == 1 else 'have'} not entered {op}: {first} {absent[0].at()}; {waits(len(waiters), 'rank')} there",
         who=[a.who() for a in absent],
         evidence=[*(stack_evidence(a) for a in absent[:3]), *waiter_evidence(waiters), proc_evidence(absent[0], reason)],
         remedy=[

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -49,6 +49,10 @@ _OF_LAYER = {
     "data": Cause.DATALOADER_STUCK,
     "agent-lightning": Cause.PRODUCER_DIED,
 }
+_ABSENT = re.compile(
+    r"\[(\d{1,6})\] (?:finished collective #\d{1,12}, but )?didn't join|\bRanks? (\d{1,6}(?:, ?\d{1,6}){0,200}) failed to pass monitoredBarrier"
+)
+"""How torch names the ranks that did not come."""
 _OF_SLUG = {
     "areal/rollout-thread-failed": Cause.PRODUCER_DIED,
     "areal/server-launch-timeout": Cause.ENGINE_DIED,
@@ -175,11 +179,16 @@ def _of_story(story: LogStory) -> Iterator[Found]:
         signature = signatures.find(entry.signature) if entry.signature is not None else None
         if signature is None or signature.effect != "critical":
             continue
-        evidence = [Evidence(kind="log", where=f"{entry.file}:{entry.line}", text=text) for text in (entry.text, *entry.lines[-2:])]
+        evidence = [Evidence(kind="log", where=f"{entry.file}:{entry.line}", text=text) for text in (entry.text, *_telling(entry.lines))]
         certainty = Certainty.LIKELY if entry is story.first and not signature.late else Certainty.POSSIBLE
         who = entry.who[:MAX_ERRORS]
         finding = _finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES])
         yield Found(finding=_of_waiters(finding, signature), explains=frozenset([f"log:{signature.id}"]))
+
+
+def _telling(lines: Sequence[str]) -> Sequence[str]:
+    """The lines below an error that name ranks, else the last two."""
+    return [line for line in lines if _ABSENT.search(line)][:2] or lines[-2:]
 
 
 def _of_waiters(finding: Finding, signature: Signature) -> Finding:
@@ -187,6 +196,18 @@ def _of_waiters(finding: Finding, signature: Signature) -> Finding:
     if finding.cause is not Cause.STRAGGLER or not signature.late:
         return finding
     victims = finding.who
+    named = dict.fromkeys(int(n) for e in finding.evidence for found in _ABSENT.finditer(e.text) for n in re.findall(r"\d+", found[1] or found[2]))
+    if named:
+        ranks = list(named)[:MAX_ERRORS]
+        told = ", ".join(map(str, ranks))
+        who = tuple(Who(label=f"rank {r}", rank=r) for r in ranks)
+        does = "rank " + told if len(named) == 1 else f"ranks {told}" + (f" and {len(named) - len(ranks)} more" if len(named) > len(ranks) else "")
+        return msgspec.structs.replace(
+            finding,
+            who=who,
+            victims=tuple(v for v in victims if v.rank not in named),
+            summary=f"{does} did not come, says the log: {signature.title}",
+        )
     absent = Who(label="a rank that did not come", node=victims[0].node if len({w.node for w in victims}) == 1 else None)
     many = f" and {len(victims) - 1} more" if len(victims) > 1 else ""
     summary = f"{victims[0].label}{many} waited in vain: {signature.title}; the line does not name the rank that did not come"

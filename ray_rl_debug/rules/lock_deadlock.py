@@ -11,7 +11,8 @@ Remedy
     One order for locks; no fork with threads; time limits.
 
 Not this when
-    Another thread of the process works and may release it, or the wait is for another process.
+    Another thread of the process works or waits for Ray and may release it, or the wait is for another process. In
+    stacks alone: nobody waits for it, and the wait has a time limit.
 """
 
 from __future__ import annotations
@@ -19,14 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import ticks
-from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
@@ -46,6 +49,11 @@ def _lacks_main(one: Seen, thread: SeenThread) -> bool:
     return is_started and not any(t.is_main for t in one.threads)
 
 
+def _has_company(scene: Scene, one: Seen) -> bool:
+    """Were stacks of other processes given too? Of one alone its writer thinks that it is the one that hangs."""
+    return any(s.threads and s is not one for s in scene.view)
+
+
 _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
 
 
@@ -63,6 +71,10 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # a thread of a library, and no end of a program that joins its threads; native frames alone may tell a lock
         if scene.view.by_hand and _lacks_main(one, thread):
             continue  # the thread that may release it was not shown
+        if scene.view.by_hand and not root.waiters and wakes_by_itself(one.process.python, thread.frames) and _has_company(scene, one):
+            continue  # the turn of a loop: nobody waits for it, and it looks again without being woken
+        if scene.view.by_hand and any(t.place.kind in WAITS_FOR_RAY for t in one.threads if t is not thread):
+            continue  # that thread waits for an answer from outside of the process, and may release this one then
         lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.roots import Root
@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
-from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, stack_evidence
 
 ID = "RRD105"
 NAME = "point-to-point mismatch"
@@ -44,14 +44,19 @@ def detect(scene: Scene) -> Iterator[Found]:
             yield from _unpaired(root, members, [e for e in edges if e.source in p2p and e.why is Why.RECEIVERS])
             continue
         culprits = _culprits(directed, p2p)
+        if not p2p.intersection(culprits) and _most_have_met(scene, root):
+            # most are in collectives without it: the one that receives may as well be the one that went another way
+            culprits = sorted({*culprits, *(e.source for e in directed if e.target in culprits)})
         who = [scene.view.seen[k] for k in culprits]
         waiters = [m for m in members if m.key not in culprits]
         # whose peer is not known may wait for somebody else than these
         is_known = p2p <= {e.source for e in directed} and all(e.certainty is not Certainty.POSSIBLE for e in directed)
         sure = Certainty.LIKELY if is_known else Certainty.POSSIBLE
-        labels = " and ".join(w.identity.label for w in who[:3])
+        # containers all have a pid 1: there the machine tells them apart
+        names = [w.identity.label for w in who] if len({w.identity.label for w in who}) == len(who) else [w.where() for w in who]
+        labels = listed(names)
         said = (
-            f"{labels} wait for each other: {who[0].identity.label} {who[0].at()}"
+            f"{labels} wait for each other: " + "; ".join(f"{name} {w.at()}" for name, w in zip(names[:2], who, strict=False))
             if len(who) > 1
             else f"{labels} does not answer a {directed[0].words}: it {who[0].at()}"
         )
@@ -73,6 +78,14 @@ def detect(scene: Scene) -> Iterator[Found]:
         yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
+def _most_have_met(scene: Scene, root: Root) -> bool:
+    """Are more ranks of a ring, and of those that wait for it, in collectives than in sends and receives, and are they all of their world?"""
+    ranks = {n for n in (*root.nodes, *root.waiters) if n in scene.view.seen and scene.view.seen[n].kind in (Kind.COLLECTIVE, Kind.P2P)}
+    world = next((w for w in scene.worlds if root.nodes[0] in {m.key for m in w.members}), None)
+    meet = sum(scene.view.seen[n].kind is Kind.COLLECTIVE for n in ranks)
+    return world is not None and world.size == len(world.members) == len(ranks) and meet > len(ranks) - meet
+
+
 def _unpaired(root: Root, members: list[Seen], edges: list[Edge]) -> Iterator[Found]:
     """Ranks in sends and receives that do not tell their peers, while all others wait in a collective: the smaller side went another way."""
     pair = [m for m in members if m.key in {e.source for e in edges}]
@@ -80,7 +93,7 @@ def _unpaired(root: Root, members: list[Seen], edges: list[Edge]) -> Iterator[Fo
     if not pair or not meet:
         return
     who = [*pair, *meet] if len(pair) == len(meet) else min(pair, meet, key=len)
-    labels = " and ".join(m.identity.label for m in pair[:3])
+    labels = listed([m.identity.label for m in pair])
     finding = make_finding(
         ID,
         NAME,
@@ -142,7 +155,7 @@ def _by_dumps(scene: Scene) -> Iterator[Found]:
         ring = set(group.culprits) <= set(group.waiting)
         if not ring and not group.elsewhere:
             continue
-        labels = " and ".join(world.label(r) for r in group.culprits[:4])
+        labels = listed([world.label(r) for r in group.culprits], 4)
         doing = "wait for each other" if ring else f"went on to a collective, and nobody answers {group.op}"
         finding = make_finding(
             ID,

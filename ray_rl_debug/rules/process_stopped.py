@@ -11,7 +11,8 @@ Remedy
     kill -CONT, or detach the tracer; find out who did it.
 
 Not this when
-    py-spy itself holds the process for an instant: states are read before and after the samples.
+    A dump, a profiler or the run itself holds the process for moments: a stop that was not there at the first look, or in
+    which it got somewhere, has to last for a second.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS

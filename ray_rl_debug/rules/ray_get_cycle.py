@@ -17,18 +17,21 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.analyze.graph import RAY_CALLS, Edge, Why
+from ray_rl_debug.analyze.edges import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.solve import DOUBT
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
-from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
+from ray_rl_debug.rules.scene import Found, Scene, listed, make_finding, stack_evidence
 
 ID = "RRD401"
 NAME = "ring of Ray calls"
 CAUSE = Cause.RAY_GET_CYCLE
 
+_SHOWN = 6
+"""Waits that the evidence tells."""
 _CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE, Why.INSIDE}
 
 
@@ -45,21 +48,61 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 
 def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
-    ring = " → ".join(_name(m) for m in [*members, members[0]])
+    ring = " → ".join(_name(m) for m in _in_turn(members, calls))
+    keepers = {m.key: m.name for m in members if _only_keeps(m, calls)}
+    # what further calls have to bring is the middle of the matter: it is told first
+    told = dict.fromkeys((scene.who(e.source).label, e.evidence) for e in sorted(calls, key=lambda e: e.source not in keepers))
+    summary = f"calls wait for each other in a ring: {ring}{_kept(keepers.values())}"
     return make_finding(
         ID,
         NAME,
         CAUSE,
-        Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in calls) else Certainty.LIKELY,
-        f"calls wait for each other in a ring: {ring}" if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
-        who=[m.who() for m in {m.process_key: m for m in members}.values()],
-        evidence=[Evidence(kind="task", where=scene.who(e.source).label, text=e.evidence) for e in calls[:6]],
-        remedy=[
-            "make one of the calls asynchronous, or give the actor max_concurrency > 1 so that it can answer while it waits",
-            "pass results forward instead of calling back",
-        ],
+        max((e.certainty for e in calls), key=lambda c: DOUBT[c]),
+        summary if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
+        who=[m.who() for m in {m.process_key: m for m in members if m.key not in keepers}.values()],
+        evidence=[Evidence(kind="task", where=where, text=text) for where, text in [*told][:_SHOWN]],
+        remedy=_of_keepers(keepers.values()) if keepers else _OF_CALLS,
         phase=members[0].phase,
     )
+
+
+_OF_CALLS = [
+    "make one of the calls asynchronous, or give the actor max_concurrency > 1 so that it can answer while it waits",
+    "pass results forward instead of calling back",
+]
+
+
+def _of_keepers(names: Iterable[str]) -> list[str]:
+    return [
+        f"find who should make that further call of {' or '.join(sorted(set(names)))}, and why it waits itself",
+        "give the wait a time limit (asyncio.wait_for)",
+    ]
+
+
+def _kept(names: Iterable[str]) -> str:
+    """What the places of the ring are that wait for nothing but further calls."""
+    shown = sorted(set(names))
+    return f"; {listed(shown)} only keep{'s' if len(shown) == 1 else ''} what further calls bring" if shown else ""
+
+
+def _in_turn(members: list[Seen], calls: list[Edge]) -> list[Seen]:
+    """One way round, from a member back to itself, as short as the first waits of each allow."""
+    by_key = {m.key: m for m in members}
+    following: dict[str, str] = {}
+    for edge in calls:
+        if edge.target in by_key and (edge.target != edge.source or len(members) == 1):
+            following.setdefault(edge.source, edge.target)
+    path, key = list[str](), members[0].key
+    while key in following and key not in path:
+        path.append(key)
+        key = following[key]
+    return [by_key[k] for k in [*path[path.index(key) :], key]] if key in path else [*members, members[0]]
+
+
+def _only_keeps(one: Seen, calls: list[Edge]) -> bool:
+    """Does it wait for nothing but further calls? Then it is the place where others wait for each other."""
+    own = [e for e in calls if e.source == one.key]
+    return one.lane_of is None and one.is_idle and bool(own) and all(e.why is Why.INSIDE for e in own)
 
 
 def _name(one: Seen) -> str:

@@ -5,7 +5,8 @@ Story
     waits.
 
 Evidence
-    Ray's tables: state PENDING, what was asked, what the nodes have; the processes that hold some of it.
+    Ray's tables: state PENDING, what was asked, what the nodes have together and each for itself, the strategy of the
+    placement group; the processes that hold some of it. In stacks alone: a driver in ray.get below a function that waits for placement groups.
 
 Remedy
     Ask for less or add nodes; look for leftover actors.
@@ -17,21 +18,24 @@ Not this when
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
+from ray_rl_debug.analyze.placement_calls import placement_call
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, need_of, supply, unplaceable
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
-from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.model.snapshot import RayTask
-from ray_rl_debug.rules.scene import Found, Scene, make_finding
+from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
 ID = "RRD402"
 NAME = "resources never come"
 CAUSE = Cause.RAY_PENDING
-_DERIVED = re.compile(r":|_group_|^(object_store_)?memory$")
 _SHOWN = 4
 """Of those who hold what is asked for, so many are told."""
 START_S = 20.0
@@ -48,13 +52,74 @@ def detect(scene: Scene) -> Iterator[Found]:
             alike.setdefault((tasks[node].name, tasks[node].state), []).append(node)
         elif not root.is_cycle:
             yield from _found(scene, node, is_awaited=True)
+            for waiting in sorted({e.source for e in scene.graph.into(root.nodes) if e.why is Why.ROOM}):
+                yield from _found(scene, waiting, is_awaited=True, alike=root.nodes)
     for (_, state), nodes in alike.items():
         if state == NEEDS_ARGS:
             continue  # not for want of resources, and who should produce its argument is not known
         yield from _found(scene, nodes[0], is_awaited=True, task=tasks[nodes[0]], alike=nodes)
+    if scene.view.by_hand:
+        yield from _of_stacks(scene)
+        yield from _of_lists(scene)
     if not scene.view.has_stacks and not any(scene.goes_on(one) for one in scene.view):
         for node in _pending(scene):
             yield from _found(scene, node, is_awaited=False)
+
+
+def _of_stacks(scene: Scene) -> Iterator[Found]:
+    """Ray's tables are not in files of stacks; a function that waits for placement groups says by its name what the answer is that does not come."""
+    for one in scene.view:
+        thread = one.telling
+        # the own function that asks Ray, and what it calls; those around it may be called after anything
+        own = thread.place.own if thread is not None else None
+        frames = thread.frames[: None if own is None else own + 1] if thread is not None else ()
+        asked = placement_call(frames)
+        if one.kind not in WAITS_FOR_RAY or asked is None or scene.graph.out(one.key):
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{one.where()} waits for placement groups ({asked}): Ray may have no room for them",
+            who=[Who(label="placement groups that are not placed")],
+            evidence=[stack_evidence(one)],
+            remedy=[
+                "ray status: compare each pending bundle with what single nodes have free; STRICT_PACK needs all of it on one node",
+                "look for leftover actors and jobs that hold the cards: ray list actors, ray list placement-groups",
+            ],
+            phase="init",
+        )
+        yield Found(finding=msgspec.structs.replace(finding, victims=(one.who(),)), explains=frozenset([one.key]))
+
+
+def _of_lists(scene: Scene) -> Iterator[Found]:
+    """Rows of ``ray list`` below a stack that waits in ``ray.get``: what Ray has not started is what such a wait is for."""
+    listed = scene.view.snapshot.listed
+    if listed is None:
+        return
+    actors = [a for a in listed.actors if a.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY") and not a.pid]
+    tasks = [t for t in listed.tasks if t.state == "PENDING_NODE_ASSIGNMENT"] if not any(t.state == "RUNNING" for t in listed.tasks) else []
+    named = [f"actor {a.name or a.class_name} is {a.state}" for a in actors] or [f"task {t.name} is {t.state}" for t in tasks]
+    waiting = [one for one in scene.view if one.kind in WAITS_FOR_RAY and not scene.graph.out(one.key)]
+    if not named or not waiting:
+        return
+    more = f", and {len(named) - 1} more" if len(named) > 1 else ""
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{named[0]}{more} in the list of Ray that was given, and {waiting[0].where()} {waiting[0].does()}",
+        who=[Who(label=a.name or a.class_name) for a in actors[:_SHOWN]] or [Who(label=t.name) for t in tasks[:_SHOWN]],
+        evidence=[*(Evidence(kind="task", where="ray list", text=text) for text in named[:_SHOWN]), stack_evidence(waiting[0])],
+        remedy=[
+            "ray status: compare what is requested with what single nodes have free",
+            "look for leftover actors and jobs that hold the cards: ray list actors, ray list placement-groups",
+        ],
+        phase="init" if actors else None,
+    )
+    yield Found(finding=msgspec.structs.replace(finding, victims=tuple(w.who() for w in waiting)), explains=frozenset(w.key for w in waiting))
 
 
 def _pending(scene: Scene) -> Iterator[str]:
@@ -67,33 +132,33 @@ def _pending(scene: Scene) -> Iterator[str]:
 
 
 def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = None, alike: Sequence[str] = ()) -> Iterator[Found]:
-    group = scene.placement_group(node)
-    actor = scene.actor(node)
+    """What Ray has not placed; `alike` are other nodes that the finding explains."""
+    group, actor = scene.placement_group(node), scene.actor(node)
     if group is not None:
-        wanted = _total(group.bundles)
+        need = need_of(scene.view, group)
         what = f"placement group {group.name or group.placement_group_id[:12]} is {group.state}"
     elif actor is not None and actor.pid and actor.state == "PENDING_CREATION":
         return  # it has its resources and a process, and runs its constructor
     elif actor is not None and actor.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY"):
-        wanted = actor.resources
+        need = need_of(scene.view, actor)
         what = f"actor {actor.name or actor.class_name} is {actor.state}"
     elif kind_of(node) is NodeKind.TASK:
-        wanted = task.resources if task else {}
+        need = need_of(scene.view, task) if task else Need(amounts={})
         more = f", and {len(alike) - 1} more of its name" if len(alike) > 1 else ""
         what = f"task {task.name} is {task.state}{more}" if task else "a task was not started"
     else:
         return
-    short, certainty = _shortage(scene, wanted)
+    short, certainty = _shortage(scene, need)
     if kind_of(node) is NodeKind.TASK and certainty is Certainty.LIKELY:
-        holders = _plain_tasks(scene)
-        if any(h.core and (h.core.executed_tasks or 0) > (h.core.executed_tasks_before or 0) for h in holders):
+        others = _plain_tasks(scene)
+        if any(o.core and (o.core.executed_tasks or 0) > (o.core.executed_tasks_before or 0) for o in others):
             return  # a queue: tasks end and others begin
-        if any(h.is_at_work for h in holders):
+        if any(o.is_at_work for o in others):
             short, certainty = "running tasks hold the resources", Certainty.POSSIBLE
         elif not _holders_answered(scene):
             certainty = Certainty.POSSIBLE
     age_s = _age_s(scene, node, task)
-    if certainty is not Certainty.PROVEN and age_s is not None and age_s < START_S and _fits(scene, wanted):
+    if certainty is not Certainty.PROVEN and age_s is not None and age_s < START_S and fits(scene.view, need):
         return  # what it asks for is free: a worker for it is starting
     if not is_awaited:
         certainty = Certainty.LIKELY if certainty is Certainty.PROVEN else Certainty.POSSIBLE
@@ -105,9 +170,9 @@ def _found(scene: Scene, node: str, *, is_awaited: bool, task: RayTask | None = 
         f"{what}: {short}",
         who=[scene.who(node)],
         evidence=[
-            Evidence(kind="task", where="Ray's tables", text=f"{what}; asks for {_text(wanted) or 'unknown resources'}"),
-            Evidence(kind="task", where="Ray's nodes", text=f"the cluster has {_text(_cluster(scene))}"),
-            *_holders(scene, wanted),
+            Evidence(kind="task", where="Ray's tables", text=f"{what}; asks for {_asked(need) or 'unknown resources'}"),
+            Evidence(kind="task", where="Ray's nodes", text=f"{need.place} has {_text(supply(scene.view, need))}"),
+            *_holders(scene, need),
         ],
         remedy=[
             "ask for less, or add nodes: ray status shows what is requested and what exists",
@@ -127,29 +192,9 @@ def _age_s(scene: Scene, node: str, task: RayTask | None) -> float | None:
     return max(0.0, end_s - asked_s) if asked_s is not None and end_s is not None else None
 
 
-def _fits(scene: Scene, wanted: dict[str, float]) -> bool:
-    """Do the actors and tasks that run leave as much as is asked for?"""
-    free = _cluster(scene)
-    ray = scene.view.ray
-    holders = [a.resources for a in ray.actors if a.pid and a.state != "DEAD"] if ray else []
-    holders += [t.resources for t in ray.tasks if t.state.startswith("RUNNING") and t.kind == "NORMAL_TASK"] if ray else []
-    for held in holders:
-        for name, amount in held.items():
-            free[name] = free.get(name, 0.0) - amount
-    return all(amount <= free.get(name, amount) for name, amount in wanted.items())
-
-
-def _holders(scene: Scene, wanted: dict[str, float]) -> Iterator[Evidence]:
-    """Who has what is asked for, and what each of them does; a task that waits for Ray has lent its CPUs to others."""
-    tasks = {t.task_id: t for t in scene.view.ray.tasks} if scene.view.ray else {}
-    told: list[Evidence] = []
-    for one in scene.view:
-        running = [tasks[t] for t in one.core.running_task_ids if t in tasks] if one.core is not None and one.actor is None else []
-        held = one.actor.resources if one.actor is not None else _total(tuple(t.resources for t in running))
-        lent = one.actor is None and one.kind in WAITS_FOR_RAY
-        named = {k: v for k, v in held.items() if k in wanted and v and not (lent and k == "CPU")}
-        if named:
-            told.append(Evidence(kind="task", where=one.where(), text=f"holds {_text(named)}, and {one.does()}"))
+def _holders(scene: Scene, need: Need) -> Iterator[Evidence]:
+    """Who has what is asked for, and what each of them does."""
+    told = [Evidence(kind="task", where=h.one.where(), text=f"holds {_text(h.held)}, and {h.one.does()}") for h in holders(scene.view, need)]
     yield from told[:_SHOWN]
     if len(told) > _SHOWN:
         yield Evidence(kind="task", where="Ray's tables", text=f"{len(told) - _SHOWN} more hold some of it")
@@ -166,33 +211,24 @@ def _plain_tasks(scene: Scene) -> list[Seen]:
     return [s for s in scene.view if s.core is not None and s.core.kind == "WORKER" and s.core.actor_id is None]
 
 
-def _total(bundles: tuple[dict[str, float], ...]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for bundle in bundles:
-        for name, amount in bundle.items():
-            total[name] = total.get(name, 0.0) + amount
-    return total
-
-
-def _cluster(scene: Scene) -> dict[str, float]:
-    alive = [n.resources for n in scene.view.ray.nodes if n.alive] if scene.view.ray else []
-    return {k: v for k, v in _total(tuple(alive)).items() if _is_counted(k)}
-
-
-def _is_counted(resource: str) -> bool:
-    """Not memory, not what Ray derives itself: marks of nodes and cards, and the bundles of placement groups."""
-    return _DERIVED.search(resource) is None
-
-
-def _shortage(scene: Scene, wanted: dict[str, float]) -> tuple[str, Certainty]:
-    have = _cluster(scene)
-    short = [f"{n:g} {k} asked, {have.get(k, 0):g} in the cluster" for k, n in wanted.items() if n > have.get(k, 0.0) and _is_counted(k)]
+def _shortage(scene: Scene, need: Need) -> tuple[str, Certainty]:
+    have = supply(scene.view, need)
+    short = [f"{n:g} {k} asked, {have.get(k, 0):g} in {need.place}" for k, n in need.amounts.items() if n > have.get(k, 0.0) and is_counted(k)]
     if short:
         return "; ".join(short), Certainty.PROVEN
-    if not wanted:
+    if not need.amounts:
         return "what it asks for is not known", Certainty.POSSIBLE
-    return "the cluster is large enough, but others hold the resources", Certainty.LIKELY
+    why = unplaceable(scene.view, need)
+    if why is not None:
+        return why, Certainty.PROVEN
+    held = "others hold the resources" if holders(scene.view, need) else "who holds the resources was not seen"
+    return f"{need.place} is large enough, but {held}", Certainty.LIKELY
 
 
-def _text(resources: dict[str, float]) -> str:
+def _asked(need: Need) -> str:
+    of = f" of {need.place}" if need.group is not None and need.amounts else ""
+    return f"{_text(need.amounts)}{of}"
+
+
+def _text(resources: Mapping[str, float]) -> str:
     return ", ".join(f"{v:g} {k}" for k, v in sorted(resources.items()))

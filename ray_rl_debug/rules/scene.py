@@ -10,8 +10,8 @@ import msgspec
 
 from ray_rl_debug.analyze.call_ages import call_age
 from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.graph import Edge
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
@@ -198,6 +198,13 @@ def weaker(a: Certainty, b: Certainty) -> Certainty:
 def waits(count: int, what: str = "process") -> str:
     """``1 process waits``, ``3 processes wait``; ``2 ranks wait``."""
     return f"1 {what} waits" if count == 1 else f"{count} {what}{'es' if what.endswith('s') else 's'} wait"
+
+
+def listed(labels: Sequence[str], most: int = 3) -> str:
+    """``a``, ``a and b``, ``a, b and c``, ``a, b, c and 5 more``."""
+    shown = list(labels[:most])
+    last = f"{len(labels) - most} more" if len(labels) > most else shown.pop() if shown else ""
+    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 _WRAPPERS = (

@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.frameworks import GATES, spot_of
-from ray_rl_debug.analyze.graph import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.progress import WANTED_FRACTION, is_awake

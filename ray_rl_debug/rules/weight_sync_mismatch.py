@@ -6,7 +6,8 @@ Story
 
 Evidence
     Ranks under update_weights, an absent rank outside it, its queued call. A rank that sends weights over a socket to which
-    nobody is connected, while the engine that should receive them waits for its next piece of work.
+    nobody is connected, while the engine that should receive them waits for its next piece of work. In stacks alone: a
+    trainer in a group of the engine's library while all of the engine that was dumped rests.
 
 Remedy
     Pause and drain the engine before the update.
@@ -19,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.engines import Engine, rests
-from ray_rl_debug.analyze.graph import Why
+from ray_rl_debug.analyze.frameworks import GROUPS_FOLDERS
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.known_error import lines_of
@@ -44,6 +46,8 @@ _BUSY = [
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots outside a weight update that ranks inside it wait for; senders whose receiver has given up."""
     yield from _unreceived(scene)
+    if scene.view.by_hand:
+        yield from _at_rest(scene)
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         syncing = [w for w in waiters if w.phase == "weight_sync" and w.kind not in (Kind.RENDEZVOUS, Kind.NEW_GROUP)]
@@ -65,6 +69,36 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase="weight_sync",
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
+def _at_rest(scene: Scene) -> Iterator[Found]:
+    """Of files: a trainer in a group with an engine, of which every process that was dumped waits for its next piece of work."""
+    parts = [s for s in scene.view if s.identity.part is not None and s.threads]
+    if not parts or not all(s.is_idle for s in parts):
+        return
+    for one in scene.view:
+        frames = one.telling.frames if one.telling is not None else ()
+        is_partner = any(f"/{folder}" in f"/{f.file}" for f in frames for folder in GROUPS_FOLDERS)
+        # torch's own broadcast of an update's weights: its group is not in the stack
+        sends = one.phase == "weight_sync" and one.telling is not None and one.telling.place.op == "broadcast"
+        if one.identity.part is not None or one.kind not in (Kind.COLLECTIVE, Kind.P2P) or not (is_partner or sends):
+            continue
+        group = "in a group with the engine" if is_partner else "in an update of weights"
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{one.where()} {one.does()}, {group}; {parts[0].where()} is idle: it has not joined, or its side has failed",
+            who=[s.who() for s in parts[:4]],
+            evidence=[stack_evidence(one), stack_evidence(parts[0])],
+            remedy=[
+                "look in the engine's log for the request of the update, and for an error behind it: the trainer does not learn of it",
+                *_NOT_ASKED[1:],
+            ],
+            phase="weight_sync",
+        )
+        yield Found(finding=finding, explains=frozenset([one.key, *(s.key for s in parts)]))
 
 
 def _unreceived(scene: Scene) -> Iterator[Found]:

@@ -29,6 +29,8 @@ CALM, CLOSE = 1.5, 0.5
 """Intervals between two readings while a run that is known goes on, and while something stands still."""
 CARRIES_S = 8.0
 """For so long a role counts as moving bytes after it was seen to: a closer look, during which nothing is read, is shorter."""
+CHECKPOINT_FLOORS, SEEN_FLOORS = 3.0, 1.5
+"""Floors before a run within one endless call is late with its step: a checkpoint looks alike from afar, though not to a closer look."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class Progress:
         self._calls: tuple[tuple[str, str], ...] = ()
         self._lasting: frozenset[tuple[str, str]] = frozenset()
         """Roles and calls that a closer look has shown to last, and that have not moved since."""
+        self._is_hang_seen = False
+        """The last closer look was sure of a hang, and nothing has moved since."""
 
     def feed(self, beat: Beat) -> Decision:
         """Take the next beat."""
@@ -107,16 +111,10 @@ class Progress:
             if self._step_s is not None:
                 self._step_s += blind
 
-    def decide(self, now: float, slow: str | None = None, *, is_same_call: bool = False) -> Decision:
-        """The state at this moment.
-
-        `is_same_call`: a closer look has shown that it is one call that lasts, so that Ray's own figures may be compared with. Equal titles in
-        two readings may as well be two calls of one name.
-        """
+    def decide(self, now: float, slow: str | None = None) -> Decision:
+        """The state at this moment."""
         if self._began is None:
             return Decision()
-        if is_same_call:
-            self._lasting = frozenset(self._calls)
         stalls, patient = self._stalls(now)
         if patient:
             self._patient_s = now
@@ -157,15 +155,29 @@ class Progress:
         """Roles that have been in a call without progress for so long."""
         return frozenset(role for role, _ in self._calls if now - self.roles[role] >= seconds)
 
+    def seen(self, now: float, *, is_still: bool, is_hang: bool, is_sure: bool) -> Decision:
+        """The state, with what a closer look has just shown.
+
+        A look that saw the job stand still (`is_still`) was no time in which nobody looked. A hang, even one that is only possible, means that
+        it is one call that lasts, so that Ray's own figures may be compared with; equal titles in two readings may as well be two calls of one
+        name. A sure hang (`is_sure`) means that nobody writes a checkpoint.
+        """
+        if is_still and self._began is not None:
+            self._fed_s = now
+        if is_hang:
+            self._lasting = frozenset(self._calls)
+        self._is_hang_seen = is_hang and is_sure
+        return self.decide(now)
+
     def moved(self, now: float, *, rest_s: float) -> None:
         """A closer look saw progress that the cheap signs do not show."""
         self._looks.found_healthy(self._stalls(now)[0], now, rest_s=rest_s)
         self._mark_s = self._work_s = self._patient_s = now
         self.roles = dict.fromkeys(self.roles, now)
 
-    def looked(self, now: float, *, rest_s: float, could_tell: bool = True) -> None:
+    def looked(self, now: float, *, took_s: float = 0.0, rest_s: float, could_tell: bool = True) -> None:
         """A closer look was taken; `could_tell`: it was long enough to know what it saw."""
-        self._looks.taken(self._stalls(now)[0], now, rest_s=rest_s, could_tell=could_tell)
+        self._looks.taken(self._stalls(now)[0], now, took_s=took_s, rest_s=rest_s, could_tell=could_tell)
 
     def _mark(self, beat: Beat) -> str | None:
         now, slow = beat.at_s, None
@@ -191,7 +203,7 @@ class Progress:
         shows_calls = any(self.learned.knows(role) for role in self.roles)
         # a run within one endless call that logs nothing shows itself by its rhythm only
         if stepped or beat.moved or beat.appeared or beat.counted or (beat.rhythm and not shows_calls and self.learned.steps.count < ENOUGH):
-            self._mark_s = now
+            self._mark_s, self._is_hang_seen = now, False
             self._looks.saw_progress()
         return slow
 
@@ -274,9 +286,10 @@ class Progress:
         """No new step for long, not counting the time in which a call was in progress that may take its time."""
         if self._step_s is None or self.learned.steps.count < ENOUGH:
             return None
-        age, limit = now - max(self._step_s, self._patient_s), patience_s(self.learned.steps, self.limits)
+        age = now - max(self._step_s, self._patient_s)
+        limit = patience_s(self.learned.steps, self.limits, is_hang_seen=self._is_hang_seen)
         if not in_call:
-            limit = max(limit, 3 * self.limits.floor_s)  # a checkpoint within an endless call cannot be told from a hang
+            limit = max(limit, (SEEN_FLOORS if self._is_hang_seen else CHECKPOINT_FLOORS) * self.limits.floor_s)
         text = f"no new step for {now - self._step_s:.0f} s; {usual_text(self.learned.steps)}"
         if age < limit - AHEAD_S:
             return None

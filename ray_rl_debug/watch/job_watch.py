@@ -73,12 +73,12 @@ class JobWatch:
         is_same = self._is_same_death(look, now)
         self.last_look, self._suspect_until = look, now + SUSPECT_S
         state, age = look.report.verdict.state, self.progress.age_s(now)
+        is_sure = look.report.verdict.certainty is not Certainty.POSSIBLE
         if look.snapshot.ray is not None:
             self.progress.teach(look.snapshot.ray.history)
-            self.decision = self.progress.decide(now, is_same_call=look.is_hang)
+            self.decision = self.progress.seen(now, is_still=state in (State.HANG, State.SLOW), is_hang=look.is_hang, is_sure=is_sure)
         age_told = round(max(age, self.decision.age_s), 1)
         numbers = {"look_s": round(look.took_s, 2)}
-        is_sure = look.report.verdict.certainty is not Certainty.POSSIBLE
         if state is State.HEALTHY and is_sure:  # what is only possible is no progress that was seen
             self.progress.moved(now, rest_s=REST_S)
         text = look.report.verdict.summary
@@ -94,7 +94,7 @@ class JobWatch:
             self._stuck = self.progress.standing(now, STAND_S)
             kind, tell = "verdict", True
         could_tell = state not in (State.UNKNOWN, State.SLOW) and (is_sure or state is not State.HEALTHY)
-        self.progress.looked(now, rest_s=CONFIRM_S if look.is_hang and self.alarmed else SUSPECT_S, could_tell=could_tell)
+        self.progress.looked(now, took_s=look.took_s, rest_s=CONFIRM_S if look.is_hang and self.alarmed else SUSPECT_S, could_tell=could_tell)
         return _made(now_s, kind, text, state=state.value, key=key, age_s=age_told, numbers=numbers), tell
 
     def verdict(self, look: Look, now_s: float) -> Event:

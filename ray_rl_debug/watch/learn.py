@@ -88,11 +88,14 @@ class Learned(msgspec.Struct):
         return any(n.startswith(f"{role}.") and g.count >= ENOUGH for known in (self.calls, self.told) for n, g in known.items())
 
 
-def patience_s(gaps: Gaps | None, limits: Limits) -> float:
-    """How old a stall must be to be out of the ordinary: a multiple of the longest seen, smaller the more was seen."""
+def patience_s(gaps: Gaps | None, limits: Limits, *, is_hang_seen: bool = False) -> float:
+    """How old a stall must be to be out of the ordinary: a multiple of the longest seen, smaller the more was seen.
+
+    `is_hang_seen`: a closer look is sure that it is a hang. Then fewer durations are enough.
+    """
     if gaps is None or gaps.count < ENOUGH:
         return min(limits.ceiling_s, max(limits.first_s, 3.0 * gaps.longest_s if gaps else 0.0))
-    factor = 6.0 if gaps.count < 8 else 4.0 if gaps.count < 20 else 2.5
+    factor = 6.0 if gaps.count < 8 else 4.0 if gaps.count < 20 and not is_hang_seen else 2.5
     return min(limits.ceiling_s, max(limits.floor_s, factor * gaps.longest_s))
 
 

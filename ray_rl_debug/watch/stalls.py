@@ -12,8 +12,8 @@ AHEAD_S = 6.0
 """So long before a look falls due calls that begin anew are minded,"""
 CLOSE_S = 3.0
 """and so long before it all signs are read closely: they may make it needless."""
-RELOOK_S = 8.0
-"""After a look that could not tell yet,"""
+RELOOK_S = 6.0
+"""After the beginning of a look that could not tell yet,"""
 RELOOK_UNTIL_S = 60.0
 """of a stall younger than this."""
 RELOOKS = 2
@@ -42,6 +42,7 @@ class _Looked(msgspec.Struct, frozen=True):
     """The last look at a stall."""
 
     age_s: float = 0.0
+    """When it began."""
     times: int = 0
     """How many in a row could not tell what they saw."""
     until: float = 0.0
@@ -68,10 +69,10 @@ class Looks:
         """Will a look fall due so soon? Not asked of what is no older than usual."""
         return stall.age_s >= max(self._due_s(stall) - seconds, 1.1 * stall.usual_s) and now >= self._rest_s(stall) - seconds
 
-    def taken(self, stalls: Iterable[Stall], now: float, *, rest_s: float, could_tell: bool) -> None:
+    def taken(self, stalls: Iterable[Stall], now: float, *, took_s: float, rest_s: float, could_tell: bool) -> None:
         """A look: none for `rest_s`, and the next at the same stall when that is much older, or soon if this one could not tell."""
-        old = self._last
-        self._last = {s.name: _Looked(s.age_s, 0 if could_tell else o.times + 1, o.until) for s in stalls for o in (old.get(s.name, _Looked()),)}
+        old = {s.name: (max(0.0, s.age_s - took_s), self._last.get(s.name, _Looked())) for s in stalls}
+        self._last = {name: _Looked(age_s, 0 if could_tell else last.times + 1, last.until) for name, (age_s, last) in old.items()}
         self._rest_until = max(self._rest_until, now + rest_s)
 
     def found_healthy(self, stalls: Iterable[Stall], now: float, *, rest_s: float) -> None:

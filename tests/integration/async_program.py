@@ -70,6 +70,10 @@ async def waits_for_all():
     await asyncio.wait([asyncio.ensure_future(nap())])
 
 
+async def waits_for_first():
+    await asyncio.wait([asyncio.ensure_future(nap()), asyncio.ensure_future(nap())], return_when=asyncio.FIRST_COMPLETED)
+
+
 async def shields():
     await asyncio.shield(nap())
 
@@ -260,6 +264,7 @@ async def main(path):
     start("gathers", gathers(), kind="gather", detail="gather of 2")
     start("limits", limits(), kind="task" if sys.version_info < (3, 12) else "sleep")
     start("waits for all", waits_for_all(), kind="gather", detail="asyncio.wait of 1")
+    start("waits for first", waits_for_first(), kind="gather", detail="asyncio.wait for the first of 2", first=True)
     start("shields", shields(), kind="task")
     start("future", awaits(future), kind="future", address=id(future))
     start("task", awaits(sleeper), kind="task", address=id(sleeper), tasks=[id(sleeper)])

@@ -25,6 +25,7 @@ def score(*given: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "examples.score", *given], cwd=ROOT, capture_output=True, text=True, timeout=400, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(450)
 def test_two_examples_and_three_tools(tmp_path: Path) -> None:
     pytest.importorskip("torch")

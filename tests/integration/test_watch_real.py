@@ -249,6 +249,7 @@ def test_ends_with_the_job_and_leaves_nothing_behind(tmp_path: Path) -> None:
         assert not agents_of(c["raylets"])
 
 
+@pytest.mark.slow
 def test_checkpoint_that_only_moves_bytes_is_no_stall(tmp_path: Path) -> None:
     long_s = 2 * DETECTED_S  # a run with steps of a second that shows nothing at all is called hung in half that time
     with cluster(1) as c, program("loop_program.py", c["address"], tmp_path, 2, 1):

@@ -164,6 +164,35 @@ devices_of_tasks     | mixed                              | train0 train1 label:
 enough_of_episodes   | client, server, handler, engine    | server                  | blocked-io                                |
 barrier_actor        | mixed                              | exporter                | blocked-io                                |
 runners_of_store     | polls for what nobody makes        | runner1                 | producer-died                             |
+rewards_call_back    | client, server, handler, engine    | server                  | lock-deadlock blocked-io                  |
+slots_of_cancelled   | a loop that starves                | main                    | asyncio-stuck lock-deadlock               |
+names_of_versions    | polls for what nobody makes        | trainer engine          | producer-died lock-deadlock               |
+batch_above_capacity | polls for what nobody makes        | main                    | lock-deadlock producer-died               |
+stop_word_missing    | mixed                              | rank1                   | straggler                                 |
+paused_by_trainer    | mixed                              | engine0                 | process-stopped                           | main
+loaders_of_epoch     | mixed                              | loader0 loader1 main    | dataloader-stuck lock-deadlock            |
+joined_before_read   | other end of a pipe                | scorer main             | lock-deadlock blocked-io cleanup-deadlock |
+some_of_rollouts     | ring over a connection             | main rollout2 rollout3  | ray-get-cycle lock-deadlock               | weights
+feedback_of_queues   | ring over a connection             | generator trainer       | ray-get-cycle lock-deadlock               |
+debates_in_pool      | pool inside pool                   | player0 player1 main    | ray-get-cycle lock-deadlock               |
+made_by_each_other   | ring over a connection             | planner critic          | ray-get-cycle lock-deadlock               |
+second_of_group      | mixed                              | label:Critic main       | ray-pending                               | policy
+hints_as_objects     | object collectives                 | rank1                   | p2p-mismatch collective-mismatch          | rank0
+stages_by_tag        | a tie of two ranks                 | stage0 stage1           | p2p-mismatch                              |
+woken_in_turn        | inside one process                 | main                    | lock-deadlock producer-died               |
+paused_twice         | a loop that starves                | server                  | asyncio-stuck engine-paused               |
+state_asks_itself    | inside one process                 | main                    | asyncio-stuck lock-deadlock               |
+not_accepted         | client, server, handler, engine    | buffer                  | producer-died lock-deadlock blocked-io    |
+pipeline_of_export   | mixed                              | writer                  | process-stopped                           | supervisor
+one_at_a_time        | client, server, handler, engine    | server evaluator        | blocked-io lock-deadlock                  |
+lines_through_proxy  | ring over a connection             | proxy rollout           | blocked-io lock-deadlock asyncio-stuck    |
+copy_of_socket       | other end of a pipe                | monitor rollout main    | producer-died blocked-io lock-deadlock    |
+restarted_environment| mixed                              | environment1            | ray-queued-call blocked-io                |
+answers_not_read     | inside one process                 | main                    | lock-deadlock producer-died               |
+permits_of_rollouts  | semaphores across processes        | permits evaluator       | asyncio-stuck ray-get-cycle               |
+gathered_at_writer   | recv against collective            | rank1                   | collective-mismatch p2p-mismatch          | rank0
+refill_of_tokens     | a loop that starves                | limiter                 | asyncio-stuck producer-died               |
+rounds_of_worlds     | a dead child beside living ones    | simulator1              | producer-died lock-deadlock blocked-io    |
 """
 
 

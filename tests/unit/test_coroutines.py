@@ -49,6 +49,19 @@ def test_a_sleeper_of_own_code_might_hold_the_permit() -> None:
     assert not end.is_lost
 
 
+@pytest.mark.parametrize(("first", "behind"), [(True, 0), (False, 1)])
+def test_who_waits_for_the_first_of_several_is_kept_by_all_of_them_alone(first: bool, behind: int) -> None:
+    both = task(1, Awaited(kind="gather", tasks=(2, 3), first=first), "main")
+    (end,) = find_ends(of(both, task(2, NO_PERMIT, "episode", inner=IN_LOCK), task(3, Awaited(kind="sleep", delay_s=60.0), "beats")))
+    assert end.behind == behind
+
+
+def test_a_ring_with_another_way_out_stays_a_ring() -> None:
+    both = task(1, Awaited(kind="gather", tasks=(2, 3)), "main")
+    ends = find_ends(of(both, task(2, Awaited(kind="task", tasks=(1,)), "episode"), task(3, Awaited(kind="event", address=5), "waits")))
+    assert [e.is_cycle for e in ends] == [True, False]
+
+
 def test_the_holder_of_a_lock_is_where_the_waiting_ends() -> None:
     holder = task(1, Awaited(kind="event", detail="Event unset", address=5), "Pool.refill")
     (end,) = find_ends(of(holder, *(task(n, lock(1), "Pool.take") for n in range(2, 12))))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from scenes import BARRIER, EXECUTOR, MAIN, RENDEZVOUS, Stacks, process, snapshot
 
 from ray_rl_debug.collect.files import read_locks
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Report, State
-from ray_rl_debug.model.snapshot import FileLock, Process
+from ray_rl_debug.model.snapshot import AwaitedFile, FileLock, Process
 
 # As Linux 6.8 prints one holder and three who wait for it one behind the other.
 ROWS = """\
@@ -48,12 +49,12 @@ BATON = "FileBaton.wait@torch/utils/file_baton.py:50 _jit_compile@torch/utils/cp
 BUILDS = "_run_ninja_build@torch/utils/cpp_extension.py:2500 _jit_compile@torch/utils/cpp_extension.py:2100 load@torch/utils/cpp_extension.py:1600"
 
 
-def extension(*texts: str, busy: bool = False) -> Report:
+def extension(*texts: str, busy: bool = False, file: AwaitedFile | None = None) -> Report:
     stacks = Stacks()
     found = ranks(stacks, *texts, RENDEZVOUS)
     if busy:
         found[1] = replace(found[1], cpu_s=1.9, threads=(replace(found[1].threads[0], state="R", cpu_s=1.9),))
-    return diagnose(snapshot(stacks.node(found)))
+    return diagnose(snapshot(stacks.node(found, awaited_files=(file,) if file is not None else ())))
 
 
 def test_a_lock_file_of_a_build_that_was_killed() -> None:
@@ -67,3 +68,49 @@ def test_ranks_that_wait_for_the_one_that_builds() -> None:
     report = extension(BATON, BUILDS, busy=True)
     assert report.verdict.state is not State.HANG
     assert 100 not in {w.pid for f in report.findings for w in f.who}
+
+
+LEFT = AwaitedFile(path="/cache/py311/flash/lock", waiters=(100, 101), made_time_s=198.0 - 7200, unread=0)
+"""Written two hours before the capture, which began at 198 s."""
+AITER = "FileBaton.wait@aiter/jit/utils/file_baton.py:40 mp_lock@aiter/jit/core.py:60 build_module@aiter/jit/core.py:300"
+ELSEWHERE = "train_tokenizer@app/tokens.py:4"
+
+
+@pytest.mark.parametrize("stack", [BATON, AITER], ids=["torch", "AITER"])
+def test_a_lock_file_that_nobody_holds_open_is_left_behind(stack: str) -> None:
+    report = extension(stack, stack, file=LEFT)
+    finding = report.findings[0]
+    assert (report.verdict.state, finding.id, [w.pid for w in finding.who]) == (State.HANG, "RRD508", [100, 101])
+    assert finding.summary == "2 processes wait until the lock file /cache/py311/flash/lock goes away, and nobody is left who would remove it"
+    assert finding.evidence[-1].text == "/cache/py311/flash/lock: written 2 h before this look, and no process of node1 holds it open"
+    assert "rm /cache/py311/flash/lock" in finding.remedy[0]
+
+
+def test_a_rank_that_builds_another_extension_does_not_hide_a_lock_file_that_was_left_behind() -> None:
+    report = extension(BATON, BUILDS, busy=True, file=replace(LEFT, waiters=(100,)))
+    assert [(f.id, [w.pid for w in f.who]) for f in report.findings if f.root] == [("RRD508", [100])]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        replace(LEFT, holders=(4711,)),  # another job builds
+        replace(LEFT, unread=1),  # its maker may be one that could not be asked
+        replace(LEFT, made_time_s=199.0),  # of this very moment: the next builder has just taken it
+        AwaitedFile(path=LEFT.path, waiters=LEFT.waiters, mount="nfs4 home:/cache"),  # its maker may be on another machine
+    ],
+    ids=["held", "not all read", "new", "network mount"],
+)
+def test_a_lock_file_that_somebody_may_still_remove(file: AwaitedFile) -> None:
+    assert "RRD508" not in {f.id for f in extension(BATON, BATON, file=file).findings}
+
+
+def test_whoever_holds_the_lock_file_open_is_waited_for_wherever_it_is() -> None:
+    report = extension(BATON, ELSEWHERE, busy=True, file=replace(LEFT, waiters=(100,), holders=(101,)))
+    assert report.verdict.state is not State.HANG
+    assert 100 not in {w.pid for f in report.findings for w in f.who}
+
+
+def test_nobody_of_the_job_is_accused_where_another_program_holds_the_lock_file() -> None:
+    report = extension(BATON, BATON, file=replace(LEFT, holders=(4711,)))
+    assert {w.pid for f in report.findings if f.root for w in f.who} <= {4711}

@@ -55,3 +55,53 @@ def test_an_engine_core_waits_for_its_workers(tmp_path: Path) -> None:
     first = _report(tmp_path, CORE).next_dumps[0]
     assert first.what.startswith("vLLM worker, vLLM server in the engine of pid 1455")
     assert "VLLM::" in first.command
+
+
+DESYNC = """[rank0]:[E1101 08:12:40.118 ProcessGroupNCCL.cpp:1834] [PG 0 Rank 0]
+   - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:
+     - [2] finished collective #4119, but didn't join collective #4120 (count from 1)
+"""
+
+
+def test_a_rank_that_the_log_names_is_the_one_to_dump(tmp_path: Path) -> None:
+    report = _report(tmp_path, DESYNC)
+    assert [w.rank for w in report.findings[0].who] == [2]
+    assert report.next_dumps[0].what == "rank 2, while the others wait"
+
+
+def test_all_ranks_that_did_not_pass_a_barrier_are_named(tmp_path: Path) -> None:
+    report = _report(tmp_path, "[rank0]: RuntimeError: Ranks 5, 11 failed to pass monitoredBarrier in 1200000 ms\n")
+    assert [w.rank for w in report.findings[0].who] == [5, 11]
+
+
+RAS = """Job summary
+===========
+
+Communicators... (0.00s)
+=============
+
+Warnings
+========
+
+#0-0 (9ab1c0ddf1e2a7b4) MISMATCH
+  Communicator ranks have different AllGather operation counts
+  30 ranks have launched up to operation 911
+  2 ranks have launched up to operation 912
+  Rank 20 -- GPU 4 managed by process 551032 on node 10.2.0.24
+  Rank 21 -- GPU 5 managed by process 551033 on node 10.2.0.24
+"""
+
+
+def test_few_that_are_ahead_are_not_to_blame(tmp_path: Path) -> None:
+    report = _report(tmp_path, RAS)
+    assert not report.findings
+    assert report.next_dumps[0].what.startswith("the 30 ranks that are behind, such as rank 0")
+
+
+def test_ranks_in_two_collectives_are_not_asked_to_be_in_one(tmp_path: Path) -> None:
+    text = "".join(
+        f'rank {rank}\nThread {rank + 10} (active): "MainThread"\n    {op} (torch/distributed/distributed_c10d.py:9)\n    {f} (train.py:{rank})\n\n'
+        for rank, op, f in ((0, "all_reduce", "loss"), (1, "all_gather", "gather"))
+    )
+    outcomes = next(d.outcomes for d in _report(tmp_path, text).next_dumps if "every node" in d.what)
+    assert [o.seen for o in outcomes][:2] == ["one of them is not in all_gather or all_reduce", "all are in all_gather or all_reduce"]

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from scenes import ALL_REDUCE, BARRIER, RECV, Stacks, process, snapshot
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.rank_threads import Beside, any_peer_edges, others, receiver_edges, stray_edges
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.worlds import World, find_worlds

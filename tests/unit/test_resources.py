@@ -8,7 +8,7 @@ from scenes import NODE_ID, RAY_GET, Stacks, core, process, ray_state, snapshot,
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, Finding
-from ray_rl_debug.model.snapshot import OwnedTask, RayNode, RayTask, Snapshot
+from ray_rl_debug.model.snapshot import OwnedTask, RayNode, RayPlacementGroup, RayTask, Snapshot
 
 
 def nested(resource: str, *, asked: float = 1.0, there: float = 2.0) -> Snapshot:
@@ -48,3 +48,53 @@ def test_a_resource_of_ones_own_that_the_cluster_lacks(resource: str, certainty:
     told = finding(nested(resource, asked=3.0))
     assert told.certainty is certainty
     assert ("3 device asked, 2 in the cluster" in told.summary) is (resource == "device")
+
+
+def group(strategy: str, *bundles: dict[str, float], nodes: tuple[dict[str, float], ...]) -> Snapshot:
+    """A driver that waits for a placement group."""
+    stacks = Stacks()
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(5)])
+    asked = RayPlacementGroup(placement_group_id="ab" * 18, state="PENDING", name="pool", bundles=bundles, strategy=strategy)
+    waits = RayTask(task_id=task_id(5), name="bundle_reservation_check_func", state="PENDING_NODE_ASSIGNMENT", placement_group_id="ab" * 18)
+    taken = snapshot(stacks.node([driver]), ray_state(tasks=[waits], groups=[asked], cores=[core(1, owned=[])]))
+    assert taken.ray is not None
+    rows = tuple(RayNode(node_id=f"{i:056x}", ip=f"10.0.0.{i}", host=f"node{i}", alive=True, resources=n) for i, n in enumerate(nodes, 1))
+    return replace(taken, ray=replace(taken.ray, nodes=rows))
+
+
+FOUR = {"CPU": 8.0, "GPU": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "bundles", "nodes", "wanted"),
+    [
+        ("PACK", ({"GPU": 8.0},), (FOUR, FOUR), "no single node has 8 GPU, and Ray never splits a bundle, an actor or a task"),
+        ("STRICT_PACK", ({"GPU": 4.0}, {"GPU": 1.0}), (FOUR, FOUR), "STRICT_PACK wants all of it on one node, and no single node has 5 GPU"),
+        (
+            "STRICT_SPREAD",
+            ({"CPU": 1.0},) * 3,
+            (FOUR, FOUR),
+            "STRICT_SPREAD puts each of its 3 bundles on a node of its own, and the cluster has 2",
+        ),
+        (
+            "STRICT_SPREAD",
+            ({"GPU": 1.0},) * 2,
+            (FOUR, {"CPU": 8.0}),
+            "STRICT_SPREAD puts each of its 2 bundles on a node of its own, and 1 of 2 nodes have what one asks for",
+        ),
+    ],
+)
+def test_a_group_that_no_placement_fits(
+    strategy: str, bundles: tuple[dict[str, float], ...], nodes: tuple[dict[str, float], ...], wanted: str
+) -> None:
+    told = finding(group(strategy, *bundles, nodes=nodes))
+    assert (told.summary, told.certainty) == (f"placement group pool is PENDING: {wanted}", Certainty.PROVEN)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "bundles"), [("SPREAD", ({"CPU": 1.0},) * 3), ("PACK", ({"GPU": 4.0},) * 2), ("STRICT_PACK", ({"GPU": 4.0, "memory": 9e9},))]
+)
+def test_a_group_that_the_cluster_could_hold(strategy: str, bundles: tuple[dict[str, float], ...]) -> None:
+    told = finding(group(strategy, *bundles, nodes=(FOUR, FOUR)))
+    assert told.summary.endswith("the cluster is large enough, but who holds the resources was not seen")
+    assert told.certainty is Certainty.LIKELY

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from scenes import Stacks, process, snapshot
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 from scenes import Stacks, process, snapshot
 
-from ray_rl_debug.analyze.graph import Edge, Why
+from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits_stores import store_edges
 from ray_rl_debug.model.snapshot import Process, Socket

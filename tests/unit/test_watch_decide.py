@@ -93,7 +93,7 @@ def test_what_ray_knows_of_short_calls_makes_their_stall_out_of_the_ordinary() -
     assert not run.progress.decide(run.now).declared
     run.progress.teach([TaskHistory(name="WorkerDict.compute_rm_score", count=30, longest_s=0.2)])
     assert not run.progress.decide(run.now).declared
-    assert run.progress.decide(run.now, is_same_call=True).declared
+    assert run.progress.seen(run.now, is_still=True, is_hang=True, is_sure=True).declared
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,11 @@ def test_what_ray_knows_of_short_calls_makes_their_stall_out_of_the_ordinary() -
 )
 def test_patience(recent: list[float], count: int, expected: float) -> None:
     assert patience_s(Gaps(recent=recent, count=count), Limits()) == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(5, 60.0), (10, 25.0), (30, 25.0)])
+def test_patience_is_shorter_once_a_look_is_sure(count: int, expected: float) -> None:
+    assert patience_s(Gaps(recent=[10.0] * count, count=count), Limits(), is_hang_seen=True) == expected
 
 
 def test_warm_up_is_forgotten() -> None:
@@ -126,7 +131,7 @@ def test_call_that_was_seen_to_last_is_compared_with_what_ray_knows_until_it_mov
     for at in range(9):
         feed(progress, float(at), call="update_actor")
     progress.teach([TaskHistory(name="Trainer.update_actor", count=30, longest_s=0.2)])
-    assert not progress.decide(9.0, is_same_call=True).declared  # the floor
+    assert not progress.seen(9.0, is_still=True, is_hang=True, is_sure=True).declared  # the floor
     assert feed(progress, 10.5, call="update_actor").declared
     moved = feed(progress, 12.0, call="update_actor", moved=(("Trainer", "update_actor"),))
     assert not moved.declared
@@ -160,7 +165,7 @@ def test_bytes_are_read_as_long_as_a_stall_may_be_declared() -> None:
         if decision.look:
             at += 3.0
             progress.looked(at, rest_s=SUSPECT_S)
-            assert not progress.decide(at, is_same_call=True).declared
+            assert not progress.seen(at, is_still=True, is_hang=True, is_sure=True).declared
         at += progress.wait_s
 
 
@@ -246,3 +251,35 @@ def test_irregular_steps_are_not_slow() -> None:
     run = Simulation(steps(irregular(5)))
     run.run(2 * HOUR_S)
     assert run.slow == []
+
+
+@pytest.mark.parametrize(
+    ("is_hang", "is_sure", "moves", "expected"),
+    [(True, True, False, 15.0), (True, False, False, 30.0), (False, True, False, 30.0), (True, True, True, 30.0)],
+)
+def test_step_within_an_endless_call_is_late_sooner_where_a_closer_look_is_sure(is_hang: bool, is_sure: bool, moves: bool, expected: float) -> None:
+    progress = Progress(Limits())
+    last = 30
+    for at in range(last + 1):
+        assert not progress.feed(Beat(at_s=float(at), processes=2, step=at // 2)).declared
+    for at in range(last + 1, last + 9):
+        progress.feed(Beat(at_s=float(at), processes=2))
+    progress.seen(last + 8.5, is_still=is_hang, is_hang=is_hang, is_sure=is_sure)
+    if moves:
+        progress.feed(Beat(at_s=last + 9.0, processes=2, counted=("Trainer",)))
+    declared = next(at for at in range(last + 10, last + 60) if progress.feed(Beat(at_s=float(at), processes=2)).declared)
+    assert declared - last == expected
+
+
+@pytest.mark.parametrize(("is_still", "expected"), [(True, range(15, 16)), (False, range(20, 24))])
+def test_the_time_of_a_look_counts_if_it_saw_the_job_stand_still(is_still: bool, expected: range) -> None:
+    progress = Progress(Limits(), interval_s=1.0)
+    for at in range(31):
+        progress.feed(Beat(at_s=float(at), processes=2, step=at // 2))
+    for at in range(31, 38):
+        progress.feed(Beat(at_s=float(at), processes=2))
+    progress.seen(43.0, is_still=is_still, is_hang=False, is_sure=False)
+    progress.feed(Beat(at_s=44.0, processes=2))
+    progress.seen(44.0, is_still=True, is_hang=True, is_sure=True)
+    declared = next(at for at in range(45, 90) if progress.feed(Beat(at_s=float(at), processes=2)).declared)
+    assert declared - 30 in expected

@@ -13,7 +13,7 @@ from ray_rl_debug.model.snapshot import Node, Process
 from ray_rl_debug.render import markdown
 from ray_rl_debug.render.terminal import render
 from ray_rl_debug.render.wrappers import without_wrappers
-from ray_rl_debug.rules.scene import stack_evidence
+from ray_rl_debug.rules.scene import listed, stack_evidence
 
 RAY_SAYS = (
     "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly exits with a"
@@ -151,3 +151,10 @@ def test_markdown_for_an_issue() -> None:
         "2. look at the server",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "wanted"), [(0, ""), (1, "r0"), (2, "r0 and r1"), (3, "r0, r1 and r2"), (4, "r0, r1, r2 and 1 more"), (8, "r0, r1, r2 and 5 more")]
+)
+def test_names_in_a_sentence(count: int, wanted: str) -> None:
+    assert listed([f"r{i}" for i in range(count)]) == wanted

@@ -87,7 +87,7 @@ class Simulation:
             if decision.look:
                 self.looks.append((self.now, decision))
                 self.progress.teach(TaskHistory(name=f"WorkerDict.{c}", count=n, longest_s=s) for c, (n, s) in self._done.items())
-                decision = self.progress.decide(self.now, is_same_call=self._stuck)
+                decision = self.progress.seen(self.now, is_still=self._stuck, is_hang=self._stuck, is_sure=self._stuck)
                 self.progress.looked(self.now, rest_s=SUSPECT_S if self._stuck else REST_S, could_tell=self._stuck)
             if decision.declared:
                 self.declared.append((self.now, decision))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ray_rl_debug.analyze.frameworks import agentlightning, areal, sglang, verl, vllm
+from ray_rl_debug.analyze.frameworks import agentlightning, areal, group_calls, sglang, verl, vllm
 from ray_rl_debug.analyze.frameworks.table import EngineNames, Framework, Spot
 
 FRAMEWORKS: tuple[Framework, ...] = (verl.TABLE, areal.TABLE, agentlightning.TABLE)
@@ -28,8 +28,14 @@ WATCHES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.watches)
 COLLECTIVES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.collectives)
 """Collectives of the engines' own, which spin."""
 
-COORDINATED: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.coordinated)
-"""Collectives of the engines' groups, whichever library carries them out."""
+COORDINATED: tuple[Spot, ...] = (*(s for e in ENGINES for s in e.coordinated), *group_calls.COORDINATED)
+"""Collectives of the engines' groups, and of libraries that they call, whichever library carries them out."""
+
+GROUPS_FOLDERS: tuple[str, ...] = tuple(e.groups_folder for e in ENGINES if e.groups_folder)
+"""Where the engines' libraries keep their process groups."""
+
+PAIRED: tuple[Spot, ...] = group_calls.PAIRED
+"""Sends and receives between two ranks, whose wait leaves no frame of torch."""
 
 HOUSEKEEPING: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.housekeeping)
 """Coroutines that wait for the next message by design."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks.table import GROUP_OPS, EngineNames, Part, Spot
+from ray_rl_debug.analyze.frameworks.table import GROUP_OPS, TENSOR_OPS, EngineNames, Part, Spot
 
 _RANKS = r"(?P<ranks>(?:_[A-Z_]*?[A-Z]+\d+)*)$"
 _SCHEDULER, _TOKENIZER = "managers/scheduler.py", "managers/tokenizer_manager.py"
@@ -40,7 +40,11 @@ NAMES = EngineNames(
         Spot("Scheduler.recv_requests", _SCHEDULER),  # before 0.5.10
     ),
     watches=(Spot("SubprocessWatchdog._monitor_loop", "utils/watchdog.py"), Spot("_watchdog_once", "utils/watchdog.py")),
-    coordinated=tuple(Spot(f"GroupCoordinator.{op}", "sglang/srt/distributed/parallel_state.py") for op in GROUP_OPS),
+    groups_folder="sglang/srt/distributed/",
+    coordinated=(
+        *(Spot(f"GroupCoordinator.{op}", "sglang/srt/distributed/parallel_state.py") for op in GROUP_OPS),
+        *(Spot(f"tensor_model_parallel_{op}", "sglang/srt/distributed/communication_op.py") for op in TENSOR_OPS),
+    ),
     transport=(Spot("sock_recv", "managers/io_struct.py"), Spot("async_sock_recv", "managers/io_struct.py")),
     requests=(Spot("TokenizerManager._stream_one_response", _TOKENIZER), Spot("TokenizerManager._wait_one_response", _TOKENIZER)),
     calls=(Spot("FanOutCommunicator.queueing_call", "managers/communicator.py"), Spot("_Communicator.__call__", _TOKENIZER)),

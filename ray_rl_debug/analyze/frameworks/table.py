@@ -43,6 +43,10 @@ GROUP_OPS = ("all_reduce", "_all_reduce_out_place", "all_gather", "reduce_scatte
 """Collectives of the ``GroupCoordinator`` that vLLM and SGLang share, whichever library carries them out."""
 
 
+TENSOR_OPS = ("all_reduce", "all_gather", "reduce_scatter", "gather")
+"""Of ``communication_op.py`` in both: the same, called from the layers of the model."""
+
+
 class Part(msgspec.Struct, frozen=True):
     """One kind of process of an inference engine."""
 
@@ -74,6 +78,8 @@ class EngineNames(msgspec.Struct, frozen=True):
     """Collectives of its own, which spin."""
     coordinated: tuple[Spot, ...] = ()
     """Collectives of its process groups, told by the call when no frame above names what carries them out."""
+    groups_folder: str = ""
+    """Where its library keeps its process groups; another program that waits there has the engine as its partner."""
     requests: tuple[Spot, ...] = ()
     """Coroutines of the server that await the engine: one for each request in flight."""
     calls: tuple[Spot, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.frameworks.table import GROUP_OPS, EngineNames, Part, Spot
+from ray_rl_debug.analyze.frameworks.table import GROUP_OPS, TENSOR_OPS, EngineNames, Part, Spot
 
 _RANKS = r"(?P<ranks>(?:_[A-Z]+\d+)*)$"
 _CORE, _CLIENT, _EXECUTOR = "v1/engine/core.py", "v1/engine/core_client.py", "v1/executor/multiproc_executor.py"
@@ -50,7 +50,11 @@ NAMES = EngineNames(
         Spot(f"_CPUSHMDistributed.{op}", "device_communicators/cpu_communicator.py")
         for op in ("all_reduce", "gather", "all_gather_into_tensor", "send_tensor_dict", "recv_tensor_dict")
     ),
-    coordinated=tuple(Spot(f"GroupCoordinator.{op}", "vllm/distributed/parallel_state.py") for op in GROUP_OPS),
+    groups_folder="vllm/distributed/",
+    coordinated=(
+        *(Spot(f"GroupCoordinator.{op}", "vllm/distributed/parallel_state.py") for op in GROUP_OPS),
+        *(Spot(f"tensor_model_parallel_{op}", "vllm/distributed/communication_op.py") for op in TENSOR_OPS),
+    ),
     requests=(Spot("RequestOutputCollector.get", "v1/engine/output_processor.py"),),
     calls=(Spot("AsyncMPClient._call_utility_async", _CLIENT),),
     housekeeping=(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from asyncio import FIRST_COMPLETED
 from collections.abc import Callable
 
 from ray_rl_debug.collect.async_tasks.chains import ChainLink, Chains
@@ -116,6 +117,8 @@ class Ends:
             outer = links[-2] if link is links[-1] and len(links) > 1 else None
             if outer is not None and name == "wait" and outer.frame.file == "asyncio/queues.py":
                 continue  # Queue.join waits for an Event of its own
+            if name == "_wait" and link.frame.file == "asyncio/tasks.py":
+                continue  # wait() has the same variables, and none of them in a cell
             return describe(name, link)
         return None
 
@@ -166,10 +169,18 @@ class Ends:
             if self._kinds.is_task(self._objects.type_of(inner)):
                 return Awaited(kind="task", detail="wait_for" + (f" {limit:g} s" if limit is not None else ""), address=inner, tasks=(inner,))
             return self._future([], inner) if inner else None  # a future, as shield() gives one
-        if name in ("wait", "_wait"):
+        if name == "wait":
             items = self._objects.set_items(variable(link, "fs"))[0][:MAX_CHILDREN]
-            return Awaited(kind="gather", detail=f"asyncio.wait of {len(items)}", tasks=self._only_tasks(items))
+            is_first = self._text(variable(link, "return_when")) == FIRST_COMPLETED
+            detail = f"asyncio.wait {'for the first of' if is_first else 'of'} {len(items)}"
+            return Awaited(kind="gather", detail=detail, tasks=self._only_tasks(items), first=is_first)
         return None
+
+    def _text(self, address: int) -> str | None:
+        try:
+            return self._objects.string(address)
+        except BadRead:
+            return None
 
     def _due(self, timer: int, delay: float | None) -> float | None:
         """Seconds until a timer of asyncio is due; uvloop's do not tell."""

@@ -8,6 +8,7 @@ All times ending in ``_s`` are seconds. ``at_s`` counts from the start of the no
 
 from __future__ import annotations
 
+from ray_rl_debug.model.snapshot.awaited_file import AwaitedFile
 from ray_rl_debug.model.snapshot.devices import CollectiveEntry, FlightRecord, Gpu, RasCommunicator, RasRank
 from ray_rl_debug.model.snapshot.engine import EngineState
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
@@ -52,6 +53,7 @@ __all__ = [
     "AsyncTask",
     "AwaitFrame",
     "Awaited",
+    "AwaitedFile",
     "CollectiveEntry",
     "CoreWorker",
     "Doors",
@@ -113,6 +115,8 @@ class Snapshot(Fact, frozen=True, kw_only=True, omit_defaults=False):
     """The Ray job this capture was narrowed to; None for all."""
     nodes: tuple[Node, ...] = ()
     ray: RayState | None = None
+    listed: RayState | None = None
+    """Rows of ``ray list`` that somebody pasted: neither complete nor of the same moment as the stacks."""
     gaps: tuple[Gap, ...] = ()
     clocks: tuple[NodeClock, ...] = ()
     """Two or more per node: before and after the collection."""

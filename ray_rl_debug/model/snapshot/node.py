@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.model.snapshot.awaited_file import AwaitedFile
 from ray_rl_debug.model.snapshot.devices import FlightRecord, Gpu, RasCommunicator
 from ray_rl_debug.model.snapshot.fact import Fact, Gap
 from ray_rl_debug.model.snapshot.from_memory import SharedSemaphore
@@ -71,6 +72,7 @@ class Node(Fact, frozen=True, kw_only=True):
     ended: tuple[EndedProcess, ...] = ()
     """The first few that ended during the window; the gap tells how many did."""
     locks: tuple[FileLock, ...] = ()
+    awaited_files: tuple[AwaitedFile, ...] = ()
     semaphores: tuple[SharedSemaphore, ...] = ()
     runners: tuple[Runner, ...] = ()
     """Rows of a store of rollouts that a process of this node serves; the runners may be elsewhere."""

@@ -180,6 +180,8 @@ class Awaited(Fact, frozen=True, kw_only=True):
     """Identity of the primitive: equal addresses in one process are one lock."""
     tasks: tuple[int, ...] = ()
     """Addresses of asyncio tasks waited for (await task, gather)."""
+    first: bool = False
+    """The first of `tasks` that ends is enough."""
     object_id: str | None = None
     value: int | None = None
     """Permits of a semaphore, items of a queue."""
@@ -227,7 +229,7 @@ class Process(Fact, frozen=True, kw_only=True):
     uid: int | None = None
     start_time_s: float | None = None
     state: str | None = None
-    """State letter at the end of the window."""
+    """State letter at the end of the window; ``t`` only where a tracer does not let go. None: not known."""
     exit_code: int | None = None
     """Of a dead process: exit status, or minus the signal that ended it. None: it lives, or that may not be read."""
     tracer_pid: int | None = None

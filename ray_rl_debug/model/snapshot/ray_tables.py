@@ -50,6 +50,11 @@ class RayActor(Fact, frozen=True, kw_only=True):
     death_kind: str | None = None
     """``killed``, ``oom``, ``exited``, ``node-died``, ``creation-failed``, ``out-of-scope``, ``unknown``."""
     resources: dict[str, float] = {}
+    """What it needs to run."""
+    placement_group_id: str | None = None
+    """Where these come from, if not from a node as such."""
+    bundle: int | None = None
+    """Of its placement group; None where any will do."""
     start_time_s: float | None = None
     end_time_s: float | None = None
     is_async: bool | None = None
@@ -85,6 +90,7 @@ class RayTask(Fact, frozen=True, kw_only=True):
     state_times_s: dict[str, float] = {}
     resources: dict[str, float] = {}
     placement_group_id: str | None = None
+    bundle: int | None = None
     error: str | None = None
 
 

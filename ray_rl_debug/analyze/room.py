@@ -1,0 +1,146 @@
+"""What an actor, task or placement group that was not started needs, what there is of it, and who holds it. From Ray's tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup, RayTask
+
+_DERIVED = re.compile(r":|_group_|^(object_store_)?memory$")
+
+Amounts = Mapping[str, float]
+"""By the name of the resource."""
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for, and of whom."""
+
+    amounts: dict[str, float]
+    """Empty where it is not known."""
+    group: RayPlacementGroup | None = None
+    """The placement group whose room it is to use; None for the nodes themselves."""
+    bundle: int | None = None
+    parts: tuple[dict[str, float], ...] = ()
+    """The bundles of a placement group, each of which one node must have; of an actor or task its amounts."""
+    strategy: str | None = None
+    """Of a placement group: ``STRICT_SPREAD``, ``PACK``."""
+
+    @property
+    def place(self) -> str:
+        """``the cluster``, ``bundle 0 of placement group train``."""
+        if self.group is None:
+            return "the cluster"
+        name = f"placement group {self.group.name or self.group.placement_group_id[:12]}"
+        return f"bundle {self.bundle} of {name}" if self.bundle is not None else name
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """Who has some of what is asked for."""
+
+    one: Seen
+    held: dict[str, float]
+
+
+def need_of(view: View, asked: RayActor | RayTask | RayPlacementGroup) -> Need:
+    """What something that was not started asks for. Of an actor its creation tells it where the table of actors does not."""
+    if isinstance(asked, RayPlacementGroup):
+        return Need(amounts=total(asked.bundles), parts=asked.bundles, strategy=asked.strategy)
+    source: RayActor | RayTask = asked
+    if isinstance(asked, RayActor) and not asked.resources:
+        source = next((t for t in view.tasks.values() if t.kind == "ACTOR_CREATION_TASK" and t.actor_id == asked.actor_id), asked)
+    group = view.placement_groups.get(source.placement_group_id or "")
+    return Need(amounts=dict(source.resources), group=group, bundle=source.bundle, parts=(dict(source.resources),))
+
+
+def supply(view: View, need: Need) -> dict[str, float]:
+    """All there is where the need is to be met, used or not."""
+    if need.group is not None:
+        bundles = need.group.bundles
+        return dict(bundles[need.bundle]) if need.bundle is not None and need.bundle < len(bundles) else total(bundles)
+    return {k: v for k, v in total(_nodes(view)).items() if is_counted(k)}
+
+
+def unplaceable(view: View, need: Need) -> str | None:
+    """Why no placement on the nodes could meet the need, however empty they were; None where one could, and for the room of a placement group.
+
+    Ray never splits an actor, a task or a bundle between nodes (its documentation of placement groups and their strategies).
+    """
+    nodes = _nodes(view)
+    if need.group is not None or not nodes:
+        return None
+    parts = (need.amounts,) if need.strategy == "STRICT_PACK" else need.parts
+    for part in parts:
+        if not any(_has(node, part) for node in nodes):
+            if need.strategy == "STRICT_PACK":
+                return f"STRICT_PACK wants all of it on one node, and no single node has {_amounts(part)}"
+            return f"no single node has {_amounts(part)}, and Ray never splits a bundle, an actor or a task"
+    able = sum(any(_has(node, part) for part in parts) for node in nodes)
+    if need.strategy == "STRICT_SPREAD" and able < len(parts):
+        fit = f"the cluster has {able}" if able == len(nodes) else f"{able} of {len(nodes)} nodes have what one asks for"
+        return f"STRICT_SPREAD puts each of its {len(parts)} bundles on a node of its own, and {fit}"
+    return None
+
+
+def _nodes(view: View) -> list[dict[str, float]]:
+    return [n.resources for n in view.ray.nodes if n.alive] if view.ray is not None else []
+
+
+def _has(node: Amounts, part: Amounts) -> bool:
+    return all(amount <= node.get(name, 0.0) for name, amount in part.items() if is_counted(name))
+
+
+def _amounts(part: Amounts) -> str:
+    return ", ".join(f"{amount:g} {name}" for name, amount in sorted(part.items()) if is_counted(name))
+
+
+def is_counted(resource: str) -> bool:
+    """Not memory, not what Ray derives itself: marks of nodes and cards, and the bundles of placement groups."""
+    return _DERIVED.search(resource) is None
+
+
+def holders(view: View, need: Need) -> list[Holder]:
+    """Processes that have some of it; a task that waits for Ray has lent its CPUs to others."""
+    found = []
+    for one in view:
+        running = [view.tasks[t] for t in one.core.running_task_ids if t in view.tasks] if one.core is not None and one.actor is None else []
+        sources: list[RayActor | RayTask] = [one.actor] if one.actor is not None else [*running]
+        held = total(s.resources for s in sources if _is_there(s, need))
+        lent = one.actor is None and one.kind in WAITS_FOR_RAY
+        named = {k: v for k, v in held.items() if k in need.amounts and v and not (lent and k == "CPU")}
+        if named:
+            found.append(Holder(one=one, held=named))
+    return found
+
+
+def _is_there(source: RayActor | RayTask, need: Need) -> bool:
+    if need.group is None:
+        return True
+    same = source.placement_group_id == need.group.placement_group_id
+    return same and (need.bundle is None or source.bundle in (None, need.bundle))
+
+
+def fits(view: View, need: Need) -> bool:
+    """Do those who run leave as much as is asked for?"""
+    free = supply(view, need)
+    ray = view.ray
+    sources: list[RayActor | RayTask] = [a for a in ray.actors if a.pid and a.state != "DEAD"] if ray else []
+    sources += [t for t in ray.tasks if t.state.startswith("RUNNING") and t.kind == "NORMAL_TASK"] if ray else []
+    for source in sources:
+        for name, amount in source.resources.items() if _is_there(source, need) else ():
+            free[name] = free.get(name, 0.0) - amount
+    return all(amount <= free.get(name, amount) for name, amount in need.amounts.items())
+
+
+def total(bundles: Iterable[Amounts]) -> dict[str, float]:
+    """The sum of amounts."""
+    found: dict[str, float] = {}
+    for bundle in bundles:
+        for name, amount in bundle.items():
+            found[name] = found.get(name, 0.0) + amount
+    return found

@@ -1,0 +1,172 @@
+"""Edges of actors that only keep what calls bring: a mailbox, a barrier, a queue. A call that waits there waits for whoever makes another one.
+
+Nothing records who that would be. What can be known: which methods of the actor have finished so far, and who is left that could call one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.connections import is_rays, socket_owners
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, own_frame, rank, serves
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_async import HANDED_OVER
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import AsyncTask
+
+_SET_BY_CALLS = frozenset({"event", "condition"})
+"""What coroutines of an actor await that another call to it sets by design."""
+_MOST_NAMED = 3
+"""Methods that the evidence names."""
+
+
+def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """Edges of actors whose calls stand where another call may let them go on, in threads or as coroutines; `known` are the edges found so far.
+
+    Those at work may make that call, and whoever has a call of its own to end and does not wait for this actor, not even by way of others. Where
+    calls of other methods have finished before, and nobody is left but those who wait here themselves, it is one of these: then they wait for
+    each other.
+    """
+    known = tuple(known)  # one such actor says nothing of who may call the next
+    for one in view:
+        stored, others = _stored_calls(view, one)
+        if others:
+            said = f"{_count(len(stored))} for a call of another method (so far {', '.join(others[:_MOST_NAMED])})"
+            yield from _edges_to_callers(view, one, known, said)
+            continue
+        calls, at = _standing_calls(one)
+        for node, doing in callers(view, one, known) if at is not None else ():
+            evidence = f"{_count(calls)} at {at} for another call; {doing}"
+            yield Edge(source=one.key, target=node, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str) -> Iterator[Edge]:
+    free = [*callers(view, one, known)]
+    idle = [] if free else _idle_fellows(view, one, known)
+    if idle:
+        said += f"; {len(idle)} of those who call it {'is' if len(idle) == 1 else 'are'} idle, and may have left it out"
+    sure = Certainty.POSSIBLE if idle else Certainty.LIKELY
+    for node, doing in free or _waiting_callers(view, one, known):
+        yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=f"{said}; {doing}", certainty=sure)
+
+
+def _idle_fellows(view: View, one: Seen, known: Sequence[Edge]) -> list[Seen]:
+    """Idle actors of the classes of those who wait for it: one of them may have ended its call too early."""
+    waiting = [view.seen[e.source].identity for e in known if e.target == one.key and e.source in view.seen]
+    classes = {(i.job_id, i.class_name) for i in waiting if i.class_name is not None}
+    return [o for o in view if o.is_idle and not o.is_stopped and (o.identity.job_id, o.identity.class_name) in classes]
+
+
+def _count(calls: int) -> str:
+    return f"{calls} call{'s wait' if calls > 1 else ' waits'}"
+
+
+def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
+    """Nodes that may call an actor next, and what they do: those at work, those that have a call to end and do not wait for it, the unseen."""
+    waiters = {e.source for e in known if e.target == one.key}
+    behind = _all_waiters(one.key, known)
+    for other in view:
+        if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.process_key}:
+            continue
+        if other.motion in (Motion.BUSY, Motion.MOVING) or (_has_call(other) and other.key not in behind):
+            yield other.key, f"{other.identity.label} {_doing(other)}"
+    for actor in view.ray.actors if view.ray is not None else ():
+        if actor.state == "ALIVE" and actor.job_id == one.identity.job_id and actor.actor_id not in view.by_actor:
+            yield node_of(NodeKind.ACTOR, actor.actor_id), f"the process of {actor.class_name} was not seen"
+
+
+def _waiting_callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
+    """Those who wait for the actor, if several wait there or somebody behind them: of one alone nothing tells that it is the one who should call."""
+    behind = [view.seen[key] for key in sorted(_all_waiters(one.key, known)) if key in view.seen and key != one.key]
+    able = [other for other in behind if other.process.kind in ("ray-worker", "driver") and _has_call(other)]
+    if len(able) > 1:
+        yield from ((other.key, f"{other.identity.label} might make it, and {other.does()}") for other in able)
+
+
+def _stored_calls(view: View, one: Seen) -> tuple[Sequence[AsyncTask], Sequence[str]]:
+    """The calls of an actor that does nothing else but wait for other calls, and its other methods of which some have finished."""
+    tasks = one.process.async_tasks
+    if not tasks or not one.is_idle or one.is_stopped or one.process.kind != "ray-worker":
+        return (), ()
+    calls = [t for t in tasks if is_ray_call(t)]
+    waiting = all(t.stable and not t.timers and t.awaited is not None and t.awaited.kind in HANDED_OVER for t in calls)
+    if not calls or not waiting or works_inside(one) or not _is_closed(view, one):
+        return (), ()
+    return calls, other_methods(view, one, calls)
+
+
+def works_inside(one: Seen) -> bool:
+    """Has an actor threads or coroutines of own code beside its calls? One of these may be what they wait for."""
+    beside = any(own_frame(t) is not None and not is_ray_call(t) for t in one.process.async_tasks or ())
+    return beside or any(t.place.path for t in one.threads)
+
+
+def other_methods(view: View, one: Seen, calls: Sequence[AsyncTask]) -> list[str]:
+    """Methods of an actor of which calls have finished, without those in which `calls` wait."""
+    at = {f.function.rpartition(".")[2] for t in calls for f in t.chain}
+    prefix = f"{one.identity.class_name}."
+    finished = [h.name for h in (view.ray.history if view.ray is not None else ()) if h.name.startswith(prefix) and h.count]
+    names = [n.removeprefix(prefix) for n in finished]
+    return [n for n in names if n not in at and not n.startswith("__")]
+
+
+def _is_closed(view: View, one: Seen) -> bool:
+    """Is nobody but Ray connected to it, and has it no children? Then only calls bring something."""
+    owners, sockets = socket_owners(view), one.process.sockets
+    if sockets is None or view.children(one):
+        return False
+    outer = [s for s in sockets if s.family.startswith("tcp") and s.state == "ESTABLISHED" and s.remote is not None]
+    inner = {(one.node.name, s.peer_inode) for s in sockets if s.family == "unix" and s.peer_inode}
+    held = view.once(_unix_ends)
+    return all(is_rays(view, one, s, owners) for s in outer) and all(held.get(end, one.key) == one.key for end in inner)
+
+
+def _unix_ends(view: View) -> dict[tuple[str, int], str]:
+    """Who holds an end of a Unix socket, by machine and inode. Ray's own processes are not among those that are judged."""
+    return {(one.node.name, s.inode): one.key for one in view for s in one.process.sockets or () if s.family == "unix" and s.inode is not None}
+
+
+def _standing_calls(one: Seen) -> tuple[int, str | None]:
+    """How many calls of Ray it runs, and where they stand if all of them wait for what another call may bring; None if not.
+
+    One call alone in a thread may wait for a thread of its own actor. Coroutines of the actor itself are asked: if any of its own is left that
+    waits for no such thing, that one may set it.
+    """
+    at = [t.place.path[0][0] for t in one.threads if t.place.kind is Kind.EVENT and t.place.path]
+    told = len(one.core.running_task_ids) if one.core else 0
+    calls = told or (len(at) if one.process.kind == "ray-worker" else 0)
+    if calls > 1 and len(at) >= calls:
+        return calls, at[0]
+    ends = [e for e in one.ends if rank(e) < SERVES_RANK] if one.is_idle else []
+    tasks = {t.address for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS for t in e.tasks}
+    own = [t for t in one.process.async_tasks or () if not serves(t)]
+    asked = tasks and any(is_ray_call(t) for t in own)
+    return (len(own), ends[0].at) if asked and all(t.address in tasks or t.awaited is None for t in own) else (0, None)
+
+
+def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
+    """Whoever waits for a process, directly or by way of others."""
+    into: dict[str, list[str]] = {}
+    for edge in known:
+        into.setdefault(edge.target, []).append(edge.source)
+    found, left = set[str](), [key]
+    while left:
+        more = [s for s in into.get(left.pop(), ()) if s not in found]
+        found.update(more)
+        left += more
+    return found
+
+
+def _has_call(one: Seen) -> bool:
+    """Does it run a call of Ray, or the driver's own code, in which another call may follow?"""
+    runs = one.process.kind == "driver" or one.core is None or bool(one.core.running_task_ids) or one.identity.method is not None
+    return runs and not one.is_idle and not one.is_stopped
+
+
+def _doing(other: Seen) -> str:
+    return f"runs {other.identity.method}" if other.identity.method else other.at()
