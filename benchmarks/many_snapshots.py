@@ -255,7 +255,7 @@ class Bench:
         self.codes.update(codes)
         what = f"snapshot {sum(self.codes.values())}" + "".join(f", {kind} killed" for kind in died if kind)
         if not {"command", "its child"}.intersection(died):
-            for code in set(codes) - {0, 1, 3}:
+            for code in set(codes) - {0, 3}:
                 self.trouble(f"{what}: exit code {code}")
         self.wait("the job was free", FREE_S, what, lambda: [t for pid in self.targets for t in troubles(pid)] + self.orphans())
         self.wait("our Ray driver was gone", DRIVER_S, what, lambda: list(self.callers().values()))

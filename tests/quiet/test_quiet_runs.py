@@ -7,7 +7,7 @@ from quiet.suite import KINDS, LOOKS, looks
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 pytest.importorskip("torch")
-ALWAYS = ("slow_rank", "async_rollouts", "loader_training", "plain_ranks")
+ALWAYS = ("async_rollouts", "loader_training")
 
 
 def check(kind: str, count: int) -> None:

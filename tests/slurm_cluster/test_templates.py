@@ -95,7 +95,7 @@ def stand_in(slurm: SlurmCluster, program: str, text: str) -> Path:
     ("framework", "sizes"),
     [
         ("verl", ("trainer.nnodes=2", "trainer.n_gpus_per_node=1")),
-        ("areal-ray", ("scheduler.type=ray", "cluster.n_nodes=2", "cluster.n_gpus_per_node=1")),
+        pytest.param("areal-ray", ("scheduler.type=ray", "cluster.n_nodes=2", "cluster.n_gpus_per_node=1"), marks=pytest.mark.slow),
     ],
 )
 def test_a_trainer_trains_on_both_nodes_with_the_sizes_it_gets(slurm: SlurmCluster, framework: str, sizes: tuple[str, ...]) -> None:
