@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_rl_debug.analyze.by_hand import apart_s, looks
 from ray_rl_debug.analyze.phase import phase_of_name
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -32,7 +33,7 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     unknown = sum(s.motion is Motion.UNKNOWN for s in seen)
     window = max((s.process.window_s or 0.0 for s in seen), default=0.0)
     if window <= 0:
-        return Symptom(number=1, name="no progress", holds=None, measured="the files hold single looks: whether anybody moves was not measured")
+        return _of_looks([s for s in seen if len(looks(s.process)) > 1], holds)
     parts = [f"{moved} of {len(seen)} processes moved in {window:.1f} s"]
     parts += [f"{busy} used the processor without being seen to move"] if busy else []
     parts += [f"{unknown} not told"] if unknown else []
@@ -42,6 +43,18 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     quiet = _log_age_s(seen)
     parts.append(f"last line of a log {quiet:.0f} s ago" if quiet is not None else "logs not measured")
     return Symptom(number=1, name="no progress", holds=holds, measured=", ".join(parts))
+
+
+def _of_looks(seen: Sequence[Seen], holds: bool | None) -> Symptom:
+    """The same of files: processes that somebody dumped more than once."""
+    if not seen:
+        return Symptom(number=1, name="no progress", holds=None, measured="the files hold single looks: whether anybody moves was not measured")
+    moved = sum(s.motion is Motion.MOVING for s in seen)
+    apart = max(apart_s(s.process) for s in seen)
+    when = f", {apart:.0f} s apart," if apart >= 1 else ""
+    return Symptom(
+        number=1, name="no progress", holds=holds, measured=f"{moved} of {len(seen)} processes that were dumped more than once{when} had moved"
+    )
 
 
 def _log_age_s(seen: Sequence[Seen]) -> float | None:

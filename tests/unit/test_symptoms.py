@@ -13,6 +13,7 @@ import pytest
 
 from ray_rl_debug.collect.files import FileReader
 from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model import codec
 from ray_rl_debug.model.report import Symptom
 from ray_rl_debug.model.snapshot import Gpu, OpenFile, Snapshot
@@ -78,9 +79,24 @@ def test_nothing_seen_is_not_measured() -> None:
 
 def test_single_looks_from_files_tell_no_movement() -> None:
     snapshot = case("RRD101/hang.json.gz")
-    nodes = [msgspec.structs.replace(n, processes=tuple(msgspec.structs.replace(p, window_s=None) for p in n.processes)) for n in snapshot.nodes]
+    nodes = [
+        msgspec.structs.replace(n, processes=tuple(msgspec.structs.replace(p, window_s=None, samples=p.samples[-1:]) for p in n.processes))
+        for n in snapshot.nodes
+    ]
     told = symptoms(msgspec.structs.replace(snapshot, nodes=tuple(nodes)))[1]
     assert (told.holds, told.measured) == (None, "the files hold single looks: whether anybody moves was not measured")
+
+
+def test_looks_from_files_at_different_times_tell_who_moved(tmp_path: Path) -> None:
+    for when in ("t0", "t30"):
+        (tmp_path / when).mkdir()
+        for rank, place in enumerate(("all_reduce (torch/distributed/distributed_c10d.py:2800)", "load_shard (data/loader.py:88)")):
+            text = f'Process 4{rank}1: python train.py\nPython v3.11.7 (/usr/bin/python3.11)\n\nThread 4{rank}1 (idle): "MainThread"\n    {place}\n'
+            (tmp_path / when / f"rank{rank}.txt").write_text(f"{text}    step (train.py:77)\n")
+    snapshot = load((tmp_path / "t0", tmp_path / "t30")).snapshot
+    assert snapshot is not None
+    told = symptoms(snapshot)[1]
+    assert (told.holds, told.measured) == (True, "0 of 2 processes that were dumped more than once, 30 s apart, had moved")
 
 
 def test_the_age_of_the_last_line() -> None:
