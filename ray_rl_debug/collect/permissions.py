@@ -5,6 +5,7 @@ Nothing is attached to find out: opening /proc/PID/mem passes the same access ch
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,8 +19,8 @@ CAP_SYS_PTRACE = 1 << 19
 def find_doors(pids: Sequence[int], proc: Path = PROC) -> Doors:
     """The doors of this node, tried on a few of `pids`: one that opens anywhere counts as open."""
     tried = [p for p in pids if p != os.getpid()][:5]
-    memory = any(_opens(proc / str(p) / "mem") for p in tried) if tried else None
-    environ = any(_opens(proc / str(p) / "environ") for p in tried) if tried else None
+    memory = _opens_anywhere([proc / str(p) / "mem" for p in tried])
+    environ = _opens_anywhere([proc / str(p) / "environ" for p in tried])
     public = any(read_text(proc / str(p) / "stat", 512) for p in tried) if tried else None
     return Doors(
         attach=memory,
@@ -67,12 +68,19 @@ def find_place(proc: Path = PROC) -> str:
     return "slurm" if "SLURM_JOB_ID" in os.environ else "bare"
 
 
-def _opens(path: Path) -> bool:
+def _opens_anywhere(paths: Sequence[Path]) -> bool | None:
+    """None where nobody could tell."""
+    told = [opened for path in paths if (opened := _opens(path)) is not None]
+    return any(told) if told else None
+
+
+def _opens(path: Path) -> bool | None:
+    """None of a process that has ended: that nothing opens there is no setting."""
     try:
         with path.open("rb"):
             return True
-    except OSError:
-        return False
+    except OSError as e:
+        return None if e.errno in (errno.ESRCH, errno.ENOENT) else False
 
 
 def _closing_setting(tried: Sequence[int], proc: Path) -> str:

@@ -81,7 +81,7 @@ def _no_step(view: View, verdict: Verdict, findings: Sequence[Finding]) -> Sympt
         return said(False, f"Ray's task events hold calls of {steps} kinds of training work")
     if any(f.cause is Cause.CLEANUP_DEADLOCK for f in findings):
         return said(None, "processes are in cleanup; whether a step was made is not in a snapshot")
-    alive = next((s for s in view if s.process.kind in ("driver", "named")), None)
+    alive = next((s for s in view if s.process.kind in ("driver", "named") and not s.has_ended), None)
     if alive is not None and _ENDED.get(verdict.state) is False:
         return said(False, f"the run has not ended: {alive.where()} lives")
     return said(None, "no task events of Ray")

@@ -138,6 +138,9 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         unread = unread_requests(scene)
         if unread is not None:
             return _open(unread)
+        over = ended(scene)
+        if over is not None:
+            return _open(over)
         summary = _all_idle(scene)
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     timed = [s for s in seen if s.place is not None and s.place.timed]

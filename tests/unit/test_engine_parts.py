@@ -289,10 +289,13 @@ def test_the_log_says_whose_death_ends_the_core() -> None:
     assert report.findings[0].who[0].label == "vLLM worker of vLLM server"
 
 
-def test_a_server_that_has_ended_by_itself_is_no_riddle() -> None:
+@pytest.mark.parametrize("was_met", [False, True], ids=["before the look", "during the look"])
+def test_a_server_that_has_ended_by_itself_is_no_riddle(was_met: bool) -> None:
     stacks = Stacks()
-    gone = msgspec.structs.replace(process(stacks, SERVER, COMMAND, MAIN_LOOP, kind="named"), samples=(), threads=(), state="Z", exit_code=0)
+    gone = msgspec.structs.replace(process(stacks, SERVER, COMMAND, MAIN_LOOP, kind="named"), threads=(), state="Z", exit_code=0)
+    gone = gone if was_met else msgspec.structs.replace(gone, samples=())
     report = diagnose(snapshot(stacks.node([gone])))
     assert report.verdict.state is State.UNKNOWN
     assert report.verdict.summary == "no verdict: vLLM server (node1 pid 100) has ended with status 0. To settle it: its log says why"
     assert report.verdict.next == "rayrl-debug report LOG"
+    assert "lives" not in report.symptoms[1].measured
