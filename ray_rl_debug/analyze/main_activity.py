@@ -51,6 +51,11 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return len(self.place.path) == 1 and any(f.apart for f in self.frames[:1])
 
     @property
+    def listens(self) -> bool:
+        """Does it wait for somebody to call? Then it keeps nobody."""
+        return kernel_call(self.kernel) == "accept"
+
+    @property
     def is_main(self) -> bool:
         return self.name == "MainThread"
 

@@ -58,7 +58,7 @@ def waiting_thread(one: Seen) -> SeenThread | None:
 
 def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> Iterator[Edge]:
     kernel = thread.kernel
-    if kernel_call(kernel) == "accept":
+    if thread.listens:
         return  # a server that waits for somebody to call
     is_blocked, fd = kernel_call(kernel) in _BLOCKED, descriptor(kernel)
     if fd is not None:

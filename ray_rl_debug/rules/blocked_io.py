@@ -24,9 +24,10 @@ from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_queued, rank, ticks,
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
@@ -58,6 +59,7 @@ _SOCKETS = frozenset({Why.AWAITED_SOCKET, Why.SOCKET})
 _PEERS = _SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
+_FEW = 2
 _HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE})
 
 
@@ -107,9 +109,18 @@ def _waits_for_lock(one: Seen) -> bool:
 
 
 def _has_own_reason(server: Seen) -> bool:
-    """Does a server stand in something that explains its silence? One that only waits for an event or pauses may well never have meant to answer."""
+    """Does a server stand in what explains its silence? One that listens, waits for an event or pauses may never have meant to answer."""
     thread = waiting_thread(server)
-    return not server.is_idle and thread is not None and bool(thread.place.path) and thread.place.kind not in _SILENT
+    stands = thread is not None and bool(thread.place.path) and not thread.listens and thread.place.kind not in _SILENT
+    return stands and not server.is_idle
+
+
+def _handlers(server: Seen) -> list[SeenThread]:
+    """Of a server whose telling thread only listens: threads of its program that may have the request."""
+    told = waiting_thread(server)
+    if told is None or not told.listens:
+        return []
+    return [t for t in server.threads if t.place.path and not t.listens and t.place.kind not in IDLE_KINDS][:_FEW]
 
 
 def _is_deaf(one: Seen) -> bool:
@@ -136,8 +147,7 @@ def _is_io(one: Seen) -> bool:
     thread = waiting_thread(one)
     if thread is None:
         return one.process.state == "D"
-    listens = thread.place.kind is Kind.SOCKET and kernel_call(thread.kernel) == "accept"
-    return (thread.place.kind in _IO and not listens) or one.process.state == "D"
+    return (thread.place.kind in _IO and not thread.listens) or one.process.state == "D"
 
 
 def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
@@ -182,6 +192,8 @@ def _found(
     evidence = [stack_evidence(server)] if server is not None and (is_async or is_server_named) else []
     if server is None or not is_async:
         evidence.append(stack_evidence(client))
+    if server is not None and edge is not None and edge.why in _SOCKETS:
+        evidence += [stack_evidence(server, thread=t) for t in _handlers(server)]
     at = ""
     if edge is not None:
         evidence.append(Evidence(kind="socket" if edge.why in _SOCKETS else "lock", where=client.where(), text=edge.evidence))

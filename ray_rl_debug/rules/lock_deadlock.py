@@ -21,7 +21,6 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
@@ -86,7 +85,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t) and not t.is_apart]
         if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
-        at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not _listens(t)]
+        at_work = [t for t in others if t.place.kind not in _LOCKS and not (nested and t.place.kind is Kind.MP_QUEUE) and not t.listens]
         pauses = [t for t in at_work if t.place.timed]
         if joins and one.followed is not None:
             # the thread that it joins is known: only whoever does something between two pauses may help that one
@@ -97,7 +96,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         is_open = bool(pauses) and thread.place.kind is Kind.LOCK and not any(is_awake(one.process, t.kernel) for t in pauses)
         if len(pauses) < len(at_work) or (pauses and not is_open and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
-        others = [t for t in others if t not in at_work and not _listens(t)]
+        others = [t for t in others if t not in at_work and not t.listens]
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
@@ -206,11 +205,6 @@ def _runs_thread_pool(one: Seen) -> bool:
 
 def _is_forked(one: Seen, thread: SeenThread) -> bool:
     return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
-
-
-def _listens(thread: SeenThread) -> bool:
-    """Does it wait for somebody to call? It has no lock of another thread."""
-    return thread.place.kind is Kind.SOCKET and kernel_call(thread.kernel) == "accept"
 
 
 def _asleep(thread: SeenThread) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import RAY_CALLS, Edge, Why
-from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.roots import Root
@@ -87,7 +86,7 @@ def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:
     server = scene.view.seen.get(edge.target)
     if server is None or edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):
         return None
-    own = [t for t in server.threads if t is not server.telling and t.place.path and kernel_call(t.kernel) != "accept"]
+    own = [t for t in server.threads if t is not server.telling and t.place.path and not t.listens]
     if any(t.place.kind is not Kind.LOCK or (t.kernel is not None and t.kernel.state != "S") for t in own):
         return None
     return own[0] if own else None

@@ -10,7 +10,7 @@ from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Process, Socket
 
-READ, WRITE, OPEN, WAIT, SLEEP, RECV = 0, 1, 257, 61, 230, 45
+READ, WRITE, OPEN, WAIT, SLEEP, RECV, ACCEPT = 0, 1, 257, 61, 230, 45, 43
 RANK, END = 100, 200
 STEP = f"Trainer.step@app/trainer.py:20 {EXECUTOR} {MAIN}"
 PIPE = OpenFile(fd=1, path="pipe:[77]", kind="pipe", inode=77)
@@ -67,6 +67,19 @@ def test_the_other_end_of_a_connection(tasks: tuple[AsyncTask, ...], is_hang: bo
     rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
     api = process(stacks, END, "python api.py", LOOP, kind="child", sockets=[SERVER], async_tasks=tasks)
     assert sure(report(stacks, rank, api)) is is_hang
+
+
+@pytest.mark.parametrize(
+    ("stands", "call", "named"),
+    [("accept@socket.py:294 serve@app/api.py:9", ACCEPT, [RANK, END]), ("read_cache@app/cache.py:4 serve@app/api.py:9", READ, [END])],
+    ids=["it listens", "it reads a file"],
+)
+def test_a_server_is_named_alone_where_it_stands_for_a_reason_of_its_own(stands: str, call: int, named: list[int]) -> None:
+    stacks = Stacks()
+    rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
+    found = report(stacks, rank, process(stacks, END, "python api.py", stands, kind="child", sockets=[SERVER], syscall=call, arg0=3))
+    (root,) = (f for f in found.findings if f.root)
+    assert (root.cause, [w.pid for w in root.who]) == (Cause.BLOCKED_IO, named)
 
 
 def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:
