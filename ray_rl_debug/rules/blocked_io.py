@@ -30,7 +30,7 @@ from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
 from ray_rl_debug.rules.answers import may_come
@@ -109,14 +109,14 @@ def _waits_for_lock(one: Seen) -> bool:
 
 
 def _has_own_reason(server: Seen) -> bool:
-    """Does a server stand in what explains its silence? One that listens, waits for an event or pauses may never have meant to answer."""
-    thread = waiting_thread(server)
-    stands = thread is not None and bool(thread.place.path) and not thread.listens and thread.place.kind not in _SILENT
-    return stands and not server.is_idle
+    """Does a server stand in what explains its silence? One that waits for an event or pauses may never have meant to answer."""
+    told = waiting_thread(server)
+    threads = _handlers(server)[:1] if told is not None and told.listens else [told]
+    return not server.is_idle and any(t is not None and bool(t.place.path) and t.place.kind not in _SILENT for t in threads)
 
 
 def _handlers(server: Seen) -> list[SeenThread]:
-    """Of a server whose telling thread only listens: threads of its program that may have the request."""
+    """Of a server whose telling thread only listens: threads of its program that may have the request, the most telling first."""
     told = waiting_thread(server)
     if told is None or not told.listens:
         return []
@@ -208,7 +208,7 @@ def _found(
     summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else _waits_in_vain(client, edge, at, kind)}"
     if is_server_named and server is not None and edge is not None:
         waits = f"its coroutines await {wanted}" if is_async else client.at()
-        summary = f"{server.where()} {server.does()}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
+        summary = f"{_stands(server)}, and {_owes(edge.why)} {client.name} (pid {client.process.pid}: {waits})"
     finding = make_finding(
         ID,
         NAME,
@@ -225,6 +225,13 @@ def _found(
         phase=client.phase,
     )
     yield Found(finding=finding, explains=explains)
+
+
+def _stands(server: Seen) -> str:
+    """Who stands where; of a server that listens, the thread that may have the request."""
+    for thread in _handlers(server)[:1]:
+        return f"thread {thread.name or thread.tid} of {server.where()} {as_verb(describe_place(thread.place))}"
+    return f"{server.where()} {server.does()}"
 
 
 def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) -> str:

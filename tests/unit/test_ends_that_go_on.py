@@ -69,17 +69,30 @@ def test_the_other_end_of_a_connection(tasks: tuple[AsyncTask, ...], is_hang: bo
     assert sure(report(stacks, rank, api)) is is_hang
 
 
+LISTENS = ("accept@socket.py:294 serve@app/api.py:9", ACCEPT)
+
+
 @pytest.mark.parametrize(
-    ("stands", "call", "named"),
-    [("accept@socket.py:294 serve@app/api.py:9", ACCEPT, [RANK, END]), ("read_cache@app/cache.py:4 serve@app/api.py:9", READ, [END])],
-    ids=["it listens", "it reads a file"],
+    ("server", "handler", "named"),
+    [
+        (LISTENS, None, [RANK, END]),
+        (LISTENS, "wait@threading.py:629 handle@app/api.py:30", [RANK, END]),
+        (LISTENS, "_try_wait@subprocess.py:2004 wait@subprocess.py:1264 handle@app/api.py:30", [END]),
+        (("read_cache@app/cache.py:4 serve@app/api.py:9", READ), None, [END]),
+    ],
+    ids=["it listens", "its handler waits for an event", "its handler waits for a program", "it reads a file"],
 )
-def test_a_server_is_named_alone_where_it_stands_for_a_reason_of_its_own(stands: str, call: int, named: list[int]) -> None:
+def test_a_server_is_named_alone_where_it_stands_for_a_reason_of_its_own(server: tuple[str, int], handler: str | None, named: list[int]) -> None:
     stacks = Stacks()
     rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)
-    found = report(stacks, rank, process(stacks, END, "python api.py", stands, kind="child", sockets=[SERVER], syscall=call, arg0=3))
+    handlers = [("handler", handler)] if handler is not None else []
+    api = process(stacks, END, "python api.py", server[0], kind="child", sockets=[SERVER], syscall=server[1], arg0=3, extra_threads=handlers)
+    found = report(stacks, rank, api)
     (root,) = (f for f in found.findings if f.root)
     assert (root.cause, [w.pid for w in root.who]) == (Cause.BLOCKED_IO, named)
+    if handler is not None and named == [END]:
+        assert "thread handler of api.py (node1 pid 200) waits for a child process in handle (api.py:30), and does not" in root.summary
+    assert handler is None or any("handle (api.py:30)" in e.text for e in root.evidence)
 
 
 def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:
