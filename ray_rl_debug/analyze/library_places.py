@@ -67,6 +67,24 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
 )  # fmt: skip
 
+_REQUEST_HANDLERS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("socketserver.py", frozenset({"process_request_thread", "finish_request"})),
+    ("http/server.py", frozenset({"handle_one_request"})),
+    ("wsgiref/handlers.py", frozenset({"run"})),
+    ("werkzeug/serving.py", frozenset({"run_wsgi"})),
+    ("waitress/task.py", frozenset({"service"})),
+    ("gunicorn/workers/sync.py", frozenset({"handle_request"})),
+    ("gunicorn/workers/gthread.py", frozenset({"handle_request"})),
+    ("grpc/_server.py", frozenset({"_unary_response_in_pool", "_stream_response_in_pool"})),
+)
+"""Where servers run what answers a request."""
+
+
+def answers_request(frames: Sequence[Frame]) -> bool:
+    """Does a stack stand below a server's handler? Then whoever asked waits for this very thread."""
+    return any(f.file.endswith(file) and f.function.rpartition(".")[2] in names for f in frames for file, names in _REQUEST_HANDLERS)
+
+
 _HELPERS: tuple[tuple[str, str], ...] = (
     ("ray/_private/gc_collect_manager.py", "run"),
     ("ray/_private/", "_run_loop"),

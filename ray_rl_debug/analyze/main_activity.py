@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Place, may_have_left, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
@@ -54,6 +55,11 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def listens(self) -> bool:
         """Does it wait for somebody to call? Then it keeps nobody."""
         return kernel_call(self.kernel) == "accept"
+
+    @property
+    def answers(self) -> bool:
+        """Does it run what answers a request?"""
+        return self.stack.once(answers_request)
 
     @property
     def is_main(self) -> bool:

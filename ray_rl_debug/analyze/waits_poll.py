@@ -55,8 +55,10 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     pollers = [(one, polls) for one, polls in polling if polls is not False]
     sources = {e.source for e in known} if pollers else ()
     targets: dict[str, set[str]] = {}
+    answering = {one.key for one, _ in pollers if one.telling is not None and one.telling.answers}
     for edge in known if pollers else ():
-        if edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET):  # the server that a producer waits for may well live in the poller's process
+        # the server that a producer waits for may well live in the poller's process, but for a poller that is the server's handler itself
+        if edge.why not in (Why.SOCKET, Why.AWAITED_SOCKET) or edge.target in answering:
             targets.setdefault(edge.source, set()).add(edge.target)
     for one, polls in pollers:
         sure = Certainty.LIKELY if polls else Certainty.POSSIBLE

@@ -10,7 +10,7 @@ from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, OwnedTask, Process, Socket
 
-READ, WRITE, OPEN, WAIT, SLEEP, RECV, ACCEPT = 0, 1, 257, 61, 230, 45, 43
+READ, WRITE, OPEN, WAIT, SLEEP, RECV, ACCEPT, POLL = 0, 1, 257, 61, 230, 45, 43, 7
 RANK, END = 100, 200
 STEP = f"Trainer.step@app/trainer.py:20 {EXECUTOR} {MAIN}"
 PIPE = OpenFile(fd=1, path="pipe:[77]", kind="pipe", inode=77)
@@ -69,6 +69,8 @@ def test_the_other_end_of_a_connection(tasks: tuple[AsyncTask, ...], is_hang: bo
     assert sure(report(stacks, rank, api)) is is_hang
 
 
+ANSWERS = "handle@app/api.py:30 Handler.do_GET@app/api.py:20 handle_one_request@http/server.py:421 process_request_thread@socketserver.py:683"
+SERVES = ("select@selectors.py:415 serve_forever@socketserver.py:232 main@app/api.py:40", POLL)
 LISTENS = ("accept@socket.py:294 serve@app/api.py:9", ACCEPT)
 
 
@@ -79,8 +81,9 @@ LISTENS = ("accept@socket.py:294 serve@app/api.py:9", ACCEPT)
         (LISTENS, "wait@threading.py:629 handle@app/api.py:30", [RANK, END]),
         (LISTENS, "_try_wait@subprocess.py:2004 wait@subprocess.py:1264 handle@app/api.py:30", [END]),
         (("read_cache@app/cache.py:4 serve@app/api.py:9", READ), None, [END]),
+        (SERVES, f"wait@threading.py:629 {ANSWERS}", [END]),
     ],
-    ids=["it listens", "its handler waits for an event", "its handler waits for a program", "it reads a file"],
+    ids=["it listens", "a thread waits for an event", "a thread waits for a program", "it reads a file", "what answers waits for an event"],
 )
 def test_a_server_is_named_alone_where_it_stands_for_a_reason_of_its_own(server: tuple[str, int], handler: str | None, named: list[int]) -> None:
     stacks = Stacks()
@@ -90,9 +93,18 @@ def test_a_server_is_named_alone_where_it_stands_for_a_reason_of_its_own(server:
     found = report(stacks, rank, api)
     (root,) = (f for f in found.findings if f.root)
     assert (root.cause, [w.pid for w in root.who]) == (Cause.BLOCKED_IO, named)
-    if handler is not None and named == [END]:
+    if handler is not None and named == [END] and server is LISTENS:
         assert "thread handler of api.py (node1 pid 200) waits for a child process in handle (api.py:30), and does not" in root.summary
     assert handler is None or any("handle (api.py:30)" in e.text for e in root.evidence)
+
+
+def test_a_handler_that_sleeps_does_not_wait_for_whoever_asked_it() -> None:
+    stacks = Stacks()
+    asks = "SocketIO.readinto@socket.py:706 urlopen@urllib/request.py:216 ask@app/client.py:2"
+    client = process(stacks, RANK, "python client.py", asks, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    api = process(stacks, END, "python api.py", ANSWERS, kind="named", sockets=[SERVER], syscall=SLEEP, wchan="hrtimer_nanosleep")
+    found = diagnose(snapshot(stacks.node([client, api])))
+    assert [w.pid for f in found.findings for w in f.who] == [END]
 
 
 def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:
