@@ -75,6 +75,7 @@ _REQUEST_HANDLERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("waitress/task.py", frozenset({"service"})),
     ("gunicorn/workers/sync.py", frozenset({"handle_request"})),
     ("gunicorn/workers/gthread.py", frozenset({"handle_request"})),
+    ("anyio/_backends/_asyncio.py", frozenset({"run"})),  # FastAPI and Starlette: what is no coroutine
     ("grpc/_server.py", frozenset({"_unary_response_in_pool", "_stream_response_in_pool"})),
 )
 """Where servers run what answers a request."""
