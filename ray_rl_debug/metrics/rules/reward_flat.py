@@ -71,8 +71,10 @@ def judge(bench: Bench) -> Iterator[Judgement]:
 
 
 def _is_near_best(bench: Bench, values: tuple[float, ...], span: float) -> bool:
-    best = bench.one(Quantity.REWARD_MAX)
+    best, worst = bench.one(Quantity.REWARD_MAX), bench.one(Quantity.REWARD_MIN)
     if best is None:
         return False
     top = max(best.finite()[1])
+    if worst is not None and min(worst.finite()[1]) == top:
+        return False  # one reward for everything says nothing about the best one
     return statistics.median(values) >= top - (1 - NEAR_BEST) * span
