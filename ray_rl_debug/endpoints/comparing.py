@@ -184,7 +184,9 @@ def _recorded(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
     temperature = first.head.temperature if first.head.temperature == second.head.temperature else None
     others = {(a.key, a.sample): a for a in second.answers}
     names = (name, _name(second, asked.files[1]))
-    return trials.against_answers(first.answers, others, temperature=temperature, has_template=False, found_probes=(), names=names)
+    trial, missing = trials.against_answers(first.answers, others, temperature=temperature, has_template=False, found_probes=(), names=names)
+    notes = [Missing(what=f"rows of {p.name}", reason=n) for p, r in zip(asked.files, (first, second), strict=False) for n in r.notes]
+    return trial, [*missing, *notes]
 
 
 def _name(recording: Recording, path: Path) -> str:

@@ -37,6 +37,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 class Recording(msgspec.Struct, frozen=True, kw_only=True):
     head: Head
     answers: tuple[Answer, ...]
+    notes: tuple[str, ...] = ()
+    """What was left out of the file, and why."""
 
 
 def is_recording(data: bytes) -> bool:
@@ -58,6 +60,8 @@ def read_recording(path: Path) -> Recording:
         raise UnreadableFileError(f"{path.name} has the schema {head.schema!r}, not {SCHEMA}", hint=HINT)
     decode = msgspec.json.Decoder(Answer).decode
     found: dict[tuple[str, int], Answer] = {}
+    notes = []
+    repeated = 0
     for number, line in enumerate(lines[1:], 2):
         if not line.strip():
             continue
@@ -65,10 +69,14 @@ def read_recording(path: Path) -> Recording:
             one = decode(line)
         except msgspec.DecodeError as e:
             if number == len(lines):
-                break  # the last line of a writer that was interrupted
+                notes.append("the last line is cut off")  # of a writer that was interrupted
+                break
             raise UnreadableFileError(f"{path.name}, line {number}: {e}", hint=HINT) from e
+        repeated += (one.key, one.sample) in found
         found[one.key, one.sample] = one
-    return Recording(head=head, answers=tuple(found.values()))
+    if repeated:
+        notes.append(f"prompt and sample come again {repeated:,} times; the last answer of each was used")
+    return Recording(head=head, answers=tuple(found.values()), notes=tuple(notes))
 
 
 class Keeper:

@@ -166,6 +166,9 @@ def against_answers(
     alone = sum(p.reference is None for p in pairs)
     if alone:
         missing.append(Missing(what=f"the reference's side of {alone} answers", reason="it has no answer with the same prompt and sample"))
+    asked = {(a.key, a.sample) for a in answers}
+    if more := sum(key not in asked for key in others):
+        missing.append(Missing(what=f"{more:,} more answers of the reference", reason="the engine has no answer with the same prompt and sample"))
     pieces = {i: t for a in (*answers, *others.values()) for i, t in zip(a.ids or (), a.pieces or (), strict=False)}
     return (
         Trial(

@@ -38,7 +38,11 @@ def compare(a: Run, b: Run, thresholds: Mapping[str, float], names: Mapping[str,
         if len(pairs) < least:
             short.append(name)
             continue
-        found = _part(name, pairs, max(alpha / len(common), 1.0 / (RESAMPLES + 1)), meaning.get(name))
+        p, quantity = max(alpha / len(common), 1.0 / (RESAMPLES + 1)), meaning.get(name)
+        apart = _from_first_difference(pairs)
+        found = _part(name, pairs, p, quantity, is_whole=True)
+        if found is None and least <= len(apart) < len(pairs):
+            found = _part(name, apart, p, quantity, is_whole=False)
         if found is None:
             alike += 1
         else:
@@ -63,8 +67,13 @@ def _pairs(a: Series, b: Series) -> list[tuple[int, float, float]]:
     return [(s, v, other[s]) for s, v in zip(*a.finite(), strict=True) if s in other]
 
 
-def _part(name: str, pairs: Sequence[tuple[int, float, float]], alpha: float, quantity: str | None) -> Parting | None:
-    """Where one metric parts; None where it does not."""
+def _from_first_difference(pairs: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
+    """The values from where two runs of one seed are no longer exactly equal: what comes before holds no noise to measure by."""
+    return next((pairs[i:] for i, (_, x, y) in enumerate(pairs) if x != y), [])
+
+
+def _part(name: str, pairs: Sequence[tuple[int, float, float]], alpha: float, quantity: str | None, *, is_whole: bool) -> Parting | None:
+    """Where one metric parts; None where it does not. `is_whole`: the values differ from the first common step on."""
     steps = [s for s, _, _ in pairs]
     positive = all(x > 0 and y > 0 for _, x, y in pairs)
     apart = [math.log(x / y) if positive else x - y for _, x, y in pairs]
@@ -79,7 +88,7 @@ def _part(name: str, pairs: Sequence[tuple[int, float, float]], alpha: float, qu
         if abs(now - before) > NOISES * noise:
             return _told(name, pairs, change.position, change.p, quantity, from_start=False)
     if abs(now) > NOISES * noise and (p := _p_of_distance(calm)) <= alpha and steps:
-        return _told(name, pairs, 0, p, quantity, from_start=True)
+        return _told(name, pairs, 0, p, quantity, from_start=is_whole)
     return None
 
 

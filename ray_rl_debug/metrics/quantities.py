@@ -1,8 +1,8 @@
 """What the metrics of the frameworks are called. Names of foreign code stand here only, never in a rule.
 
-verl 0.9.1 (``verl/trainer/ppo/metric_utils.py``, ``utils/debug/metrics.py``) and AReaL 1.0.4 (``areal/trainer/ppo/actor.py``,
-``utils/stats_tracker.py``). A pattern is a regular expression that the whole name must match; the first pattern that some name matches is taken,
-so the best comes first.
+verl 0.9.1 (``verl/trainer/ppo/metric_utils.py``, ``utils/debug/metrics.py``), AReaL 1.0.4 (``areal/trainer/ppo/actor.py``,
+``utils/stats_tracker.py``), TRL (``trl/trainer/grpo_trainer.py``) and OpenRLHF. A pattern is a regular expression that the whole name must match; the
+first pattern that some name matches is taken, so the best comes first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ class Quantity(str, enum.Enum):
     TEST_REWARD = "test_reward"
     REWARD_MAX = "reward_max"
     REWARD_MIN = "reward_min"
+    REWARD_STD = "reward_std"
+    EQUAL_GROUPS = "equal_groups"
+    ADVANTAGE_MAX = "advantage_max"
+    ADVANTAGE_MIN = "advantage_min"
     IMPORTANCE_WEIGHT = "importance_weight"
     BEHAVE_IMP_WEIGHT = "behave_imp_weight"
     STALENESS = "staleness"
@@ -57,6 +61,10 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
     ),
     Quantity.REWARD_MAX: ("critic/score/max", "critic/rewards/max", "ppo_actor/task_reward/max", "rollout/reward/max"),
     Quantity.REWARD_MIN: ("critic/score/min", "critic/rewards/min", "ppo_actor/task_reward/min", "rollout/reward/min"),
+    Quantity.REWARD_STD: (f"{_ANY}reward_std",),
+    Quantity.EQUAL_GROUPS: (f"{_ANY}frac_reward_zero_std",),
+    Quantity.ADVANTAGE_MAX: ("critic/advantages/max", f"{_ANY}advantages/max"),
+    Quantity.ADVANTAGE_MIN: ("critic/advantages/min", f"{_ANY}advantages/min"),
     Quantity.IMPORTANCE_WEIGHT: (f"{_ANY}importance_weight/avg", f"{_ANY}importance_weight"),
     Quantity.BEHAVE_IMP_WEIGHT: (f"{_ANY}behave_imp_weight/avg", "rollout_corr/rollout_is_mean", f"{_ANY}behave_imp_weight"),
     Quantity.STALENESS: (
@@ -66,9 +74,15 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         f"{_ANY}staleness(?:/(?:avg|mean))?",
     ),
     Quantity.NO_EOS_RATIO: (f"{_ANY}no_eos_ratios?(?:/avg)?",),
-    Quantity.SEQ_LEN: ("ppo_actor/seq_len/avg", "response_length/mean", f"{_ANY}seq_len(?:/avg)?", f"{_ANY}response_len(?:gth)?(?:/(?:avg|mean))?"),
+    Quantity.SEQ_LEN: (
+        "ppo_actor/seq_len/avg",
+        "response_length/mean",
+        f"{_ANY}seq_len(?:/avg)?",
+        f"{_ANY}response_len(?:gth)?(?:/(?:avg|mean))?",
+        f"{_ANY}completions/mean_length",
+    ),
     Quantity.PROBS_DIFF: (f"{_ANY}rollout_probs_diff_mean", f"{_ANY}rollout_probs_diff"),
-    Quantity.GRAD_NORM: ("actor/grad_norm", f"{_ANY}grad_norm(?:/avg)?"),
+    Quantity.GRAD_NORM: ("actor/grad_norm", f"{_ANY}grad_norm(?:/avg)?", f"{_ANY}actor_grad_norm"),
     Quantity.POLICY_KL: ("actor/ppo_kl", f"{_ANY}update/approx_kl/avg", f"{_ANY}(?:approx_kl|ppo_kl)(?:/avg)?"),
     Quantity.REFERENCE_KL: (
         "actor/kl_loss",
@@ -77,9 +91,15 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         f"{_ANY}ref_kl(?:/avg)?",
         f"{_ANY}kl(?:_loss|_div)?(?:/(?:avg|mean))?",
     ),
-    Quantity.CLIP_FRACTION: ("actor/pg_clipfrac", f"{_ANY}update/clip_ratio/avg", f"{_ANY}(?:clip_?frac(?:tion)?|pg_clipfrac)(?:/(?:avg|mean))?"),
-    Quantity.ENTROPY: ("actor/entropy", "actor/entropy_loss", f"{_ANY}update/entropy/avg", f"{_ANY}entropy(?:/(?:avg|mean))?"),
-    Quantity.RESPONSE_CLIP_RATIO: ("response_length/clip_ratio", f"{_ANY}response_clip_ratio"),
+    Quantity.CLIP_FRACTION: (
+        "actor/pg_clipfrac",
+        f"{_ANY}update/clip_ratio/avg",
+        f"{_ANY}(?:clip_?frac(?:tion)?|pg_clipfrac)(?:/(?:avg|mean))?",
+        "(?:train/)?clip_ratio(?:/region_mean)?",
+        f"{_ANY}ppo_clip_ratio",
+    ),
+    Quantity.ENTROPY: ("actor/entropy", "actor/entropy_loss", f"{_ANY}update/entropy/avg", f"{_ANY}entropy(?:_loss)?(?:/(?:avg|mean))?"),
+    Quantity.RESPONSE_CLIP_RATIO: ("response_length/clip_ratio", f"{_ANY}response_clip_ratio", f"{_ANY}completions/clipped_ratio"),
     Quantity.ABORTED_RATIO: ("response/aborted_ratio", f"{_ANY}aborted_ratio"),
     Quantity.EVICTED: ("training/(?:off_policy|rollout_failure)/evicted_samples", f"{_ANY}evicted_samples"),
     Quantity.STEP_TIME: ("timing_s/step", "perf/time_per_step", f"{_ANY}(?:step_time|time_per_step)(?:_s)?"),

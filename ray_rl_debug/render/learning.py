@@ -90,9 +90,10 @@ def render_comparison(found: Comparison, *, width: int = 100, colour: bool, verb
         text = f"{first.metric} parts first, {begun}; {len(found.parted)} metrics part, {found.alike} do not"
         yield f"{_style('red', 'PART', colour)}: {neutralise(text)}"
     elif found.alike:
-        yield f"{_style('green', 'ALIKE', colour)}: no difference in {found.alike} metrics, over {found.steps} common steps"
+        yield f"{_style('green', 'ALIKE', colour)}: no more than noise between {found.alike} metrics, over {found.steps} common steps"
     else:
         yield f"{_style('yellow', 'UNKNOWN', colour)}: too few common steps ({found.steps}) to compare"
+        yield "  two parts of one run (a restart)? put them into one file, the older one first: cat A B > run.jsonl"
     yield _style("dim", neutralise(f"  A {found.a}   B {found.b}"), colour)
     if found.equal_until is not None:
         yield f"  all metrics but times are exactly equal up to step {found.equal_until}"

@@ -186,7 +186,14 @@ def _verdict(view: View, findings: Sequence[Found], both: Sequence[Pair], move: 
         return Verdict(state=State.DIFFER, summary=trouble[0].summary, certainty=trouble[0].certainty)
     far = view.distance
     if far is not None and far.tokens >= MIN_TOKENS and view.size is not Size.UNTOLD:
+        parted, cut = _greedy_partings(view, both)
+        if parted and view.size is Size.SAME:
+            return Verdict(state=State.DIFFER, summary=_parted(parted, both, far), certainty=Certainty.LIKELY)
         notes = [f.summary for f in findings]
+        if parted:
+            notes.append(f"{len(parted)} of {len(both)} greedy answers part; with --reference FOLDER near ties can be told from other sampling")
+        if cut:
+            notes.append(f"{cut} answers are cut at the longest length of one side, and were compared up to there")
         said = f"the two sides agree on {far.tokens} tokens: rollout_probs_diff_mean {far.probs_diff_mean:.2g}, {far.logprob_diff_mean:.2g} nats"
         if move is not None and move.arrival is Arrival.ARRIVED:
             said += f"; the weight update arrived ({move.share:.0%} of the way)"
@@ -201,6 +208,40 @@ def _verdict(view: View, findings: Sequence[Found], both: Sequence[Pair], move: 
         said = f"{len(both) - same} of {len(both)} greedy answers differ; without log-probabilities the cause cannot be told"
         return Verdict(state=State.UNKNOWN, summary=said, certainty=Certainty.POSSIBLE)
     return Verdict(state=State.UNKNOWN, summary=_unknown(view), certainty=Certainty.POSSIBLE)
+
+
+def _greedy_partings(view: View, both: Sequence[Pair]) -> tuple[list[tuple[Pair, int]], int]:
+    """Greedy answers that take different tokens, and how many only end earlier on one side because they were as long as they may be.
+
+    Only where nothing scores the engine's tokens: a score tells why they part.
+    """
+    if view.trial.temperature != 0 or any(p.score is not None for p in both):
+        return [], 0
+    parted, cut = [], 0
+    for pair in both:
+        assert pair.reference is not None
+        ours, theirs = _rows(pair.engine, pair.reference)
+        at = first_difference(ours, theirs)
+        if at is None or pair.engine.prompt_ids != pair.prompt_ids:
+            continue
+        shorter = pair.engine if at >= len(ours) else pair.reference if at >= len(theirs) else None
+        if shorter is not None and shorter.finish == "length":
+            cut += 1
+        else:
+            parted.append((pair, at))
+    return parted, cut
+
+
+def _parted(parted: Sequence[tuple[Pair, int]], both: Sequence[Pair], far: Distance) -> str:
+    """Equal numbers, other tokens: no rounding explains that."""
+    ended = 0
+    for pair, at in parted:
+        assert pair.reference is not None
+        ended += sum(side.finish == "stop" and at >= len(_rows(side, side)[0]) - 1 for side in (pair.engine, pair.reference)) == 1
+    said = f"the log-probabilities agree on {far.tokens} tokens, but {len(parted)} of {len(both)} greedy answers part: "
+    if ended * 2 > len(parted):
+        return said + f"in {ended} of them one side ends where the other goes on: compare end tokens and stop settings"
+    return said + "one side did not take the best token: compare seed, temperature and penalties of the requests"
 
 
 def _unknown(view: View) -> str:

@@ -55,6 +55,8 @@ def healthy(seed: int, kind: str, steps: int | None = None) -> Columns:
         "critic/score/mean": np.clip(ability + noise(g.uniform(0.02, 0.06)), 0, 1),
         "critic/score/max": np.ones(n),
         "critic/score/min": np.zeros(n),
+        "critic/advantages/max": np.full(n, 2.0),
+        "critic/advantages/min": np.full(n, -2.0),
         "val-core/gsm8k/acc/mean@1": np.where((t + 1) % 5 == 0, np.clip(ability - 0.03 + noise(0.02), 0, 1), np.nan),
         "actor/grad_norm": around(g.uniform(0.2, 1), 0.15) * warm,
         "actor/entropy": around(g.uniform(0.5, 2), 0.05, -g.uniform(0.1, 0.9)),
@@ -136,6 +138,11 @@ def _over_learning(columns: Columns, at: int) -> None:
     test[at:] = np.clip(test[at:] - 0.02 * np.arange(1, len(test) - at + 1), 0, 1)
 
 
+def _equal(columns: Columns, at: int) -> None:
+    for name in ("critic/advantages/max", "critic/advantages/min", "critic/score/mean", "critic/score/max"):
+        columns[name][at:] = 0
+
+
 def _noisy(columns: Columns, at: int) -> None:
     score = columns["critic/score/mean"]
     score[at:] = np.clip(0.5 + np.random.default_rng(at).normal(0, 0.35, len(score) - at), 0, 1)
@@ -169,12 +176,17 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "RRD717": ("steps", _lost),
     "RRD719": ("timing_s/step", _from("timing_s/step", lambda v, _: v * 1.6)),
     "RRD720": ("timing_s/gen", _slow_phase),
+    "RRD722": ("critic/advantages/max", _equal),
     "RRD721": ("perf/throughput", _from("perf/throughput", lambda v, _: v * 0.5)),
 }
 """By rule: the metric that it must name, and what happens to the columns from an index on. RRD718 needs an empty run."""
 
 
-COLUMNS_OF = {"RRD709": ("critic/score/mean", "val-core/gsm8k/acc/mean@1"), "RRD720": ("timing_s/gen", "timing_s/step")}
+COLUMNS_OF = {
+    "RRD709": ("critic/score/mean", "val-core/gsm8k/acc/mean@1"),
+    "RRD720": ("timing_s/gen", "timing_s/step"),
+    "RRD722": ("critic/advantages/max", "critic/advantages/min", "critic/score/mean", "critic/score/max"),
+}
 """Faults that touch more than the metric that is named."""
 
 

@@ -100,6 +100,40 @@ def test_what_goes_into_the_weights_is_proven_and_other_nulls_are_possible() -> 
     ]
 
 
+@pytest.mark.parametrize("nothing", [None, math.nan])
+def test_a_metric_that_is_measured_every_ten_steps_may_be_null_at_the_others(nothing: float | None) -> None:
+    every_ten = [0.3 + i / 1000 if i % 10 == 9 else nothing for i in range(100)]
+    assert judge(one("val-core/gsm8k/reward/mean@1", every_ten), LIMITS).findings == ()  # type: ignore[arg-type]
+    lost = [*every_ten[:60], *[nothing] * 40]
+    assert found(judge(one("val-core/gsm8k/reward/mean@1", lost), LIMITS), "RRD701").first_step == 70  # type: ignore[arg-type]
+
+
+def test_equal_rewards_of_a_solved_task_and_those_that_are_over_are_possible_only() -> None:
+    columns = healthy(3, "plain", 120)
+    for name, value in (("critic/advantages/max", 0), ("critic/advantages/min", 0), ("critic/score/mean", 1), ("critic/score/min", 1)):
+        columns[name][80:] = value
+    solved = found(judge(as_run(columns), LIMITS), "RRD722")
+    assert (solved.certainty, solved.first_step) == (Certainty.POSSIBLE, 81)
+    assert "may be solved" in solved.summary
+    over = healthy(3, "plain", 120)
+    for name in ("critic/advantages/max", "critic/advantages/min"):
+        over[name][60:70] = 0
+    gone = found(judge(as_run(over), LIMITS), "RRD722")
+    assert (gone.certainty, "from step 61 to 70, and differ again now" in gone.summary) == (Certainty.POSSIBLE, True)
+
+
+@pytest.mark.parametrize(("name", "value"), [("reward_std", 0.0), ("frac_reward_zero_std", 1.0)])
+def test_other_trainers_tell_equal_rewards_in_their_own_metric(name: str, value: float) -> None:
+    usual = [0.3 + 0.01 * (i % 3) for i in range(30)]
+    assert found(judge(one(name, [*usual, *[value] * 20]), LIMITS), "RRD722").first_step == 31
+    assert judge(one(name, usual), LIMITS).findings == ()
+
+
+def test_one_reward_for_everything_is_not_near_the_best() -> None:
+    nothing = {name: Series(name=name, steps=tuple(range(60)), values=(0.0,) * 60) for name in (f"critic/score/{k}" for k in ("mean", "max", "min"))}
+    assert {f.id for f in judge(Run(label="nothing", series=nothing), LIMITS).findings} == {"RRD706", "RRD722"}
+
+
 def test_a_metric_that_is_always_null_was_not_measured() -> None:
     assert judge(one("actor/grad_norm", [None] * 40), LIMITS).findings == ()  # type: ignore[list-item]
 

@@ -225,6 +225,18 @@ def test_a_table_without_steps_says_which_option_helps(tmp_path: Path) -> None:
     assert load([tmp_path / "a.csv"], {"step": "time"}).series["x"].values == (2.0,)
 
 
+def test_an_export_of_wandb_has_the_names_of_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text(
+        '"Step","run-a - critic/score/mean","run-a - critic/score/mean__MIN","run-a - critic/score/mean__MAX"\n3,0.5,0.1,0.9\n4,0.6,0.1,0.9\n'
+    )
+    series = load([path], {}).series
+    assert {n: s.values for n, s in series.items()} == {"critic/score/mean": (0.5, 0.6)}
+    path.write_text('"Step","a - x","a - x__MIN","a - x__MAX","b - x","b - x__MIN","b - x__MAX"\n3,0.5,0.1,0.9,0.5,0.1,0.9\n')
+    with pytest.raises(UsageError, match="holds 2 runs"):
+        load([path], {})
+
+
 def test_a_named_column_must_be_there() -> None:
     with pytest.raises(UsageError, match="no metric 'reward'"):
         load([DATA / "verl.jsonl"], {"reward": "reward"})

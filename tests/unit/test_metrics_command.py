@@ -84,6 +84,19 @@ def test_two_runs_part_where_one_was_changed(files: dict[str, str], capsys: pyte
     assert main(["metrics", str(DATA / "verl.jsonl"), str(DATA / "verl.jsonl")]) == 3
 
 
+def test_runs_of_one_seed_are_compared_from_where_they_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import numpy as np
+
+    noise = np.random.default_rng(3).normal(0, 0.05, (2, 100))
+    one = [float(v) for v in np.exp(noise[0])]
+    other = [v if i < 24 else float(0.6 * v * np.exp(noise[1][i])) for i, v in enumerate(one)]
+    files = [write(tmp_path / f"{n}.jsonl", {"actor/entropy": values}) for n, values in (("a", one), ("b", other))]
+    assert main(["metrics", *files, "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["equal_until"] == 24
+    assert [(p["metric"], p["first_step"], p["from_start"]) for p in found["parted"]] == [("actor/entropy", 25, False)]
+
+
 def test_runs_that_differ_from_the_start(tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     import made_runs
 

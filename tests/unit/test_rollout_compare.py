@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from ray_rl_debug.endpoints.comparing import Asked, run
+from ray_rl_debug.endpoints.recordings import Head
+from ray_rl_debug.model.codec import encode
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.render.html import rollouts as page
 from ray_rl_debug.render.rollout_text import render
@@ -312,3 +316,62 @@ def test_every_rule_has_its_four_heads() -> None:
         for head in ("Story", "Evidence", "Remedy", "Not this when"):
             assert f"\n{head}\n" in rule.__doc__, (rule.ID, head)
     assert all(isinstance(f, Found) for f in compare(trial(shift=0.3)).findings)
+
+
+def recorded(ours: dict[str, object], theirs: dict[str, object], answers: int = 6) -> Trial:
+    """Two greedy recordings of the same prompts, with these fields in each answer of a side."""
+    plain = tuple(range(10, 30))
+    pairs = []
+    for n in range(answers):
+        fields = {"key": f"q{n}", "prompt_ids": (*PROMPT, n), "ids": plain, "logprobs": (-0.5,) * 20, "finish": "stop"}
+        one, other = Answer(**(fields | ours)), Answer(**(fields | theirs))  # type: ignore[arg-type]
+        pairs.append(Pair(engine=one, reference=other, prompt_ids=other.prompt_ids))
+    return Trial(pairs=tuple(pairs), pieces=PIECES, temperature=0.0)
+
+
+def test_a_token_with_two_spellings_on_each_side_is_no_other_tokenizer() -> None:
+    two = {"ids": (10,) * 20, "pieces": ("one ", "alpha ") * 10}
+    assert compare(recorded(two, two)).verdict.state is State.AGREE
+    assert told(compare(recorded(two, {"ids": (10,) * 20, "pieces": ("beta ",) * 20}))) == [Cause.TOKENIZER]
+
+
+def test_greedy_recordings_with_equal_numbers_and_another_end_do_not_agree() -> None:
+    longer = {"ids": (*range(10, 29), 3, 40, 41), "logprobs": (-0.5,) * 22, "finish": "length"}
+    found = compare(recorded({}, longer))
+    assert found.verdict.state is State.DIFFER
+    assert "6 of 6 greedy answers part: in 6 of them one side ends where the other goes on" in found.verdict.summary
+
+
+def test_greedy_recordings_with_equal_numbers_and_other_tokens_do_not_agree() -> None:
+    other = {"ids": (*range(10, 22), *range(40, 48))}
+    found = compare(recorded({}, other))
+    assert found.verdict.state is State.DIFFER
+    assert "one side did not take the best token" in found.verdict.summary
+
+
+def test_answers_that_are_cut_agree_as_far_as_they_go() -> None:
+    short = {"ids": tuple(range(10, 18)), "logprobs": (-0.5,) * 8, "finish": "length"}
+    found = compare(recorded({}, short))
+    assert found.verdict.state is State.AGREE
+    assert "6 answers are cut at the longest length of one side" in found.verdict.summary
+
+
+def test_rows_in_another_order_are_no_other_template() -> None:
+    given = recorded({}, {})
+    turned = [*given.pairs[1:], given.pairs[0]]
+    pairs = tuple(msgspec.structs.replace(p, reference=q.reference, prompt_ids=q.prompt_ids) for p, q in zip(given.pairs, turned, strict=True))
+    found = compare(msgspec.structs.replace(given, pairs=pairs))
+    assert "the rows are in another order: 6 of 6 prompts" in found.verdict.summary
+    assert "prompt q0 of the engine is prompt q5 there" in found.verdict.summary
+
+
+def test_rows_that_were_not_used_are_told(tmp_path: Path) -> None:
+    rows = [Head(name="m", temperature=0.0), *(Answer(key=str(n), ids=(10,), logprobs=(-0.5,)) for n in (0, 1, 2, 3, 1))]
+    files = (tmp_path / "a.jsonl", tmp_path / "b.jsonl")
+    files[0].write_bytes(b"".join(encode(r) + b"\n" for r in rows[:3]))
+    files[1].write_bytes(b"".join(encode(r) + b"\n" for r in rows) + b'{"key":"9","id')
+    _, found = run(Asked(files=files), lambda _: None)
+    told_rows = [f"{m.what}: {m.reason}" for m in found.missing]
+    assert "2 more answers of the reference: the engine has no answer with the same prompt and sample" in told_rows
+    assert "rows of b.jsonl: prompt and sample come again 1 times; the last answer of each was used" in told_rows
+    assert "rows of b.jsonl: the last line is cut off" in told_rows

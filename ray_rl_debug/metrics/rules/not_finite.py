@@ -13,7 +13,7 @@ Remedy
 
 Not this when
     The metric compares two things that do not vary, such as a correlation of constant values: then only that metric is null, and it is told as
-    *possible*.
+    *possible*. A metric that is measured every so many steps only (validation) may be null, or NaN, at all others.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
@@ -35,6 +36,8 @@ RULE = modules[__name__]
 _LEARNING = re.compile(r"loss|grad_norm|kl|entropy|reward|score|advantages|returns|importance_weight|logp", re.IGNORECASE)
 _STATISTIC = re.compile(r"corr|std|ppl|explained_var|rollout_corr/", re.IGNORECASE)
 MOST = 4
+RHYTHM = 5
+"""Numbers of a metric from which the distance between them says how often it is measured."""
 
 
 def judge(bench: Bench) -> Iterator[Judgement]:
@@ -61,10 +64,26 @@ REMEDY = (
 
 def _first(series: Series) -> tuple[int, Series] | None:
     """The first step at which a metric is no number; one that never was a number is not measured at all."""
-    if not any(v is not None and math.isfinite(v) for v in series.values) and len(series.values) > 1 and all(v is None for v in series.values):
+    if len(series.values) > 1 and all(v is None for v in series.values):
         return None
-    step = next((s for s, v in zip(series.steps, series.values, strict=True) if v is None or not math.isfinite(v)), None)
+    begin = _measured_until(series)
+    step = next((s for s, v in zip(series.steps[begin:], series.values[begin:], strict=True) if v is None or not math.isfinite(v)), None)
     return (step, series) if step is not None else None
+
+
+def _measured_until(series: Series) -> int:
+    """For a metric that is measured every so many steps, the place up to which the gaps between its numbers are such; 0 for all others.
+
+    Some loggers write a row with all names at each step, and null or NaN for what was not measured at it.
+    """
+    at = [i for i, v in enumerate(series.values) if v is not None and math.isfinite(v)]
+    if len(at) < RHYTHM or any(v is not None and math.isinf(v) for v in series.values):
+        return 0
+    gaps = {b - a for a, b in pairwise(at[1:-1])}  # the first and the last may be extra: before the training, and at its end
+    every = max(gaps)
+    if gaps != {every} or every < 2 or at[0] > every or at[-1] - at[-2] > every:
+        return 0
+    return min(at[-1] + every, len(series.values))
 
 
 def _word(series: Series, step: int) -> str:

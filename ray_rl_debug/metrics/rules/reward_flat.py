@@ -56,23 +56,26 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     span = bench.reward_range()
     wanted = bench.threshold("reward_gain") * span
     found = trend(steps, values)
-    gain = f"{found.gain:+.3g} over {len(steps)} values (95 %: {found.gain_low:+.3g} to {found.gain_high:+.3g})"
+    gain = f"a rise of {found.gain:.3g} over {len(steps)} values (95 %: {found.gain_low:.3g} to {found.gain_high:.3g})"
     if found.gain_low > 0 and found.p <= bench.threshold("alpha"):
-        yield good(RULE, series.name, f"rises: {gain}")
+        yield good(RULE, series.name, gain)
     elif found.gain_high >= wanted:
-        yield unknown(RULE, series.name, f"neither a rise nor its absence is certain: {gain}")
+        doubt = f"{gain}, which slow noise could make by itself" if found.gain_low > 0 else f"{gain}; noise could hide more"
+        yield unknown(RULE, series.name, doubt)
     elif _is_near_best(bench, values, span):
         yield good(RULE, series.name, f"flat near the best it can be: {gain}")
     else:
-        text = f"{series.name} has been flat since step {steps[0]}: {short(statistics.median(values))}, {gain}; wanted: more than {short(wanted)}"
+        text = f"{series.name} has been flat since step {steps[0]}, at {short(statistics.median(values))}: {gain}; wanted: more than {short(wanted)}"
         yield bad(
             RULE, series.name, Certainty.LIKELY, text, steps[0], remedy=REMEDY, evidence=("Theil-Sen slope, interval corrected for autocorrelation",)
         )
 
 
 def _is_near_best(bench: Bench, values: tuple[float, ...], span: float) -> bool:
-    best = bench.one(Quantity.REWARD_MAX)
+    best, worst = bench.one(Quantity.REWARD_MAX), bench.one(Quantity.REWARD_MIN)
     if best is None:
         return False
     top = max(best.finite()[1])
+    if worst is not None and min(worst.finite()[1]) == top:
+        return False  # one reward for everything says nothing about the best one
     return statistics.median(values) >= top - (1 - NEAR_BEST) * span

@@ -11,7 +11,7 @@ Remedy
     Give both sides the same chat template: start the engine with --chat-template FILE, or render the prompt in the trainer and send token ids.
 
 Not this when
-    Plain text is cut into other tokens too: then it is the tokenizer.
+    Plain text is cut into other tokens too: then it is the tokenizer. Whole prompts that stand in other rows are told as another order.
 """
 
 from __future__ import annotations
@@ -47,19 +47,46 @@ def _by_ids(view: View) -> Found | None:
     apart = [p for p in known if p.engine.prompt_ids != p.prompt_ids]
     if not apart:
         return None
+    if (moved := _moved(known, apart)) is not None:
+        return moved
     first = apart[0]
     words = changes(first.engine.prompt_ids or (), first.prompt_ids or (), view.trial.pieces)
     is_proven = bool(view.trial.probes) and view.trial.has_template
-    what = "the chat template differs" if view.trial.has_template else "special tokens are added differently"
-    doubt = "" if view.trial.probes else " (or the tokenizer: the engine would not cut a plain text for us)"
+    if view.trial.probes:
+        what = "the chat template differs" if view.trial.has_template else "special tokens are added differently"
+    elif view.trial.has_template:
+        what = "the chat template differs (or the tokenizer: the engine would not cut a plain text for us)"
+    else:
+        what = "the prompts were made differently (by chat template, special tokens or tokenizer)"
     return Found(
         id=ID,
         name=NAME,
         cause=CAUSE,
         certainty=Certainty.PROVEN if is_proven else Certainty.LIKELY,
-        summary=f"{what}{doubt}: {len(apart)} of {len(known)} prompts reach the engine as other tokens; {words[0]}",
+        summary=f"{what}: {len(apart)} of {len(known)} prompts reach the engine as other tokens; {words[0]}",
         evidence=(*(f"prompt {first.engine.key}: {w}" for w in words), *_texts(first)),
         remedy=REMEDY,
+    )
+
+
+def _moved(known: list[Pair], apart: list[Pair]) -> Found | None:
+    """Whole prompts that stand under other keys: the rows of one side are in another order, and no template is at fault."""
+    places: dict[tuple[int, ...], str] = {}
+    for pair in known:
+        places.setdefault(pair.prompt_ids or (), pair.engine.key)
+    found = [(p.engine.key, places[p.engine.prompt_ids]) for p in apart if p.engine.prompt_ids and p.engine.prompt_ids in places]
+    if len(found) * 2 <= len(apart):
+        return None
+    key, other = found[0]
+    return Found(
+        id=ID,
+        name=NAME,
+        cause=CAUSE,
+        certainty=Certainty.PROVEN,
+        summary=f"the rows are in another order: {len(found)} of {len(known)} prompts of the engine stand in another row of the reference; "
+        f"prompt {key} of the engine is prompt {other} there",
+        evidence=tuple(f"prompt {a} of the engine is prompt {b} of the reference" for a, b in found[:4]),
+        remedy=("make both recordings from one file of prompts, with rows in one order (or equal keys), and compare again",),
     )
 
 

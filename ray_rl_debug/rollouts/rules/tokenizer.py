@@ -16,11 +16,11 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.rollouts.alignment import first_difference, spell
-from ray_rl_debug.rollouts.answers import Cause, Found, Probe
+from ray_rl_debug.rollouts.answers import Answer, Cause, Found, Probe
 from ray_rl_debug.rollouts.view import View
 
 ID = "RRD222"
@@ -84,20 +84,28 @@ def _short(text: str) -> str:
 
 
 def _misspelled(view: View) -> list[tuple[int, str, str]]:
-    """Tokens of the engine's answers whose text is another one in the reference's vocabulary.
+    """Tokens of the engine's answers that the reference never spells as the engine does.
 
     White space around a single token says nothing (some tokenizers drop it), nor does an empty text (special tokens that are hidden), nor letters
-    beyond ASCII: a token may be a piece of one, which each program spells in its own way.
+    beyond ASCII: a token may be a piece of one, which each program spells in its own way. One side may spell a token in several ways.
     """
-    found: dict[int, tuple[str, str]] = {}
-    for pair in view.trial.pairs:
-        ids, pieces = pair.engine.ids, pair.engine.pieces
-        if ids is None or pieces is None or len(ids) != len(pieces):
-            continue
-        for token, ours in zip(ids, pieces, strict=True):
-            theirs = view.trial.pieces.get(token)
-            if theirs is None or not ours.strip() or not theirs.strip() or not (ours + theirs).isascii():
-                continue
-            if ours.strip() != theirs.strip():
-                found.setdefault(token, (ours, theirs))
-    return [(token, *texts) for token, texts in found.items()]
+    ours = _spellings(p.engine for p in view.trial.pairs)
+    theirs = _spellings(p.reference for p in view.trial.pairs if p.reference is not None)
+    found = []
+    for token, texts in ours.items():
+        others = theirs.get(token) or ({view.trial.pieces[token]: None} if token in view.trial.pieces else {})
+        plain = {t.strip() for t in texts} & {t.strip() for t in others}
+        if others and not plain and all(t.strip() and t.isascii() for t in (*texts, *others)):
+            found.append((token, next(iter(texts)), next(iter(others))))
+    return found
+
+
+def _spellings(answers: Iterable[Answer]) -> dict[int, dict[str, None]]:
+    """For each token its texts, in the order in which they come."""
+    found: dict[int, dict[str, None]] = {}
+    for answer in answers:
+        ids, pieces = answer.ids, answer.pieces
+        if ids is not None and pieces is not None and len(ids) == len(pieces):
+            for token, text in zip(ids, pieces, strict=True):
+                found.setdefault(token, {})[text] = None
+    return found
