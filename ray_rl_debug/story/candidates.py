@@ -102,11 +102,10 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     for one in told:
         if one.event.about is None and one.event.writer.pid is None and one.event.writer.rank is None:
             line = one.event.file_line
-            near = {
-                c.event.about for c in told if c.book is one.book and line < c.event.file_line <= line + VICTIM_LINES and c.event.about is not None
-            }
-            if len(near) == 1:
-                victims[one.book.file, line] = next(iter(near))
+            near = [c.event for c in told if c.book is one.book and line < c.event.file_line <= line + VICTIM_LINES and c.event.about is not None]
+            # Equal lines are one event, which names only the first of those whom they speak of.
+            if len({e.about for e in near}) == 1 and near[0].about is not None and all(e.count == 1 for e in near):
+                victims[one.book.file, line] = near[0].about
     return [
         msgspec.structs.replace(c, event=msgspec.structs.replace(c.event, about=about))
         if (about := victims.get((c.book.file, c.event.file_line))) is not None
