@@ -11,7 +11,7 @@ from ray_rl_debug.logs.events import Spotted, shape_of, spot
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
-from ray_rl_debug.logs.sections import Sections
+from ray_rl_debug.logs.sections import Sections, has_sections
 from ray_rl_debug.logs.shapes import DIGITS
 from ray_rl_debug.logs.stamps import AHEAD_S, YEAR_S, find_stamp
 from ray_rl_debug.logs.tracebacks import START
@@ -49,6 +49,7 @@ class BookReader:
         self._matcher, self._searcher = use or tools()
         self._file = redact(path)
         self._writer = self._section = writer_of_file(path)
+        self._has_sections = False
         self._modified_s = self._near_s = modified_time_s
         self._rest = b""
         self._kept: deque[tuple[bytes, int]] = deque()
@@ -101,6 +102,7 @@ class BookReader:
         )
 
     def _beginning(self, data: bytes) -> None:
+        self._has_sections = has_sections(data)
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
             dated = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=None)
             if dated is not None:
@@ -119,7 +121,7 @@ class BookReader:
         if not upto:
             return
         window = Window(block, before=self._before, near_s=self._near_s)
-        sections = Sections(block, self._section)
+        sections = Sections(block if self._has_sections else b"", self._section)
         consumed: set[int] = set()
         found, ended = self._searcher.search(block)
         for before, start, end in found:

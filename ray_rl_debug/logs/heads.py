@@ -265,6 +265,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if got.marked and got.rank is None and (found := marks.RANK_FIELD.match(line, at)):
         got.rank = found["rank"] or found["named"]
         return found.end()
+    if got.program == "systemd" and (found := marks.UNIT.match(line, at)):
+        got.program, got.pid = found["program"], None
+        return found.end()
     if (
         got.marked
         and not got.is_tool

@@ -36,6 +36,8 @@ SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
 NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
 PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
 SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
+UNIT = re.compile(r"(?P<program>[\w@-]{1,80}\.(?:service|scope)): ")
+"""Behind the name of systemd the unit that it speaks of."""
 COMPOSE = re.compile(r"(?P<node>[\w.-]{1,80}) +\| ")
 HOST = re.compile(
     r"(?P<node>(?:[\w-]{1,40}-)?(?:node|host|gpu|worker|server|compute|dgx|hgx|cn|nid|slurm)[\w-]{0,40}\d[\w.-]{0,60}): (?!-?[\d.,]+ ?[\w%/]{0,8}$)"

@@ -8,8 +8,8 @@ from bisect import bisect_right
 from ray_rl_debug.logs.named import writer_of_file
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
-_TAIL = b"==> "
-_RULE = b"\n---------------"
+FIRST_BYTES = 64 << 10
+"""Such a text begins with a header, or with little in front of it; to search all logs for headers would cost a third of their reading."""
 _HEADER = re.compile(rb"^==> (?P<file>[^\n]{1,300}) <==\r?$|^-{15,}\n(?P<node>[\w.-]{1,100})\n-{15,}$", re.MULTILINE)
 
 
@@ -20,17 +20,20 @@ class Sections:
         """`outer` writes what stands in front of the first header."""
         self._starts: list[int] = []
         self._writers = [outer]
-        # Nearly all logs have none: two plain searches tell.
-        if _TAIL in block or _RULE in block:
-            for found in _HEADER.finditer(block):
-                writer = _writer(found)
-                if writer is not None:
-                    self._starts.append(found.start())
-                    self._writers.append(writer)
+        for found in _HEADER.finditer(block):
+            writer = _writer(found)
+            if writer is not None:
+                self._starts.append(found.start())
+                self._writers.append(writer)
 
     def writer_at(self, at: int) -> LogWriter:
         """Who wrote the line that begins there, if it names nobody."""
         return self._writers[bisect_right(self._starts, at)] if self._starts else self._writers[0]
+
+
+def has_sections(beginning: bytes) -> bool:
+    """Does a log begin as the logs of several files do?"""
+    return any(_writer(found) is not None for found in _HEADER.finditer(beginning[:FIRST_BYTES]))
 
 
 def is_header(line: str) -> bool:
