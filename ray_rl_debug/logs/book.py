@@ -11,12 +11,13 @@ from ray_rl_debug.logs.events import Spotted, shape_of, spot
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
+from ray_rl_debug.logs.sections import Sections, has_sections
 from ray_rl_debug.logs.shapes import DIGITS
 from ray_rl_debug.logs.stamps import AHEAD_S, YEAR_S, find_stamp
 from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import STEMS
-from ray_rl_debug.model.snapshot.log_book import LogBook
+from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS, Matcher
 
@@ -47,7 +48,8 @@ class BookReader:
     def __init__(self, path: str, *, modified_time_s: float | None, use: tuple[Matcher, Searcher] | None = None) -> None:
         self._matcher, self._searcher = use or tools()
         self._file = redact(path)
-        self._writer = writer_of_file(path)
+        self._writer = self._section = writer_of_file(path)
+        self._has_sections = False
         self._modified_s = self._near_s = modified_time_s
         self._rest = b""
         self._kept: deque[tuple[bytes, int]] = deque()
@@ -100,6 +102,7 @@ class BookReader:
         )
 
     def _beginning(self, data: bytes) -> None:
+        self._has_sections = has_sections(data)
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
             dated = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=None)
             if dated is not None:
@@ -118,6 +121,7 @@ class BookReader:
         if not upto:
             return
         window = Window(block, before=self._before, near_s=self._near_s)
+        sections = Sections(block if self._has_sections else b"", self._section)
         consumed: set[int] = set()
         found, ended = self._searcher.search(block)
         for before, start, end in found:
@@ -132,14 +136,16 @@ class BookReader:
             if is_short and shape in self._known.shapes:
                 continue
             kind = self._kinds.get(shape) if is_short else None
-            if kind and self._repeated(kind, raw, number, window, start, end):
+            writer = sections.writer_at(start)
+            if kind and self._repeated(kind, raw, number, window, start, end, writer):
                 continue
-            one = spot(window, start, end, self._matcher, self._writer)
+            one = spot(window, start, end, self._matcher, writer)
             if one is not None:
                 consumed.update(one.taken)
                 self._ledger.add(one, window, number)
             if is_short and (one is None or one.block is None) and self._is_of_its_shape(raw, one is None):
                 self._remember(shape, one)
+        self._section = sections.writer_at(upto - 1)
         self._lines += ended - block.count(b"\n", upto)
         self._before = block[max(0, upto - LOOK_BACK_BYTES) : upto]
         self._kept.append((block, upto))
@@ -164,8 +170,8 @@ class BookReader:
         other = _ZERO.sub(b"1", raw)
         return spot(Window(other, near_s=self._near_s), 0, len(other), self._matcher, self._writer) is None
 
-    def _repeated(self, kind: str, raw: bytes, number: int, window: Window, start: int, end: int) -> bool:
+    def _repeated(self, kind: str, raw: bytes, number: int, window: Window, start: int, end: int, writer: LogWriter) -> bool:
         """Count a line whose shape is known; False when its writer has not written one yet."""
         head = window.head(raw.decode("utf-8", "replace"))
-        key = (kind, filled(head.writer, self._writer), shape_of(head.text))
+        key = (kind, filled(head.writer, writer), shape_of(head.text))
         return self._ledger.knows(key, number, window, start, end)

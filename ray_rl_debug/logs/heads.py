@@ -194,6 +194,8 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if rank := marks.RANK.match(inner):
         got.rank = rank["rank"]
         return _done(got, found.end())
+    if role := marks.ROLE.match(inner):
+        return _role(role, got, found.end())
     if mpi := marks.MPI.match(inner):
         got.rank, got.node = mpi["rank"], mpi["node"] or got.node
         return _done(got, found.end())
@@ -235,6 +237,11 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     return None
 
 
+def _role(found: re.Match[str], got: _Found, end: int) -> int:
+    got.program, got.rank = found["role"] or found["role2"], found["rank"] or found["rank2"]
+    return _done(got, end)
+
+
 def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.LEVEL.match(line, at):
         got.level = LEVELS[found["level"]]
@@ -242,6 +249,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.LOW_LEVEL.match(line, at):
         got.level = LEVELS[found["level"].upper()]
         return _done(got, found.end())
+    if got.time_s is not None and got.level is None and (found := marks.TF_LEVEL.match(line, at)):
+        got.level = LEVELS[found["level"]]
+        return found.end()
     if found := marks.NCCL.match(line, at):
         return _nccl(found, got)
     if found := marks.NAMED.match(line, at):
@@ -250,8 +260,13 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if got.node is None and not got.marked and (found := marks.COMPOSE.match(line, at) or marks.HOST.match(line, at) or marks.POD.match(line, at)):
         got.node = found["node"]
         return _done(got, found.end())
+    if got.time_s is not None and (found := marks.ROLE_COLUMN.match(line, at)) and (role := marks.ROLE.match(found["name"])):
+        return _role(role, got, found.end())
     if got.marked and got.rank is None and (found := marks.RANK_FIELD.match(line, at)):
         got.rank = found["rank"] or found["named"]
+        return found.end()
+    if got.program == "systemd" and (found := marks.UNIT.match(line, at)):
+        got.program, got.pid = found["program"], None
         return found.end()
     if (
         got.marked

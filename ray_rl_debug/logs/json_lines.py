@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timezone
 
 import msgspec
 
@@ -13,7 +14,9 @@ _TRACE = ("exc_info", "exception", "traceback", "stack_trace", "stack", "exc_tex
 _REASON = ("error", "err", "exception", "exc", "reason", "cause", "detail")
 _RANK = ("rank", "local_rank", "RankID")
 _PID = ("pid", "process", "process_id")
-_NODE = ("node", "host", "hostname", "pod", "instance")
+_NODE = ("node", "host", "hostname", "pod", "pod_name", "instance")
+_OF_WRITER = ("labels", "extra", "context", "resource", "kubernetes", "process", "host", "fields", "attributes")
+"""Objects in a record that hold who wrote it, in the manner of clouds and of structured loggers."""
 MAX_MARK_CHARS = 160
 _NAMES_LEVEL = re.compile(r'"(?:level|levelname|severity|lvl|level_name)": ?"')
 _SPELLED_WORD = re.compile(r"^\d{4}-\d\d-\d\d(?:T\S+| [\d:.,]+\S*) ")
@@ -44,11 +47,11 @@ def plain_line(line: str) -> str | None:
     text = _first(got, _TEXT)
     if text is None:
         return None
-    time, level = _first(got, _TIME), _first(got, _LEVEL)
+    time, level = _time(got), _first(got, _LEVEL)
     parts = [time] if time is not None and _SPELLED_TIME.match(time) else []
     if level is not None and level.isalpha():
         parts.append(level.upper())
-    node, rank, pid = (_first(got, keys) for keys in (_NODE, _RANK, _PID))
+    node, rank, pid = (_first(got, keys) or _beneath(got, keys) for keys in (_NODE, _RANK, _PID))
     named = [f"{key}={value}" for key, value in (("node", node), ("rank", rank), ("pid", pid)) if value]
     if named:
         parts.append(f"({', '.join(named)})")
@@ -58,6 +61,26 @@ def plain_line(line: str) -> str | None:
         text = f"{text}: {reason}"
     told = text.rstrip("\n") + (f"\n{trace}" if trace and "\n" in trace and "Traceback" in trace else "")
     return " ".join([*parts, told.replace("\n", "\\n")])
+
+
+def _beneath(got: dict[object, object], keys: tuple[str, ...]) -> str | None:
+    """The same of an object in it that says whose record it is."""
+    for name in _OF_WRITER:
+        inner = got.get(name)
+        if isinstance(inner, dict) and (value := _first(inner, keys)) is not None:
+            return value
+    return None
+
+
+def _time(got: dict[object, object]) -> str | None:
+    """The time, spelled out where it counts from 1970: in seconds, or in thousandths, millionths or milliardths of them."""
+    time = _first(got, _TIME)
+    if time is None:
+        whole = next((value for key in _TIME if isinstance(value := got.get(key), float) and 1e9 <= value < 1e10), None)
+        time = str(int(whole * 1e6)) if whole is not None else None
+    if time is None or not time.isdigit() or len(time) not in (10, 13, 16, 19):
+        return time
+    return f"{datetime.fromtimestamp(int(time[:10]), tz=timezone.utc):%Y-%m-%dT%H:%M:%S}.{time[10:] or '0'}Z"
 
 
 def _first(got: dict[object, object], keys: tuple[str, ...]) -> str | None:

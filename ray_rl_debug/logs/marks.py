@@ -10,6 +10,14 @@ WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160}(?:\([^()\n]{0,80}\)[^()\n]{0,
 """The name of a Ray actor is what it calls itself: ``(Sampler(3) pid=92)``."""
 BRACKET = re.compile(r"\[(?P<inner>[^\[\]\n]{1,160})\](?::(?=\s|\[|$))?\s?")
 RANK = re.compile(r"^(?:rank|default|role|trainer|local_rank|Rank|RANK|GPU|gpu)[ _:=]?(?P<rank>\d{1,6})(?:\|\d+)?$")
+ROLE = re.compile(
+    r"^(?P<role>(?:[A-Za-z]+_)*(?:[Ww]orker|[Aa]ctor|[Ll]earner|[Ss]ampler|[Cc]ritic|[Rr]eplica|[Ee]ngine))[ _:/#-]?(?P<rank>\d{1,6})$"
+    r"|^(?P<role2>(?:[a-z]+_)?(?:rollout|trainer|reward|policy|generator|server|judge|env))/(?P<rank2>\d{1,6})$"
+)
+"""``rollout_worker_2``, ``actor 0``; words that also name pieces of work only as ``rollout/3``: ``rollout 12`` is mostly the twelfth."""
+ROLE_COLUMN = re.compile(r"(?P<name>\w+[ _:/#-]?\d{1,6}) +\| ")
+TF_LEVEL = re.compile(r"(?P<level>[IWF]) (?=[\w./-]{1,200}\.(?:cc|cu|h|cpp):\d+\] )")
+"""Of TensorFlow and XLA, behind their stamp: ``: F external/xla/agent.cc:431] ``; their ``E`` also means what does no harm."""
 OF_GROUP = re.compile(r"\bRank (?P<rank>\d{1,6})\b")
 PARTS = re.compile(r"\b((?:(?:DP|TP|PP|EP|CP|ATTN_TP)\d{1,5})(?: (?:DP|TP|PP|EP|CP)\d{1,5})*)$")
 BARE_RANK = re.compile(r"\[(?P<rank>\d{1,5})\]: (?= *\S)|[Rr]ank[_-]?(?P<named>\d{1,6}): ")
@@ -28,6 +36,8 @@ SRUN = re.compile(r"(?P<rank>\d{1,6}): ")
 NCCL = re.compile(r"(?P<node>[\w.-]{1,80}):(?P<pid>\d+):\d+ \[(?P<gpu>-?\d+)\] ")
 PID_TID = re.compile(r"\s*(?P<pid>\d+):\d+ +")
 SYSLOG = re.compile(r"(?P<node>[\w.-]{1,80}) (?P<program>[\w./@-]{1,60})(?:\[(?P<pid>\d+)\])?: ")
+UNIT = re.compile(r"(?P<program>[\w@-]{1,80}\.(?:service|scope)): ")
+"""Behind the name of systemd the unit that it speaks of."""
 COMPOSE = re.compile(r"(?P<node>[\w.-]{1,80}) +\| ")
 HOST = re.compile(
     r"(?P<node>(?:[\w-]{1,40}-)?(?:node|host|gpu|worker|server|compute|dgx|hgx|cn|nid|slurm)[\w-]{0,40}\d[\w.-]{0,60}): (?!-?[\d.,]+ ?[\w%/]{0,8}$)"

@@ -11,7 +11,10 @@ _ABOUT = tuple(
     re.compile(pattern)
     for pattern in (
         r"ray::(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
-        r"Killed process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
+        r"(?:Killed|reaped) process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
+        r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",
+        r"/job:(?P<program>\w+)/replica:\d+/task:(?P<rank>\d+)\b",
+        r"\bnode with node id: \w+ and (?:address|ip): (?P<ip>[\w.:]+)",
         r"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)",
         r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
         r"\[Rank (?P<rank>\d+)\]",
@@ -21,6 +24,7 @@ _ABOUT = tuple(
         r"STEP [\w.+]+ ON (?P<node>[\w.-]+) CANCELLED|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED",
         r"Node failure on (?P<node>[\w.-]+)|\bpod/(?P<node2>[\w.-]+)",
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
+        r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
         r"\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
@@ -35,6 +39,10 @@ _LAUNCHED = re.compile(r"--local[_-]rank[= ](?P<rank>\d+)\b")
 _DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$", re.MULTILINE)
 _NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
 """Behind Ray's words that the node of a task died."""
+_FAULTED = re.compile(r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ")
+"""Behind a page fault that the kernel's driver of a GPU reports."""
+_DAEMON_LOST = re.compile(r"^Remote daemon: .{1,60} on node (?P<node>[\w.-]+)$")
+"""Behind Open MPI's words that it has lost a machine."""
 _RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
 _RANK_FILE = re.compile(r"(?:^|[^a-z])(?:rank|trainer|proc|process|task|worker|gpu|r|t)[_.-]?(\d{1,6})(?=\D|$)")
 _DAEMON = re.compile(r"^(raylet|gcs_server|dashboard_agent|dashboard|runtime_env_agent|log_monitor|monitor|ray_client_server)\.")
@@ -70,6 +78,10 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
     for line in lines:
         if found := _NODE_IP.match(line):
             return LogWriter(ip=found["ip"])
+        if found := _FAULTED.search(line):
+            return LogWriter(pid=int(found["pid"]), program=found["program"])
+        if found := _DAEMON_LOST.match(line):
+            return LogWriter(node=found["node"])
     return None
 
 

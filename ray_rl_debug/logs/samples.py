@@ -12,16 +12,15 @@ MAX_LINES = 60
 MAX_BYTES = 8 << 10
 _TEXTS = (
     b"prompt]", b"response]", b"question]", b"answer]", b"completion]", b"rompt:", b"uestion:", b"esponse:", b"answer:", b"ser:", b"ssistant:",
+    b"PROMPT:", b"QUESTION:", b"RESPONSE:", b"COMPLETION:",
     b"<think>", b"<answer>", b"<|im_start|>",
 )  # fmt: skip
 """One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
-_OPENS = re.compile(
-    r"\[(?:prompt|response|question|answer|completion)\]|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Mm]odel answer|[Uu]ser|[Aa]ssistant): ?"
-    r"|<think>|<answer>|<\|im_start\|>"
-)
+_ANSWER = r"\[(?:response|answer|completion)\]|(?:[Rr]esponse|[Mm]odel answer|[Aa]ssistant|RESPONSE|COMPLETION): ?"
+_OPENS = re.compile(rf"{_ANSWER}|\[(?:prompt|question)\]|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION): ?|<think>|<answer>|<\|im_start\|>")
 _CLOSES = re.compile(
-    r"\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth)\b ?[:=]|</think>|</answer>|.*<\|im_end\|>"
-    r"|={3,}.*\b(?:score|reward|sample)\b"
+    rf"{_ANSWER}|\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth|SCORE|REWARD)\b ?[:=]"
+    r"|</think>|</answer>|.*<\|im_end\|>|={3,}.*\b(?:score|reward|sample)\b"
 )
 
 
@@ -44,6 +43,7 @@ def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Patt
         head = window.head(raw[:400].decode("utf-8", "replace"))
         if (head.writer.pid, head.writer.rank) != (writer.pid, writer.rank):
             continue
+        # An answer opens, and ends the question in front of it: what is wanted goes first.
         if wanted.match(head.text):
             return True
         if head.level is not None or head.time_s is not None or other.match(head.text):

@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.logs.heads import Head, read_head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
+from ray_rl_debug.logs.sections import is_header
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.model.snapshot.log_book import LogWriter
@@ -62,6 +63,8 @@ class Window:
         """The next lines of a writer behind the line that ends at `end`."""
         given = 0
         for at, text in self.lines_from(end + 1):
+            if is_header(text):
+                return
             one = self.head(text)
             if (one.writer.pid, one.writer.rank) == (writer.pid, writer.rank) or one.writer == LogWriter():
                 yield one

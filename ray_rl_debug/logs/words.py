@@ -87,6 +87,7 @@ INNOCENT = re.compile(
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"\b(?:kill|abort|stop|exit)s? after \d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b",  # a setting: what has happened is told in the past
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
+        r"^NCCL INFO |\bfor benchmark choice \w",  # the latter: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
     )
 )
@@ -97,7 +98,7 @@ _COUNTED = _any(
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
-    r"(?<![Nn]o )(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
+    r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
@@ -117,6 +118,7 @@ WENT_ON = re.compile(
         r"^(?:Prefill|Decode) batch\b",
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
+        r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
         r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
         r"\b[Dd]efault(?:s|ing) to\b",
     )
@@ -149,10 +151,14 @@ _ACTS = re.compile(
 
 OF_A_SAMPLE = re.compile(
     r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)|(?:[Mm]odel answer|[Aa]ssistant): "
+    r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)"
+    r"|[│┃].*[│┃]$"
+    r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
+    r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"
     r"|\S+::\S+ (?:PASSED|XFAIL|XPASS|SKIPPED)\b|(?:[Tt]est(?:ing)?|[Gg]rading|[Jj]udging|[Vv]erifying) [^:]{1,80} \.\.\. "
 )
-"""What trainers print in front of what a model was asked and what it said, and how test runs print what they found of one thing that they tried; no
-word of it is an error of the program."""
+"""What trainers print in front of what a model was asked and what it said, or around it (tables and panels of rich, one object per sample), and how
+test runs print what they found of one thing that they tried; no word of it is an error of the program."""
 ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
 """Words with which even the line of a known error tells of none."""
 SMALL_TOOL = re.compile(

@@ -26,6 +26,9 @@ _BY_OTHERS = re.compile(
     r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
 """Exceptions that a process raises because another one went."""
+_FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
+VICTIM_LINES = 20
+"""So near behind the news that memory ran out stands the line that names whom the kernel ended."""
 _THROWN = re.compile(r"^terminate called after throwing an instance of '(?:\w+::)*(?P<name>\w+)'")
 """An uncaught exception of C++: it tells what its class tells."""
 
@@ -89,7 +92,26 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
                     why=why,
                 )
             )
-    return found
+    return _with_victims(found)
+
+
+def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
+    """Slurm's helper says that the kernel ended a process for its memory; which one it was, another program says next."""
+    told = [c for c in found if c.signature is not None and _FOR_MEMORY.search(c.event.text)]
+    victims: dict[tuple[str, int], LogWriter] = {}
+    for one in told:
+        if one.event.about is None and one.event.writer.pid is None and one.event.writer.rank is None:
+            line = one.event.file_line
+            near = [c.event for c in told if c.book is one.book and line < c.event.file_line <= line + VICTIM_LINES and c.event.about is not None]
+            # Equal lines are one event, which names only the first of those whom they speak of.
+            if len({e.about for e in near}) == 1 and near[0].about is not None and all(e.count == 1 for e in near):
+                victims[one.book.file, line] = near[0].about
+    return [
+        msgspec.structs.replace(c, event=msgspec.structs.replace(c.event, about=about))
+        if (about := victims.get((c.book.file, c.event.file_line))) is not None
+        else c
+        for c in found
+    ]
 
 
 def _before_next(event: LogEvent, stamps: Sequence[tuple[int, float]]) -> float:

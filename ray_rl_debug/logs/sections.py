@@ -1,0 +1,49 @@
+"""Logs of several files in one text: ``tail -f a b`` names the file above its lines, ``dshbak`` and ``clush -b`` the machine."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from ray_rl_debug.logs.named import writer_of_file
+from ray_rl_debug.model.snapshot.log_book import LogWriter
+
+FIRST_BYTES = 64 << 10
+"""Such a text begins with a header, or with little in front of it; to search all logs for headers would cost a third of their reading."""
+_HEADER = re.compile(rb"^==> (?P<file>[^\n]{1,300}) <==\r?$|^-{15,}\n(?P<node>[\w.-]{1,100})\n-{15,}$", re.MULTILINE)
+
+
+class Sections:
+    """Whose lines stand where in one block."""
+
+    def __init__(self, block: bytes, outer: LogWriter) -> None:
+        """`outer` writes what stands in front of the first header."""
+        self._starts: list[int] = []
+        self._writers = [outer]
+        for found in _HEADER.finditer(block):
+            writer = _writer(found)
+            if writer is not None:
+                self._starts.append(found.start())
+                self._writers.append(writer)
+
+    def writer_at(self, at: int) -> LogWriter:
+        """Who wrote the line that begins there, if it names nobody."""
+        return self._writers[bisect_right(self._starts, at)] if self._starts else self._writers[0]
+
+
+def has_sections(beginning: bytes) -> bool:
+    """Does a log begin as the logs of several files do?"""
+    return any(_writer(found) is not None for found in _HEADER.finditer(beginning[:FIRST_BYTES]))
+
+
+def is_header(line: str) -> bool:
+    """Do the lines of another file begin here?"""
+    return line.startswith("==> ") and line.endswith((" <==", " <==\r"))
+
+
+def _writer(found: re.Match[bytes]) -> LogWriter | None:
+    name = (found["file"] or found["node"]).decode("utf-8", "replace")
+    writer = writer_of_file(name)
+    if found["node"]:
+        return writer if writer.node is not None else None
+    return writer if writer != LogWriter() else LogWriter(program=name.rsplit("/", 1)[-1])
