@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.kernel_calls import family
 from ray_rl_debug.model.snapshot import Frame
 
-_NATIVE_FILE = re.compile(r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$")
+_NATIVE_FILE = re.compile(r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$|(?:^|/)[Pp]ython[\d.]{0,6}$|^dyld$")
 _DECORATION = re.compile(r"^(?:__(?:GI_|libc_|new_|old_|internal_|pthread_)*|_+)|(?:@.*|_nocancel|_cancel|_time64|64)$")
 _LOCKS = re.compile(r"futex|pthread_(?:cond|mutex|rwlock|join)|cond_(?:timed)?wait|lll_lock|sem_(?:timed)?wait|new_sem_wait|PyThread_acquire_lock")
 _MUTEX = re.compile(r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock")
