@@ -74,6 +74,20 @@ def native_wait(frames: Sequence[Frame]) -> tuple[str, bool] | None:
     return None
 
 
+_RAY = re.compile(r"(?:^|\b)ray::core::(?:CoreWorker::(?P<call>Get|Wait)|(?P<idle>CoreWorker::RunTaskExecutionLoop|CoreWorkerProcessImpl::RunWorkerTask\w*))\b")
+_RAY_TASK = re.compile(r"ray::core::CoreWorker::ExecuteTask|task_execution_handler")
+
+
+def native_ray_call(frames: Sequence[Frame]) -> str | None:
+    """What a thread without Python frames asks of Ray, or that it waits for a call: ``Get``, ``Wait``, ``idle``; None where its frames tell nothing of Ray."""
+    for frame in frames:
+        if _RAY_TASK.search(frame.function):
+            return None
+        if found := _RAY.search(frame.function):
+            return found["call"] or "idle"
+    return None
+
+
 def _bare(name: str) -> str:
     """``__libc_recvmsg`` and ``__GI___clock_nanosleep`` → the name of the system call."""
     while True:

@@ -94,6 +94,8 @@ def _name_main(dump: Partial) -> None:
             named.name = "MainThread"
     if named is not None and dump.pid is None and named.tid:
         dump.pid = named.tid
+    elif named is not None and named.tid is None and len(threads) == 1:
+        named.tid = dump.pid  # of two looks at one process, one may have named its thread
 
 
 def _main(dump: Partial) -> DumpThread | None:
