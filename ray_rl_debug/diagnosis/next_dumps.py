@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ray_rl_debug.analyze.by_hand import how_often, looks
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
+from ray_rl_debug.analyze.by_hand import how_often, looks
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.diagnosis.by_hand_verdict import at_connection
 from ray_rl_debug.diagnosis.dump_targets import TRAINER, awaited, engine, in_the_kernel, launched, named, pid_of, refused, unread
 from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_logs
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
@@ -215,17 +216,7 @@ def _others(scene: Scene) -> Iterator[NextDump]:
         elif one.kind is Kind.CHANNEL and one.identity.part is not None:
             yield engine(scene, one)
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
-            pid = pid_of(one)
-            yield NextDump(
-                what=f"the process at the other end of the connection of {named(scene, one)}",
-                who=(one.who(),),
-                command=f"ss -tnp | grep pid={pid}, ; py-spy dump --pid THE_OTHER_PID",
-                why=f"it {one.does()}",
-                outcomes=(
-                    Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
-                    Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
-                ),
-            )
+            yield _other_end(scene, one, f"it {one.does()}")
         else:
             yield NextDump(
                 what=f"the children of {named(scene, one)}",
@@ -237,6 +228,19 @@ def _others(scene: Scene) -> Iterator[NextDump]:
                     Outcome(seen="a child is a zombie, or there is none", means="it died, and nobody told its parent"),
                 ),
             )
+
+
+def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
+    return NextDump(
+        what=f"the process at the other end of the connection of {named(scene, one)}",
+        who=(one.who(),),
+        command=f"ss -tnp | grep pid={pid_of(one)}, ; py-spy dump --pid THE_OTHER_PID",
+        why=why,
+        outcomes=(
+            Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
+            Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
+        ),
+    )
 
 
 def _running(scene: Scene) -> list[RayTask]:
@@ -273,6 +277,8 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
     one = next((s for s in awake if s.is_assumed or s.motion is Motion.MOVING), awake[0] if awake else None)
     if one is None:
         for other in seen[:2]:
+            if (end := at_connection(other)) is not None:
+                yield _other_end(scene, other, f"its coroutines wait for an answer in {end.at}")
             yield NextDump(
                 what=f"all threads of {named(scene, other)}",
                 who=(other.who(),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import (
     call_trace,
     faulthandler,
@@ -20,7 +21,6 @@ from ray_rl_debug.formats.pasted import (
     said,
     tracebacks,
 )
-from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 

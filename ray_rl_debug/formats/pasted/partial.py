@@ -8,7 +8,6 @@ from ray_rl_debug.formats.dump import Dump
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import Line
 
-
 LOCAL_RANK = "local rank "
 """Label of a process of which only its number on its machine is known."""
 
