@@ -38,7 +38,14 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
     if not scene.view.seen:
         return tuple(of_logs(findings))
     found: dict[str, NextDump] = {}
-    for one in (*refused(scene), *unread(scene), *of_counts(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
+    for one in (
+        *_named_in_kernel(scene, findings),
+        *refused(scene),
+        *unread(scene),
+        *of_counts(scene),
+        *_ordered(findings, _accused(scene, findings), _ranks(scene)),
+        *_others(scene),
+    ):
         found.setdefault(one.command, one)
     for one in _anybody(scene) if not found else ():
         found.setdefault(one.command, one)
@@ -49,6 +56,14 @@ def _ordered(findings: Sequence[Finding], again: Iterable[NextDump], ranks: Iter
     """Where no process is to blame yet, those who were not dumped tell more than one who was."""
     is_open = bool(findings) and not any(w.pid is not None for w in findings[0].who)
     yield from (*ranks, *again) if is_open else (*again, *ranks)
+
+
+def _named_in_kernel(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
+    """Where a listing alone shows that the one that is named sits in the kernel, only the kernel can say more."""
+    pids = {w.pid for w in findings[0].who if w.pid is not None} if findings else set()
+    for one in scene.view:
+        if one.process.pid in pids and one.process.state == "D" and not one.threads:
+            yield in_the_kernel(scene, one)
 
 
 def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:

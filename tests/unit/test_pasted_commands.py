@@ -73,7 +73,7 @@ def test_profiles_of_two_processes_stay_two() -> None:
 
 
 def test_c_frames_below_those_of_python_are_inside_of_them() -> None:
-    text = "$ gdb -p 612 -batch\nTraceback (most recent call first):\n  File \"a.py\", line 3, in f\n    x()\n"
+    text = '$ gdb -p 612 -batch\nTraceback (most recent call first):\n  File "a.py", line 3, in f\n    x()\n'
     (dump,) = read(text + "#0  futex_wait () at futex.h:146\n#1  0x00007ff1 in lock () from /lib/libpthread.so.0\n")
     assert [name for name, _, _ in dump.threads[0].frames] == ["futex_wait", "lock", "f"]
 
