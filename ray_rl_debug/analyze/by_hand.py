@@ -59,14 +59,19 @@ def apart_s(process: Process) -> float:
     return max(told, taken[-1].at_s - taken[0].at_s) if len(taken) > 1 else 0.0
 
 
-def why_assumed(process: Process) -> str:
-    """Why it is taken to stand still, after "it was"."""
+def how_often(process: Process) -> str:
+    """How often it was met where it is, after "it was": ``seen once``."""
     taken = len(looks(process))
     if taken < 2:
-        return "seen once, and taken to stand still because the run is said to hang"
+        return "seen once"
     apart = apart_s(process)
-    when = f"within {apart:.0f} s" if apart >= 1 else "at times that are not known"
-    return f"seen in the same place {taken} times, {when}, and taken to stand still because the run is said to hang"
+    return f"seen in the same place {taken} times, {f'within {apart:.0f} s' if apart >= 1 else 'at times that are not known'}"
+
+
+def why_assumed(process: Process) -> str:
+    """Why it is taken to stand still, after "it was"."""
+    often = how_often(process)
+    return f"{often}{',' if ',' in often else ''} and taken to stand still because the run is said to hang".replace("once and", "once, and")
 
 
 def source_of(process: Process) -> str | None:

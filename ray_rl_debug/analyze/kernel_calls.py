@@ -42,6 +42,12 @@ def kernel_call(thread: Thread | None) -> str | None:
     return named
 
 
+def at_mount(thread: Thread | None) -> str | None:
+    """The wait channel of a thread that sleeps in some call on a file of a mount, where the call itself is not told."""
+    wchan = (thread.wchan or "").partition(".")[0] if thread is not None and thread.state != "R" else ""
+    return wchan if thread is not None and wchan in _OF_MOUNTS and not _FAMILIES.get(_name(thread) or "") else None
+
+
 def descriptor(thread: Thread | None) -> int | None:
     """The descriptor in whose call a thread sleeps, of calls that have one; None: not told, or it sleeps in none or in several."""
     if thread is None or kernel_call(thread) not in _ON_ONE:

@@ -24,7 +24,9 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
             if f.endswith(file) and (functions is None or n in functions):
                 found = (kind, n)
                 break
-    if found[0] is Kind.LOOP_IDLE and not (names[0] in ("select", "poll", "run_forever", "_run_once", "run") or kernel_call(thread) == "epoll"):
+    if found[0] is Kind.LOOP_IDLE and not (
+        names[0] in ("select", "poll", "run_forever", "_run_once", "run_until_complete", "run") or kernel_call(thread) == "epoll"
+    ):
         return None, ""
     return found
 

@@ -26,6 +26,8 @@ def settle_named_calls(seen: Iterable[Seen]) -> Iterator[Seen]:
         if thread is None or one.kind is not Kind.CODE or not one.place or one.place.own != 0 or thread.kernel is not None or thread.sample.active:
             continue
         kind = Kind.FLOCK if thread.frames[0].file.startswith("filelock/") else _CALLS.get(short_name(thread.frames[0].function).strip("_"))
+        if kind is Kind.FILE and "sock" in thread.frames[0].file.rsplit("/", 1)[-1]:
+            kind = Kind.SOCKET  # "_flush (sock_client.py)" writes to a connection
         if kind is not None and is_stacks_alone(one.process):
             place = msgspec.structs.replace(one.place, kind=kind)
             telling = msgspec.structs.replace(thread, place=place)

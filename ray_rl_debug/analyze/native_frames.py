@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.kernel_calls import family
 from ray_rl_debug.model.snapshot import Frame
 
-_NATIVE_FILE = re.compile(r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$")
+_NATIVE_FILE = re.compile(
+    r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$|(?:^|/)[Pp]ython[\d.]{0,6}$|^dyld$"
+)
 _DECORATION = re.compile(r"^(?:__(?:GI_|libc_|new_|old_|internal_|pthread_)*|_+)|(?:@.*|_nocancel|_cancel|_time64|64)$")
 _LOCKS = re.compile(r"futex|pthread_(?:cond|mutex|rwlock|join)|cond_(?:timed)?wait|lll_lock|sem_(?:timed)?wait|new_sem_wait|PyThread_acquire_lock")
 _MUTEX = re.compile(r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock")
@@ -71,6 +73,22 @@ def native_wait(frames: Sequence[Frame]) -> tuple[str, bool] | None:
             return "work.wait", False
         if _GPU.search(name.rsplit("::", 1)[-1]) or _DEVICE.search(frame.file):
             return name.rsplit("::", 1)[-1], True
+    return None
+
+
+_RAY = re.compile(
+    r"(?:^|\b)ray::core::(?:CoreWorker::(?P<call>Get|Wait)|(?P<idle>CoreWorker::RunTaskExecutionLoop|CoreWorkerProcessImpl::RunWorkerTask\w*))\b"
+)
+_RAY_TASK = re.compile(r"ray::core::CoreWorker::ExecuteTask|task_execution_handler")
+
+
+def native_ray_call(frames: Sequence[Frame]) -> str | None:
+    """What a thread without Python frames does in Ray: ``Get`` or ``Wait`` for results, ``idle`` until it is called; None where nothing tells."""
+    for frame in frames:
+        if _RAY_TASK.search(frame.function):
+            return None
+        if found := _RAY.search(frame.function):
+            return found["call"] or "idle"
     return None
 
 

@@ -59,7 +59,7 @@ def _dead(f: Facts) -> str | None:
 
 def _failed(f: Facts) -> str | None:
     said = ended(f.one)
-    return f"it ended with an error: {said.text[:120]}" if said is not None else None
+    return f"it {'is gone' if said.kind == 'unread' else 'ended with an error'}: {said.text[:120]}" if said is not None else None
 
 
 def _stopped(f: Facts) -> str | None:

@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import stdlib_place
-from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_wait
+from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
@@ -54,7 +54,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 COLLECTIVES = frozenset(
     "all_reduce all_gather all_gather_into_tensor all_gather_object all_gather_coalesced all_to_all all_to_all_single barrier monitored_barrier"
     " broadcast broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
-    " all_reduce_coalesced wait_tensor".split()
+    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
 )
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 WORK_WAIT = "work.wait"
@@ -93,6 +93,7 @@ _CALL_KIND = {
 }  # fmt: skip
 
 
+_NATIVE_RAY = {"Get": Kind.RAY_GET, "Wait": Kind.RAY_WAIT, "idle": Kind.RAY_IDLE}
 _SAYS_LITTLE = frozenset({Kind.CODE, Kind.LOCK, Kind.CUDA, Kind.FILE, Kind.CHANNEL, Kind.SLEEP})
 """Kinds of places that a native frame may tell more exactly."""
 _LOOP_RUNNERS = frozenset({"_run_once", "run_forever", "run_until_complete"})
@@ -133,6 +134,8 @@ def _below_native(
         kind = _CALL_KIND.get(call or "", Kind.CODE)
         kind = Kind.EVENT if kind is Kind.LOCK and not is_at_mutex(frames) else kind
         place = Place(kind=kind, op=short_name(frames[0].function), own=None, path=())
+        if (asked := native_ray_call(frames)) is not None:
+            place = msgspec.structs.replace(place, kind=_NATIVE_RAY[asked], op=asked.lower())
     else:
         place = _place(python, None, thread, call, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
         place = with_locals(place, sample, frames) if sample is not None else place
@@ -329,6 +332,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
         if f.endswith("ray/util/placement_group.py") and n == "wait":
             return Kind.RAY_WAIT, GROUP_WAIT
+        if f == "ray/_raylet.pyx" and n == "wait":
+            return Kind.RAY_WAIT, "wait"
         if f == "ray/worker.py" and n == "main_loop":  # before Ray 2.0
             return (Kind.RAY_IDLE, n) if i <= 1 else (None, "")
         if f.endswith("ray/_private/worker.py"):

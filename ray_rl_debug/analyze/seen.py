@@ -8,7 +8,7 @@ from ray_rl_debug.analyze.by_hand import is_assumed, source_of
 from ray_rl_debug.analyze.coroutines import Coroutines, End
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import at_mount, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import IDLE_KINDS, Place
@@ -145,7 +145,10 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return describe_place(self.telling.place)
         if self.identity.method or self.process.kind == "ray-worker":
             return f"runs {self.identity.method}" if self.identity.method else "idle"
-        call = kernel_call(next(iter(self.process.threads), None))
+        first = next(iter(self.process.threads), None)
+        if (wchan := at_mount(first)) is not None:
+            return f"in a call on a file of a mount ({wchan})"
+        call = kernel_call(first)
         return f"in the system call {call}" if call is not None else "at a place that was not read"
 
     def does(self) -> str:

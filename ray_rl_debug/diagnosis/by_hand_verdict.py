@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.by_hand import hung_for_s
+from ray_rl_debug.analyze.coroutines import End
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -69,6 +70,12 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
         return f"{asks.where()} {asks.does()}, and the stacks do not tell which call it waits for"
     standing = [s for s in seen if s.threads and not s.is_idle]
     waiting = next((s for s in seen if s.process.async_tasks), None)
+    if not standing and waiting is not None and (end := at_connection(waiting)) is not None:
+        some = "coroutines" if len(end.tasks) + end.behind > 1 else "a coroutine"
+        return (
+            f"{some} of {waiting.where()} {'wait' if some != 'a coroutine' else 'waits'} in {end.at} for an answer at a connection: "
+            "who should give it does not show in the stacks"
+        )
     if not standing and waiting is not None:
         return f"coroutines of {waiting.where()} wait, and who should end that does not show in their stacks"
     if not standing:
@@ -77,3 +84,8 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
     one = next((s for key in roots for s in standing if s.key == key), standing[0])
     few = "only one process was dumped" if len(seen) == 1 else "no stack shows that others wait for it"
     return f"{one.where()} {one.does()}; {few}, so what it waits for, and who waits for it, cannot be told"
+
+
+def at_connection(one: Seen) -> End | None:
+    """Where coroutines of a process wait for an answer at a connection, and not for requests."""
+    return next((e for e in one.ends if e.awaited.kind == "socket" and not e.is_at_rest), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ray_rl_debug.analyze.by_hand import hung_for_s, stands_for, why_assumed
+from ray_rl_debug.analyze.by_hand import apart_s, hung_for_s, looks, stands_for, why_assumed
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
@@ -68,13 +68,18 @@ def assumptions(scene: Scene) -> tuple[str, ...]:
 
 def _assumptions(scene: Scene) -> Iterator[str]:
     seen = [s for s in scene.view if s.threads]
-    once = [s for s in seen if s.is_assumed]
+    once = [s for s in seen if s.is_assumed and len(looks(s.process)) < 2]
+    again = [s for s in seen if s.is_assumed and len(looks(s.process)) > 1 and s.motion is not Motion.MOVING]
     hung = hung_for_s(scene.view.snapshot)
     since = "" if hung is None else f", for {hung / 60:.0f} min" if hung >= 120 else f", for {hung:.0f} s"
     yield f"the run hangs{since}: whoever gives files says so"
     if once:
         who = "each process" if len(once) == len(seen) else f"{len(once)} of {len(seen)} processes"
-        yield f"{who} was looked at once, or several times within moments: a later look is taken to show the same"
+        yield f"{who} was looked at once: a later look is taken to show the same"
+    if again:
+        who = "each process" if len(again) == len(seen) else f"{len(again)} of {len(seen)} processes"
+        when = "within moments" if all(apart_s(s.process) >= 1 for s in again) else "at times that the files do not tell"
+        yield f"{who} was looked at several times, {when}: a later look is taken to show the same"
     for world in scene.worlds:
         if world.is_assumed and len(world.members) > 1:
             ranks = "" if any(m.identity.rank is not None for m in world.members) else ", without known ranks"

@@ -34,7 +34,8 @@ def refused(scene: Scene) -> Iterator[NextDump]:
     was_refused = any(g.id == gaps.STACKS_REFUSED for n in scene.view.snapshot.nodes for g in n.gaps)
     if not was_refused or any(s.threads for s in scene.view):
         return
-    pids = " ".join(str(s.process.pid) for s in scene.view if s.process.pid)
+    # py-spy would hang at a process that sits in the kernel, or is stopped
+    pids = " ".join(str(s.process.pid) for s in scene.view if s.process.pid and s.process.state not in ("D", "T", "t"))
     yield NextDump(
         what="the same processes, with the right to look into them",
         command=f"for pid in {pids or '$(pgrep -f python)'}; do sudo py-spy dump --pid $pid; done",

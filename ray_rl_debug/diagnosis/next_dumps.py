@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
+from ray_rl_debug.analyze.by_hand import how_often, looks
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
@@ -14,6 +17,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
+from ray_rl_debug.diagnosis.by_hand_verdict import at_connection
 from ray_rl_debug.diagnosis.dump_targets import TRAINER, awaited, engine, in_the_kernel, launched, named, pid_of, refused, unread
 from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_logs
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
@@ -24,6 +28,7 @@ MAX_DUMPS = 4
 MAX_PIDS = 8
 NOT_STARTED = ("PENDING_CREATION", "DEPENDENCIES_UNREADY")
 _LATER = "sleep 30; "
+ELSEWHERE = "met elsewhere at its last look"
 
 
 def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...]:
@@ -33,7 +38,14 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
     if not scene.view.seen:
         return tuple(of_logs(findings))
     found: dict[str, NextDump] = {}
-    for one in (*refused(scene), *unread(scene), *of_counts(scene), *_ordered(findings, _accused(scene, findings), _ranks(scene)), *_others(scene)):
+    for one in (
+        *_named_in_kernel(scene, findings),
+        *refused(scene),
+        *unread(scene),
+        *of_counts(scene),
+        *_ordered(findings, _accused(scene, findings), _ranks(scene)),
+        *_others(scene),
+    ):
         found.setdefault(one.command, one)
     for one in _anybody(scene) if not found else ():
         found.setdefault(one.command, one)
@@ -46,14 +58,26 @@ def _ordered(findings: Sequence[Finding], again: Iterable[NextDump], ranks: Iter
     yield from (*ranks, *again) if is_open else (*again, *ranks)
 
 
+def _named_in_kernel(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
+    """Where a listing alone shows that the one that is named sits in the kernel, only the kernel can say more."""
+    pids = {w.pid for w in findings[0].who if w.pid is not None} if findings else set()
+    for one in scene.view:
+        if one.process.pid in pids and one.process.state == "D" and not one.threads:
+            yield in_the_kernel(scene, one)
+
+
 def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     """The first who is named, once more: does it still stand there?"""
     if not findings:
         return
     keys = {(w.node, w.pid, w.label) for w in findings[0].who}
     named_first = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys]
-    accused = [s for s in named_first if s.threads]
+    # of several that are named, the one that waits for none of them
+    accused = sorted((s for s in named_first if s.threads), key=lambda s: bool(scene.graph.out(s.key)))
     for one in [s for s in named_first if not s.threads and not any(r.kind == "unread" for r in s.process.remarks)][:1]:
+        if one.process.state in ("D", "T", "t"):
+            yield in_the_kernel(scene, one)
+            continue
         yield NextDump(
             what=f"{named(scene, one)}, of which no stack was given",
             who=(one.who(),),
@@ -79,12 +103,16 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
             what=f"{named(scene, one)} again, in 30 s",
             who=(one.who(),),
             command=f"{_LATER}py-spy dump{options} --pid {pid_of(one)}",
-            why=f"it was {'seen once' if one.is_assumed else 'met in other places'}: {one.at()}",
+            why=f"it was {how_often(one.process) if one.motion is not Motion.MOVING else ELSEWHERE}: {one.at()}",
             outcomes=(
                 Outcome(seen="the same lines", means=f"{thing}; give both files to report" + _means(options)),
                 Outcome(seen="other lines", means="it works or goes round in a loop: slow, or the cause is elsewhere"),
             ),
         )
+
+
+def _few_looks(one: Seen) -> str:
+    return "one look" if len(looks(one.process)) < 2 else f"{len(looks(one.process))} looks, of which the files do not tell how far apart they are,"
 
 
 def _options(one: Seen) -> str:
@@ -130,7 +158,7 @@ def _waiters(waiting: Sequence[Seen]) -> str:
 
 
 def _rank_outcomes(waiting: Sequence[Seen]) -> tuple[Outcome, ...]:
-    ops = sorted({w.place.op for w in waiting if w.place is not None}) or ["the collective"]
+    ops = sorted({"that wait" if w.place.op == COMMON_WAIT else w.place.op for w in waiting if w.place is not None}) or ["the collective"]
     died = Outcome(seen="one has no process any more", means="it died: its log holds the first failure")
     if len(split_by_site(waiting)) > 1:
         told = " or ".join(ops[:4])
@@ -142,7 +170,7 @@ def _rank_outcomes(waiting: Sequence[Seen]) -> tuple[Outcome, ...]:
     return (
         Outcome(seen=f"one of them is not in {ops[0]}", means="it is the one that the others wait for: its stack says why"),
         Outcome(
-            seen=f"all are in the same {ops[0]}",
+            seen=f"all are in {'that wait' if ops[0] == 'that wait' else f'the same {ops[0]}'}",
             means="no rank is to blame: network or device (NCCL_DEBUG=INFO, Xid in dmesg, Flight Recorder dumps)",
         ),
         died,
@@ -203,17 +231,7 @@ def _others(scene: Scene) -> Iterator[NextDump]:
         elif one.kind is Kind.CHANNEL and one.identity.part is not None:
             yield engine(scene, one)
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
-            pid = pid_of(one)
-            yield NextDump(
-                what=f"the process at the other end of the connection of {named(scene, one)}",
-                who=(one.who(),),
-                command=f"ss -tnp | grep pid={pid}, ; py-spy dump --pid THE_OTHER_PID",
-                why=f"it {one.does()}",
-                outcomes=(
-                    Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
-                    Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
-                ),
-            )
+            yield _other_end(scene, one, f"it {one.does()}")
         else:
             yield NextDump(
                 what=f"the children of {named(scene, one)}",
@@ -225,6 +243,19 @@ def _others(scene: Scene) -> Iterator[NextDump]:
                     Outcome(seen="a child is a zombie, or there is none", means="it died, and nobody told its parent"),
                 ),
             )
+
+
+def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
+    return NextDump(
+        what=f"the process at the other end of the connection of {named(scene, one)}",
+        who=(one.who(),),
+        command=f"ss -tnp | grep pid={pid_of(one)}, ; py-spy dump --pid THE_OTHER_PID",
+        why=why,
+        outcomes=(
+            Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
+            Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
+        ),
+    )
 
 
 def _running(scene: Scene) -> list[RayTask]:
@@ -256,9 +287,13 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
             ),
         )
         return
-    one = next((s for s in seen if s.threads and not s.is_idle), None)
+    awake = [s for s in seen if s.threads and not s.is_idle and ended(s) is None]
+    # who was seen to stand over a time was looked at enough
+    one = next((s for s in awake if s.is_assumed or s.motion is Motion.MOVING), awake[0] if awake else None)
     if one is None:
         for other in seen[:2]:
+            if (end := at_connection(other)) is not None:
+                yield _other_end(scene, other, f"its coroutines wait for an answer in {end.at}")
             yield NextDump(
                 what=f"all threads of {named(scene, other)}",
                 who=(other.who(),),
@@ -277,7 +312,7 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
             what=f"{named(scene, one)} again, in 30 s",
             who=(one.who(),),
             command=f"{_LATER}py-spy dump{options} --pid {pid_of(one)}",
-            why=f"one look cannot tell work from a wait: {one.at()}",
+            why=f"it was {ELSEWHERE}: {one.at()}" if one.motion is Motion.MOVING else f"{_few_looks(one)} cannot tell work from a wait: {one.at()}",
             outcomes=(
                 Outcome(seen="the same lines", means="it stands there" + _means(options)),
                 Outcome(seen="other lines", means="it works: look at those who wait for it"),

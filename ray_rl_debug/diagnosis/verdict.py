@@ -43,7 +43,8 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
             return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
         unseen = f"; not seen: {_names(silent)}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
-    if scene.view.by_hand and scene.view.seen and not scene.joined.flight and not scene.joined.ras:
+    counts_alone = bool(scene.joined.flight or scene.joined.ras) and not any(s.threads for s in scene.view)
+    if scene.view.by_hand and scene.view.seen and not counts_alone:
         return verdict_by_hand(scene, findings, next_dump or LONGER)
     if findings and _only_pauses(scene, findings):
         summary = f"{_why_pauses(scene, findings[0])}: {findings[0].summary}"

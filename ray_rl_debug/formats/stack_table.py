@@ -8,8 +8,10 @@ from types import MappingProxyType
 
 from ray_rl_debug.model.snapshot import Frame
 
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages/(.+)")
-_SOURCE_TREES = re.compile(r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+|ray/_private/.+)")
+_PACKAGES = re.compile(r"(?:.*/)?(?:site|dist)-packages/(.+)")
+_SOURCE_TREES = re.compile(
+    r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+|ray/_private/.+|ray/_raylet\.pyx)"
+)
 """Libraries that were built from source, or lie on PYTHONPATH: folders that no program of a user's has."""
 _STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
 _OF_ONE_LIBRARY = {

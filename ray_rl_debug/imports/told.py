@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ray_rl_debug.formats.dump import CodePlace, Dump
+from ray_rl_debug.formats.stack_table import short_file
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Gap, Process, Remark, Thread
 
@@ -59,12 +60,22 @@ def async_tasks(dumps: Sequence[Dump]) -> tuple[AsyncTask, ...] | None:
         AsyncTask(
             address=task.number,
             name=task.name,
-            chain=tuple(AwaitFrame(function=function, file=file or None, line=line or None) for function, file, line in task.chain),
-            awaited=Awaited(kind="task", tasks=tuple(task.awaits)) if task.awaits else Awaited(kind="unknown"),
+            chain=tuple(AwaitFrame(function=function, file=short_file(file)[0] or None, line=line or None) for function, file, line in task.chain),
+            awaited=Awaited(kind="task", tasks=tuple(task.awaits)) if task.awaits else Awaited(kind=_awaited(task.chain)),
             tid=task.tid,
         )
         for task in last
     )
+
+
+_SOCKETS = re.compile(r"(?:^|/)(?:httpcore/|aiohttp/(?:client|connector|streams)|anyio/_backends/|asyncio/streams\.py|websockets/|asyncpg/)")
+"""Where coroutines of client libraries read from and write to connections."""
+
+
+def _awaited(chain: Sequence[CodePlace]) -> str:
+    """What a coroutine waits for, by its innermost frame."""
+    file = chain[-1][1] if chain else ""
+    return "socket" if _SOCKETS.search(file) else "unknown"
 
 
 def unread_gap(process: Process, node: str) -> Gap | None:

@@ -83,6 +83,7 @@ INNOCENT = re.compile(
         r"^Reason: (?:.{0,160}\(os error \d+\)|E[A-Z]{3,12}: )|\b[Pp]y-?[Ss]py (?:dump )?(?:failed|could not|cannot|timed out)",
         r"^(?:Error: )?(?:Failed to (?:suspend process|copy \w+ symbol|get stack trace|get process|lock process)"
         r"|Timed out waiting for process \d+)",
+        r"^\d{1,7}\s{1,8}(?:in )?\S{1,400}\.(?:S|cc?|cpp|h): No such file or directory\.?$",  # gdb without the source of a library
         r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"\b(?:kill|abort|stop|exit)s? after \d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b",  # a setting: what has happened is told in the past

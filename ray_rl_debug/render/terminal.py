@@ -190,7 +190,7 @@ def _classes(classes: tuple[StackClass, ...], suspects: set[str], out: Writer) -
         lines = item.frames if out.verbose else without_wrappers(item.frames)
         frames = out.limit(_MAX_FRAMES if position < 2 else 2, len(lines))
         for frame in lines[:frames]:
-            yield "      " + out.style("cyan", out.cut(frame.removesuffix(" ()"), out.width - 6))
+            yield "      " + out.style("cyan", out.cut(frame.removesuffix(" ()").removesuffix(" ([unknown])"), out.width - 6))
         if frames < len(item.frames):
             yield out.style("dim", f"      … {_count(len(item.frames) - frames, 'more frame')} (-v)")
     rest = [_count(len(ordered) - shown, "more place")] * (shown < len(ordered)) + [_count(idle, "idle process")] * bool(idle)

@@ -83,12 +83,13 @@ def _said(world: World, first: Seen) -> str:
     count = sum(stands_for(m.process) for m in world.members)
     if count == 1:
         return f"{first.where()} {first.does()}; whether all ranks have joined it cannot be told from one stack"
-    seen = f"all {count} ranks of {world.name} " + ("that were dumped " if world.is_assumed else "")
+    seen = f"{'both' if count == 2 else f'all {count}'} ranks of {world.name} " + ("that were dumped " if world.is_assumed else "")
     if op == COMMON_WAIT and first.place is not None and first.place.path:
         function, file, line = first.place.path[0]
         at = f"{function} ({file.rsplit('/', 1)[-1]}:{line})"
         return f"{seen}stand at one line, {at}: they wait there for each other, as for a value from the GPU; network or device stalls"
-    return f"{seen}wait in the same {op}: network or device stalls"
+    end = "network or device stalls" + (", or a rank that was not dumped has not joined" if world.is_assumed else "")
+    return f"{seen}wait in the same {op}: {end}"
 
 
 def _by_dumps(scene: Scene) -> Iterator[Found]:

@@ -119,8 +119,9 @@ def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
         NAME,
         CAUSE,
         Certainty.LIKELY,
-        f"{who.label} {'are not in it' if kind_of(node) is NodeKind.ABSENT else 'was not seen'}; "
-        f"{waits(len(ranks), 'rank')} for {'them' if kind_of(node) is NodeKind.ABSENT else 'it'} in {ranks[0].inside()}",
+        f"{waits(len(ranks), 'rank')} in {ranks[0].inside()}; whoever has not come is among {who.label}"
+        if kind_of(node) is NodeKind.ABSENT
+        else f"{who.label} was not seen; {waits(len(ranks), 'rank')} for it in {ranks[0].inside()}",
         who=[who],
         evidence=[*waiter_evidence(ranks), *(_NOBODY_COMES if nobody_comes else ())],
         remedy=["check that this rank was started: WORLD_SIZE, the scheduler's queue, the node's log"],

@@ -82,6 +82,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if thread.place.kind is Kind.FUTURE and (ticks(one.process) or scene.children_move(one)):
             continue  # a coroutine or a process of it goes on, and may complete the future
+        if thread.place.kind is Kind.FUTURE and scene.view.by_hand and len(one.threads) == 1:
+            continue  # whoever completes a future is another thread, and the file shows none
         others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not waits_for_worker(thread, t) and not t.is_apart]
         if thread.place.kind is Kind.EVENT and not others and scene.waiting_ranks(one):
             continue  # an event that no thread of the process is about to set: a rank stuck in its own code, not in a cycle
@@ -220,6 +222,8 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
         said = "; it has no other thread that could release it (a lock inherited over a fork has no owner)"
+    elif len(one.threads) == 1:
+        said = "; no other thread of it was seen that could release it"
     else:
         said = "; none of its other threads works, so none can release it"
     threads = [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in others[:3]]

@@ -140,7 +140,8 @@ def _failed(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.LIKELY,
-            f"{one.where()} ended with an error: {said.text[:160]}" + (f"; {waits(len(waiting), 'rank')} for it" if waiting else ""),
+            f"{one.where()} {'is gone' if said.kind == 'unread' else 'ended with an error'}: {said.text[:160]}"
+            + (f"; {waits(len(waiting), 'rank')} for it" if waiting else ""),
             who=[one.who()],
             evidence=[
                 Evidence(kind="log", where=one.where(), text=said.text[:300], source=f"{said.file}:{said.line}"),

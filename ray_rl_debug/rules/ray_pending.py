@@ -110,7 +110,7 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
         NAME,
         CAUSE,
         Certainty.POSSIBLE,
-        f"{named[0]}{more} in the list of Ray that was given, and {waiting[0].where()} {waiting[0].does()}",
+        f"Ray's list that was given says: {named[0]}{more}; {waiting[0].where()} {waiting[0].does()}",
         who=[Who(label=a.name or a.class_name) for a in actors[:_SHOWN]] or [Who(label=t.name) for t in tasks[:_SHOWN]],
         evidence=[*(Evidence(kind="task", where="ray list", text=text) for text in named[:_SHOWN]), stack_evidence(waiting[0])],
         remedy=[

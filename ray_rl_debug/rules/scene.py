@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
 from ray_rl_debug.analyze.pauses import is_blind, napping
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
@@ -26,7 +27,7 @@ from ray_rl_debug.analyze.waiting import Graph
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Link, Who
-from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup
+from ray_rl_debug.model.snapshot import Frame, RayActor, RayPlacementGroup
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,14 +225,26 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
         text = f"{state}its stack could not be read: {unread.text[:200]}"
         return Evidence(kind="proc", where=one.where(), text=text, source=f"{unread.file}:{unread.line}")
     if thread is None:
-        return Evidence(kind="proc", where=one.where(), text=f"title says {one.identity.method or 'idle'}; no stack")
+        told = f"title says {one.identity.method or 'idle'}"
+        if one.process.state in ("D", "T", "t") and one.process.kind != "ray-worker":
+            wchan = next((t.wchan for t in one.process.threads if t.wchan), None)
+            told = f"state {one.process.state}{f', in the kernel at {wchan}' if wchan else ''}"
+        return Evidence(kind="proc", where=one.where(), text=f"{told}; no stack")
     own = thread.place.own or 0
     # What Ray and torch wrap around each call tells nothing: above the own code the call itself is named, below it only own code.
     call = [f for f in thread.frames[:own] if not f.file.endswith(_WRAPPERS)][-1:]
+    if thread.place.own is None and all(is_native(f) for f in thread.frames):
+        call = [f for f in thread.frames if "::" in f.function or not f.function.startswith("_")]  # what the C library calls tells less
     frames = [*call, *(f for i, f in enumerate(thread.frames[own:]) if i == 0 or not is_library(f))][: depth + 1]
-    text = " < ".join(f"{f.function} ({f.file.rsplit('/', 1)[-1]}{f':{f.line}' if f.line else ''})" for f in frames)
+    text = " < ".join(_frame(f) for f in frames)
     named = thread.name or thread.tid
     return Evidence(kind="stack", where=f"{one.where()} thread {named}" if named else one.where(), text=text, source=one.source)
+
+
+def _frame(frame: Frame) -> str:
+    if frame.file in ("", "[unknown]"):
+        return frame.function
+    return f"{frame.function} ({frame.file.rsplit('/', 1)[-1]}{f':{frame.line}' if frame.line else ''})"
 
 
 def proc_evidence(one: Seen, text: str) -> Evidence:

@@ -62,7 +62,10 @@ def _told(scene: Scene) -> Iterator[Found]:
             Certainty.POSSIBLE,
             f"{who.label} is not in {waiters[0].inside()} with the others, as the file says; its stack is not shown",
             who=[who],
-            evidence=[*(Evidence(kind="log", where=who.label, text=e.evidence) for e in told[:2]), *waiter_evidence(waiters)],
+            evidence=[
+                *(Evidence(kind="log", where=who.label, text=text) for text in list(dict.fromkeys(e.evidence for e in told))[:2]),
+                *waiter_evidence(waiters),
+            ],
             remedy=["take the stacks of this rank: py-spy dump --pid", "read its log: an exception, an early return, a longer step"],
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import (
     call_trace,
     faulthandler,
@@ -17,6 +18,7 @@ from ray_rl_debug.formats.pasted import (
     pyspy,
     pyspy_top,
     pystack,
+    said,
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
@@ -169,6 +171,19 @@ def is_same_row(text: str) -> Head | None:
         return None
     told = " ".join(c for c in cells[:at] if c)
     return labels.read(f"{told}:") if told else None
+
+
+def unread_row(text: str) -> tuple[Head, Said] | None:
+    """A row of a table in which a tool says that it could not read the process: the process, and what was said."""
+    if not text.lstrip().startswith("|"):
+        return None
+    cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
+    for at, cell in enumerate(cells):
+        told = said.unread(cell.replace("`", ""), expected=False)
+        head = labels.read(f"{' '.join(c for c in cells[:at] if c)}:") if told is not None and at else None
+        if told is not None and head is not None:
+            return head, told
+    return None
 
 
 def _whole(frames: Frames) -> Frames:

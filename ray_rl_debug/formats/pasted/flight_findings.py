@@ -8,7 +8,7 @@ from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted.events import Head
 
 _FIELD = re.compile(
-    r"^\W{0,4}(?P<key>Not all ranks joining collective|group info|collective stack trace|collective|missing ranks|expected ranks)\b"
+    r"^\W{0,4}(?P<key>Not all ranks joining collective|group info|collective stack trace|collective(?! s)|missing ranks|expected ranks)\b"
     r"[^:{]{0,60}(?:: ?(?P<value>.{0,4000}))?$"
 )
 _MAX_RANKS = 4096
@@ -36,7 +36,8 @@ class Findings:
         expected = _ranks(told.get("expected ranks", ""))
         if not missing and not expected:
             return None
-        text = f"{told.get('collective') or 'a collective'} of group {told.get('group info') or '?'} lacks ranks {told.get('missing ranks') or '?'}"
+        lacking = ", ".join(map(str, missing)) or "?"
+        text = f"the collective {told.get('collective') or '?'} of group {told.get('group info') or '?'} has not been joined by rank {lacking}"
         said = Said(kind="missing", text=text[:300], ranks=missing) if missing else None
         return Head(level="label", ranks=tuple(r for r in expected if r not in missing), is_new=True, said=said)
 

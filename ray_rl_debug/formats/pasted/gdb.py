@@ -18,9 +18,15 @@ _ROW = re.compile(
     r"(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})$"
 )
 _FRAME = re.compile(r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:0x[0-9a-fA-F]{1,16} (?:in |<)?)?(?P<rest>\S.{0,9000})$")
-_BARE = re.compile(r"^#(?P<number>\d{1,5}) {1,4}0x[0-9a-f]{8,16}(?: - \d{1,3})? {1,2}(?P<function>[^\s(]\S{0,800})(?: - (?P<lib>\S{1,400}))?$")
+_BARE = re.compile(
+    r"^#(?P<number>\d{1,5}) {1,4}0x[0-9a-f]{8,16}(?: - \d{1,3})? {1,2}"
+    r"(?P<function>[^\s(]\S{0,800}|[\w:~<>]{1,400}\([^()]{0,4000}(?:\([^()]{0,400}\)[^()]{0,4000}){0,20}\))"
+    r"(?: - (?P<lib>\S{1,400}))?$"
+)
 _ELFUTILS = re.compile(r"^(?P<word>PID|TID) (?P<number>\d{1,9})(?: - (?:process|core)|:)$")
 """``eu-stack`` writes an address and a name, below ``PID 12 - process`` and ``TID 12:``."""
+NO_SYMBOLS = "[unknown]"
+"""File of a native frame of which the debugger names none: a program's own, as Python is linked into ``python3.12``."""
 _PLACE = re.compile(r" (?:at (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})|from (?P<lib>\S{1,400}))\s*$")
 _PY_FRAME = re.compile(r"Frame 0x[0-9a-fA-F]{1,16}, for file (?P<file>.{1,400}?), line (?P<line>\d{1,9}), in (?P<function>\S{1,200})")
 _TORCH = re.compile(r"^(?P<function>.{1,4000}?) \+ 0x[0-9a-fA-F]{1,16} \(0x[0-9a-fA-F]{1,16} in (?P<lib>[^()]{1,400})\)$")
@@ -38,7 +44,7 @@ def read(text: str) -> Event | None:
             return Head(level="process", source="gdb", pid=number, is_new=True)
         return Head(level="thread", source="gdb", order="inner", tid=number, key=f"tid{number}")
     if text.startswith("#") and (bare := _BARE.match(text)):
-        place = (bare["function"], bare["lib"] or "", 0)
+        place = (bare["function"], bare["lib"] or NO_SYMBOLS, 0)
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=int(bare["number"]), native=True)
     if "#" in text and (frame := _FRAME.match(text)):
         return _frame(int(frame["number"]), frame["rest"].strip())
@@ -86,7 +92,7 @@ def _frame(number: int, rest: str) -> Frames | None:
     function = _without_arguments(function.removesuffix("()"))
     if not function or function.startswith('"'):
         return None
-    file = (place_["file"] or place_["lib"]) if place_ else ""
+    file = (place_["file"] or place_["lib"]) if place_ else NO_SYMBOLS
     line = int(place_["line"]) if place_ and place_["line"] else 0
     if file.endswith((".py", ".pyx")):
         return Frames(places=((function, file, line),), source="text", order="inner", is_certain=True, number=number)

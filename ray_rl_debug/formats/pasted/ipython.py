@@ -10,7 +10,7 @@ import re
 from ray_rl_debug.formats.pasted.events import Frames
 
 _NEW = re.compile(
-    r"^File (?P<file>(?:~|/|\.{1,2}/|[A-Za-z]:\\|<)[^\n]{0,400}?)(?::(?P<line>\d{1,7}))"
+    r"^File (?P<file>(?:~|/|\.{1,2}/|[A-Za-z]:\\|<|[\w.-]{1,80}/)[^\n]{0,400}?)(?::(?P<line>\d{1,7}))"
     r"(?:, in (?P<function>[^\s(][^(]{0,300}?)(?:\(.{0,4000}\))?)?$"
 )
 _CELL = re.compile(

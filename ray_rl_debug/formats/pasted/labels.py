@@ -7,11 +7,14 @@ import re
 from ray_rl_debug.formats.pasted import said
 from ray_rl_debug.formats.pasted.events import Head
 
-_COMMAND = re.compile(
-    r"(?:py-?spy (?:dump|record)[^|;&$]{0,120}?|pystack remote[^|;&$]{0,80}?|gdb [^|;&$]{0,80}?|strace [^|;&$]{0,80}?"
-    r"|asyncio (?:ps|pstree).{0,20}?) ?"
-    r"(?:-p|--pid)?[ =]?(?P<pid>\d{1,9})\b"
-)
+_TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\basyncio (?:ps|pstree)\b")
+_ARGUMENTS = re.compile(r"[^|;&$#]{0,200}")
+_OF_PID = re.compile(r"(?:^|\s)(?:-p|-?-pid)[ =]?(?P<pid>\d{1,9})\b")
+_OF_ITSELF = re.compile(r"(?<![\w./-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w)")
+"""A number alone. One behind an option with one letter is the option's (``record -d 60``), one behind a long option as well."""
+_LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
+_COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")
+_SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5})(?P<unit>[smh]?) ?(?:;|&&|$)")
 _LOOP = re.compile(r"\bfor \w{1,20} in (?P<pids>\d{2,9}(?: \d{2,9}){1,200}) ?; ?do\b.{0,200}(?:py-?spy|pystack|gdb)")
 _NAMED_PID = re.compile(r"^\W{0,12}(?P<label>[A-Za-z][\w.-]{0,40}) ?\((?P<pid>\d{3,8})\):?\W{0,4}$")
 """``P0 (4000):``"""
@@ -76,9 +79,9 @@ def read(text: str) -> Head | None:
         return Head(level="label", label=child["name"], is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "strace" in text:
-        command = _COMMAND.search(stripped)
-        if command and not stripped.startswith(("Error", "[")):
-            return Head(level="label", pid=int(command["pid"]), node=host["host"] if host else None, is_new=True)
+        asked = _command(stripped)
+        if asked is not None and not stripped.startswith(("Error", "[")):
+            return Head(level="label", pid=asked, node=host["host"] if host else None, is_new=True)
     if host:
         return Head(level="label", node=host["host"])
     if len(stripped) > 240:
@@ -145,6 +148,33 @@ def ray_stack(text: str) -> str | None:
     """The line of ``ps`` in a head of ``ray stack``."""
     found = _RAY_STACK.match(text) if "Stack dump for" in text else None
     return found["rest"] if found else None
+
+
+def comment_of(text: str) -> str | None:
+    """What is written behind a command that dumps a process: ``py-spy dump --pid 12  # rank 3 looks the same``. It speaks of the stack to come."""
+    found = _COMMENT.search(text) if "#" in text else None
+    return found["comment"] if found is not None and _command(text[: found.start()]) is not None else None
+
+
+def pause_s(text: str) -> float | None:
+    """How long a line of the shell waits before it calls a tool: ``sleep 300; py-spy dump --pid 12``."""
+    found = _SLEEP.search(text) if "sleep " in text else None
+    if found is None or _command(text if " do " in text else text[found.end() :]) is None:
+        return None
+    return float(found["seconds"]) * {"m": 60.0, "h": 3600.0}.get(found["unit"], 1.0)
+
+
+def _command(text: str) -> int | None:
+    """The process for which a tool is called."""
+    for tool in _TOOL.finditer(text):
+        arguments = _ARGUMENTS.match(text, tool.end())
+        told = arguments[0] if arguments else ""
+        if named := _OF_PID.search(told):
+            return int(named["pid"])
+        alone = next((n for n in _OF_ITSELF.finditer(told) if not _LONG_OPTION.search(told[: n.start()])), None)
+        if alone is not None:
+            return int(alone["pid"])
+    return None
 
 
 def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:

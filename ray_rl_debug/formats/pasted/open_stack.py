@@ -37,6 +37,9 @@ class OpenStack:
         self._soft: str | None = None
         self._is_double_spaced = False
         self._last_number = -1
+        self._has_native = False
+        self._native_at: int | None = None
+        """Where the next C frame goes, if they are listed below Python's."""
         self._locals_indent: int | None = None
         self._source: str | None = None
         """The line of source below the last frame."""
@@ -55,7 +58,7 @@ class OpenStack:
         self.close()
         self.frames = list(thread.frames)
         self.begin(thread, order="inner", is_headless=False)
-        self.traceback_indent, self._is_resumed = 0, True
+        self.traceback_indent, self._is_resumed, self._has_native = 0, True, True
 
     def reopen(self, thread: DumpThread, *, order: str | None) -> None:
         """The thread comes once more, with more frames than before."""
@@ -67,7 +70,14 @@ class OpenStack:
             return
         if not self.frames or self._is_resumed:
             self.indent, self._is_resumed = indent, False
-        self.frames.extend(frames.places)
+        if frames.native and frames.number == 0 and self.frames and not self._has_native:
+            self._native_at = 0  # "py-bt" first and "bt" below it: the C frames of the same thread, inside of Python's
+        if self._native_at is not None and frames.native and frames.number is not None:
+            self.frames[self._native_at : self._native_at] = frames.places
+            self._native_at += len(frames.places)
+        else:
+            self.frames.extend(frames.places)
+        self._has_native = self._has_native or frames.native
         self._soft = self._soft or frames.order
         if self._is_order_usual and frames.order and not frames.is_whole:
             self._order = frames.order
@@ -149,6 +159,7 @@ class OpenStack:
         self._is_double_spaced = False
         self._last_number = -1
         self._locals_indent = None
+        self._native_at, self._has_native = None, False
 
 
 def calls_of(source: str) -> tuple[str, ...] | None:

@@ -8,6 +8,9 @@ from ray_rl_debug.formats.dump import Dump
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import Line
 
+LOCAL_RANK = "local rank "
+"""Label of a process of which only its number on its machine is known."""
+
 
 class Partial(Dump, kw_only=True):
     """A dump with what only matters until all lines are read."""
@@ -24,7 +27,7 @@ def set_writer(dump: Partial, line: Line) -> None:
     """Who wrote the line, as a collector's prefix says."""
     dump.pid, dump.rank, dump.node = line.pid, line.rank, line.node
     dump.title = writer_title(line.title) if line.title else None
-    dump.label = f"local rank {line.local_rank}" if line.local_rank is not None else None
+    dump.label = f"{LOCAL_RANK}{line.local_rank}" if line.local_rank is not None else None
 
 
 def set_names(dump: Partial, head: Head) -> None:

@@ -214,6 +214,11 @@ class Processes:
         self.stack.close()
         dump.said.append((line.number, unread))
 
+    def unread_row(self, line: Line, head: Head, unread: Said) -> None:
+        """A row of a table names a process that a tool could not read."""
+        self.end_stack()
+        self.new(head, line.number, line).said.append((line.number, unread))
+
     def loop(self, pids: tuple[int, ...]) -> None:
         """A loop of the shell dumps these processes, in this order."""
         self.end_stack()

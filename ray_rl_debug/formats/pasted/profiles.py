@@ -14,10 +14,17 @@ THREAD_FRAMES = 5
 
 
 def combined(dumps: list[Partial]) -> list[Partial]:
-    """The dumps with those of a profile as two looks at one process: where each thread was most, and where else it was for long."""
-    raw = [d for d in dumps if d.weight and d.threads]
-    if not raw:
-        return dumps
+    """The dumps with those of each profile as two looks at its process: where each thread was most, and where else it was for long."""
+    profiles: dict[object, list[Partial]] = {}
+    for dump in dumps:
+        if dump.weight and dump.threads:
+            profiles.setdefault((dump.pid, dump.label, dump.rank, dump.ranks, dump.title, dump.node), []).append(dump)
+    for raw in profiles.values():
+        dumps = _of_one(dumps, raw)
+    return dumps
+
+
+def _of_one(dumps: list[Partial], raw: list[Partial]) -> list[Partial]:
     threads: dict[object, list[Partial]] = {}
     for dump in raw:
         thread = dump.threads[0]

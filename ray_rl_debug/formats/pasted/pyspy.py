@@ -7,6 +7,14 @@ import re
 from ray_rl_debug.formats.pasted.events import Head
 
 _PROCESS = re.compile(r"^\W{0,20}(?P<before>.{0,60}?)\bProcess:? (?P<pid>\d{1,9})(?:: (?P<title>.{0,4000})|:|\W{0,4})$")
+_TRANSLATED_PROCESS = re.compile(
+    r"^\W{0,20}(?:进程|進程|プロセス|프로세스|Proceso|Processus|Prozess|Processo|Процесс) ?(?P<pid>\d{2,9})[:：] (?P<title>\S.{0,4000})$"
+)
+_TRANSLATED_THREAD = re.compile(
+    r"^(?P<before>\W{0,20})(?:线程|線程|スレッド|스레드|Hilo|Subproceso|Fil|Поток) ?(?=(?:0x[0-9a-fA-F]{1,16}|\d{1,16}) ?[(（:：])"
+)
+"""A browser that translates a page also translates the words of a dump in it."""
+_TRANSLATED_STATES = str.maketrans({"（": " (", "）": ")", "：": ":", "“": '"', "”": '"'})
 _PARENT = re.compile(r"^\W{0,20}Parent Process:? (?P<pid>\d{1,9}):")
 """``--subprocesses`` writes it below the version."""
 _PYTHON = re.compile(r"^\W{0,20}(?:.{0,40}? )?Python v(?P<version>\d{1,2}\.\d{1,3})")
@@ -34,6 +42,8 @@ _FAULTHANDLER = "most recent call"
 
 def read(text: str) -> Head | None:
     """The head in this line, if it is one of py-spy's."""
+    if (translated := _TRANSLATED_THREAD.match(text)) is not None:
+        text = f"{translated['before']}Thread {text[translated.end() :].translate(_TRANSLATED_STATES)}"
     if "hread" in text:
         if _FAULTHANDLER in text or "(LWP" in text:
             return None
@@ -43,6 +53,8 @@ def read(text: str) -> Head | None:
     if "Process" in text and (found := _PROCESS.match(text)):
         before = found["before"].strip(" |:[]#=*-")
         return Head(level="process", source="py-spy", pid=int(found["pid"]), title=found["title"], label=before or None, is_new=True)
+    if named := _TRANSLATED_PROCESS.match(text):
+        return Head(level="process", source="py-spy", pid=int(named["pid"]), title=named["title"], is_new=True)
     if "Python v" in text and (version := _PYTHON.match(text)):
         return Head(level="version", source="py-spy", python=version["version"])
     return None

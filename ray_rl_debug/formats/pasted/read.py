@@ -10,7 +10,7 @@ import msgspec
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
 from ray_rl_debug.formats.pasted import diffs, lone_names
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
-from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
 from ray_rl_debug.formats.pasted.prefixes import learn
 from ray_rl_debug.formats.pasted.profiles import combined
 from ray_rl_debug.formats.pasted.regions import lines_of
@@ -18,6 +18,8 @@ from ray_rl_debug.formats.pasted.stream import Stream
 
 MAX_STREAMS = 20_000
 """Writers in one text; more are read as one."""
+_ENOUGH_RANKS = 2
+"""Of which the text tells the rank and the number on its machine, to know the others' by them."""
 _NUMBERED = re.compile(r"\s{0,8}#\d{1,4} \S")
 
 
@@ -41,11 +43,22 @@ def read(text: str | bytes) -> list[Dump]:
         streams.setdefault(owner, Stream(dumps, machines)).feed(line)
     for stream in streams.values():
         stream.finish()
+    _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:
         _name_main(dump)
     _count_once(told)
     return [d for dump in _without_sketches(told) for d in _of_each_rank(dump)]
+
+
+def _name_local_ranks(dumps: list[Partial]) -> None:
+    """torchelastic's ``[default3]`` is a rank where the lines of the others tell both numbers, and these differ by the same."""
+    local = [(int(d.label.removeprefix(LOCAL_RANK)), d) for d in dumps if d.label is not None and d.label.startswith(LOCAL_RANK)]
+    first = {d.rank - number for number, d in local if d.rank is not None}
+    if len(first) != 1 or len({d.rank for _, d in local if d.rank is not None}) < _ENOUGH_RANKS:
+        return
+    for number, dump in local:
+        dump.rank = number + min(first)
 
 
 def _tells(dump: Partial) -> bool:
@@ -81,6 +94,8 @@ def _name_main(dump: Partial) -> None:
             named.name = "MainThread"
     if named is not None and dump.pid is None and named.tid:
         dump.pid = named.tid
+    elif named is not None and named.tid is None and len(threads) == 1:
+        named.tid = dump.pid  # of two looks at one process, one may have named its thread
 
 
 def _main(dump: Partial) -> DumpThread | None:

@@ -9,7 +9,7 @@ import msgspec
 from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import labels, lone_names, said, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
-from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol
+from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.lines import Line, relabelled
@@ -64,7 +64,8 @@ class Stream:
             return
         if self._found.stack.is_local(text) or self._found.stack.is_source(text):
             return
-        text = self._tables.titled(text)
+        if (titled := self._tables.titled(text)) is not text:
+            text, line = titled, msgspec.structs.replace(line, text=titled)
         if self._tables.takes(line):
             if self._tables.tasks.line == line.number:
                 self._task_label = self._found.label.held(line.number)
@@ -79,6 +80,9 @@ class Stream:
             for event in events:
                 self._take(line, event)
             self._found.stack.blanks = 0
+            return
+        if (failed := unread_row(text)) is not None:
+            self._found.unread_row(line, *failed)
             return
         if (same := is_same_row(text)) is not None:
             self._found.same_as_before(line, same)
@@ -152,7 +156,11 @@ class Stream:
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
             label = Head(level="label", node=name)
-        remark = said.remark(text)
+        comment = labels.comment_of(text)
+        remark = said.remark(comment or text)
+        is_head = is_head or comment is not None
+        if (pause_s := labels.pause_s(text)) is not None:
+            self._found.apart_s = pause_s
         self._found.flush_weak()
         dump = self._found.current if self._found.current is not None and self._found.current.threads else None
         if remark is not None and remark.kind == "apart":

@@ -46,7 +46,8 @@ class Tables:
         if len(cells) != len(self._titles):
             return text
         told = [
-            f"{_COLUMN_TITLES[t]} {c}" if t in _COLUMN_TITLES and c.strip("*`").isdecimal() else c for t, c in zip(self._titles, cells, strict=True)
+            f"{_COLUMN_TITLES[t]} {c}" if t in _COLUMN_TITLES and (c.strip("*`").isdecimal() or _COLUMN_TITLES[t] == "node") else c
+            for t, c in zip(self._titles, cells, strict=True)
         ]
         return f"| {' | '.join(told)} |"
 
