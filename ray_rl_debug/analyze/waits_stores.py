@@ -16,6 +16,7 @@ from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import is_tracker
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame
 
@@ -42,7 +43,7 @@ def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         family = [s for s in view if s.node is manager.node and s.process.ppid in (manager.process.ppid, *_pids(view, waiting[key]))]
         others = [s for s in {s.key: s for s in (*_unix_clients(view, manager), *family)}.values() if s is not manager and s.key not in waiting[key]]
-        living = [s for s in others if not _has_ended(s)]
+        living = [s for s in others if not _has_ended(s) and not is_tracker(s)]
         working = [s for s in living if not s.is_idle]
         for other in working or living or others:
             doing = "has ended" if _has_ended(other) else other.does()
