@@ -206,7 +206,6 @@ core_of_planner      | mixed                              | planner label:check 
 flags_in_memory      | polls for what nobody makes        | rank2                   | blocked-io straggler                      |
 barrier_against_store| mixed                              | rank0 rank1             | collective-mismatch lock-deadlock blocked-io straggler |
 woken_by_signal      | mixed                              | trainer main            | lock-deadlock producer-died blocked-io    |
-two_of_one_name      | mixed                              | rollout0 rollout1 main label:Meeting | ray-get-cycle asyncio-stuck lock-deadlock producer-died |
 """
 
 
