@@ -77,6 +77,8 @@ _TORCH_DISTRIBUTED = ("torch/distributed", "torch_npu/distributed", "torch_xla/d
 _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
 _FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/parquet/core.py")
 """Libraries that read and write files in C: a thread that is off the CPU there waits for one."""
+STORE_KEY = "a wait for a key of torch's store"
+"""The call of a rank that waits there in the program's own code: it sets up no group."""
 _RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
     " _new_process_group_helper init_model_parallel_group".split()
@@ -188,7 +190,7 @@ def _place(
             elif kind is Kind.LOCK:
                 kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
             elif in_group and call == "poll" and own == 0 and _STORE & set(frames[0].calls or ()):
-                kind, op = Kind.RENDEZVOUS, "a wait for a key of torch's store"
+                kind, op = Kind.RENDEZVOUS, STORE_KEY
             if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):
                 kind = Kind.SLEEP  # met in the moment between two pauses
             if (

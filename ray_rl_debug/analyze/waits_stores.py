@@ -16,12 +16,14 @@ from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import is_tracker
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame
 
 _OF_CLIENT = ("multiprocessing/managers.py", "serve_client")
 _HELD = ("queue.py", "threading.py")
-"""Files of the innermost frame of a client's thread that waits for other clients; one between two requests stands in a connection."""
+"""Files of the innermost frame of a client's thread that waits for other clients; one between two requests stands in a connection. A plain lock
+is taken in C, and shows no frame of its own."""
 
 
 def store_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
@@ -41,7 +43,8 @@ def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if not any(t.stack.once(_is_held) for t in manager.threads):
             continue
         family = [s for s in view if s.node is manager.node and s.process.ppid in (manager.process.ppid, *_pids(view, waiting[key]))]
-        others = [s for s in {s.key: s for s in (*_unix_clients(view, manager), *family)}.values() if s is not manager and s.key not in waiting[key]]
+        clients = {s.key: s for s in (*_unix_clients(view, manager), *family) if s is not manager and not is_tracker(s)}
+        others = [s for s in clients.values() if s.key not in waiting[key]]
         living = [s for s in others if not _has_ended(s)]
         working = [s for s in living if not s.is_idle]
         for other in working or living or others:
@@ -53,7 +56,7 @@ def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 def _is_held(frames: Sequence[Frame]) -> bool:
     """Does a thread of a manager wait for another client in the middle of a client's request?"""
     named = [(short_name(f.function), f.file) for f in frames]
-    return bool(named) and named[0][1] in _HELD and any(file.endswith(_OF_CLIENT[0]) and name == _OF_CLIENT[1] for name, file in named)
+    return any(file.endswith(_OF_CLIENT[0]) and name == _OF_CLIENT[1] and (n == 0 or named[0][1] in _HELD) for n, (name, file) in enumerate(named))
 
 
 def _pids(view: View, keys: set[str]) -> list[int]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
+from ray_rl_debug.analyze.places import STORE_KEY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
@@ -49,8 +50,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
     for root, members, _ in scene.cycles():
-        waiting = [m for m in members if m.kind in _INIT]
-        rest = [m for m in members if m.kind not in _INIT]
+        waiting = [m for m in members if _sets_up(m)]
+        rest = [m for m in members if not _sets_up(m)]
         if waiting and rest and all(r.kind is Kind.COLLECTIVE for r in rest):
             few, many = (rest, waiting) if len(rest) <= len(waiting) else (waiting, rest)
             reason = (
@@ -65,6 +66,11 @@ def detect(scene: Scene) -> Iterator[Found]:
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
         if kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE, NodeKind.ABSENT) and ranks:
             yield Found(finding=_unseen(scene, node, ranks), explains=frozenset([node]))
+
+
+def _sets_up(one: Seen) -> bool:
+    """Does it wait while a group is made? A key of the store is read at any time."""
+    return one.kind in _INIT and (one.place is None or one.place.op != STORE_KEY)
 
 
 def _finding(absent: list[Seen], waiters: list[Seen], certainty: Certainty, reason: str) -> Finding:

@@ -193,6 +193,19 @@ permits_of_rollouts  | semaphores across processes        | permits evaluator   
 gathered_at_writer   | recv against collective            | rank1                   | collective-mismatch p2p-mismatch          | rank0
 refill_of_tokens     | a loop that starves                | limiter                 | asyncio-stuck producer-died               |
 rounds_of_worlds     | a dead child beside living ones    | simulator1              | producer-died lock-deadlock blocked-io    |
+flag_of_round        | polls for what nobody makes        | follower1 main          | producer-died lock-deadlock blocked-io straggler |
+module_instead_of_ddp| mixed                              | rank2                   | collective-mismatch                       |
+question_on_terminal | other end of a pipe                | command                 | blocked-io lock-deadlock                  | main
+input_held_open      | other end of a pipe                | packer logger main      | blocked-io lock-deadlock                  |
+notified_before_waiting| mixed                            | sampler learner         | lock-deadlock producer-died               |
+watcher_of_pool      | inside one process                 | main                    | lock-deadlock producer-died               |
+lease_of_manager     | semaphores across processes        | actor1                  | producer-died lock-deadlock               |
+slots_of_branches    | a loop that starves                | main                    | asyncio-stuck lock-deadlock               |
+one_connection       | client, server, handler, engine    | main                    | asyncio-stuck lock-deadlock               |
+core_of_planner      | mixed                              | planner label:check     | ray-pending ray-get-cycle                 | main table
+flags_in_memory      | polls for what nobody makes        | rank2                   | blocked-io straggler                      |
+barrier_against_store| mixed                              | rank0 rank1             | collective-mismatch lock-deadlock blocked-io straggler |
+woken_by_signal      | mixed                              | trainer main            | lock-deadlock producer-died blocked-io    |
 """
 
 

@@ -276,3 +276,13 @@ def test_a_call_behind_one_that_shows_no_frame(text: str, accused: list[int]) ->
     report = diagnose(snapshot(stacks.node([driver, sampler]), ray_state(actors=[actor(1, "Sampler", FIRST)], cores=cores)))
     assert sure(report) == accused
     assert [w.pid for w in report.findings[0].who] == [FIRST]
+
+
+@pytest.mark.parametrize(("path", "unseen"), [("/dev/ptmx", True), ("/dev/kmsg", False)])
+def test_a_reader_of_a_terminal_waits_for_somebody_on_it(path: str, unseen: bool) -> None:
+    """The kernel has it sleep as at a socket, and nobody records who is on the terminal."""
+    stacks = Stacks()
+    one = process(stacks, FIRST, "python tool.py", "run@app/tool.py:9", kind="named", wchan="wait_woken", syscall=READ, arg0=3)
+    one = replace(one, files=(OpenFile(fd=3, path=path, kind="device"),))
+    edges = list(system_edges(build_view(snapshot(stacks.node([one])))))
+    assert [kind_of(e.target) is NodeKind.UNSEEN for e in edges] == [True] * unseen

@@ -13,6 +13,8 @@ from ray_rl_debug.model.snapshot import Process, Socket
 PARENT, MANAGER, TAKER, PUTTER = 100, 200, 201, 202
 SERVE = "wait@threading.py:629 serve_forever@multiprocessing/managers.py:175 start@multiprocessing/managers.py:560"
 HELD = "wait@threading.py:327 get@queue.py:171 serve_client@multiprocessing/managers.py:253 run@threading.py:982"
+LOCKS = "serve_client@multiprocessing/managers.py:273 run@threading.py:982"
+TRACKS = "main@multiprocessing/resource_tracker.py:236 <module>@<string>:1"
 BETWEEN = "recv@multiprocessing/connection.py:250 serve_client@multiprocessing/managers.py:230 run@threading.py:982"
 GETS = "recv@multiprocessing/connection.py:250 _callmethod@multiprocessing/managers.py:818 take@app/train.py:9"
 WORKS = "score@app/train.py:20"
@@ -42,6 +44,14 @@ def kept(stacks: Stacks, *processes: Process) -> list[str]:
 def test_a_manager_that_holds_a_client_waits_for_the_others() -> None:
     stacks = Stacks()
     assert kept(stacks, manager(stacks, HELD, BETWEEN), client(stacks, TAKER, GETS), client(stacks, PUTTER, WORKS)) == ["202"]
+
+
+def test_a_manager_whose_client_takes_a_lock_waits_for_the_others() -> None:
+    """A lock is taken in C: no frame stands above that of the client's thread. multiprocessing's tracker is no client."""
+    stacks = Stacks()
+    family = [manager(stacks, LOCKS, BETWEEN), client(stacks, TAKER, GETS), client(stacks, 203, WORKS, state="Z")]
+    assert kept(stacks, *family, client(stacks, PUTTER, WORKS)) == ["202"]
+    assert kept(stacks, *family, client(stacks, PUTTER, TRACKS)) == ["203"]
 
 
 def test_a_manager_between_two_requests_waits_for_nobody() -> None:
