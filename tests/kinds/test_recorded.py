@@ -37,7 +37,7 @@ MISSED = {
     "restarted_environment-hang": "an actor that was made anew stands in its constructor: slow, it is named as possible",
     "rounds_of_worlds-hang": "a thread of a child has died, its main thread keeps a clock: slow, the child is named as possible",
     "managed_generator-hang": "possible: the child is no Python and wakes now and then",
-    "flag_of_round-hang": "a follower looks again and again for a flag file that was taken away: slow, possible; its twin looks the same",
+    "flag_of_round-hang": "a follower looks again and again for a flag file that was taken away: slow, only possible",
     "question_on_terminal-hang": "a command asks on its terminal: who is on which terminal is not recorded; unknown",
     "flags_in_memory-hang": "ranks spin on flags in shared memory: which of them is not there yet is not recorded; unknown",
     "module_instead_of_ddp-hang": "three ranks stand in three calls, two of them one call apart: unknown, the rank is named as possible",
