@@ -29,6 +29,8 @@ CANNOT_TELL = {
     "mesh_of_four-hang": "all ranks stand at one line, in groups that stacks do not show: told as a stalled collective",
     "ring_exchange-hang": "the receive hides in a C call: told as a straggler",
     "weights_from_source-hang": "the source that each rank names is in no stack: told as a stalled collective",
+    "flag_of_round-hang": "a file that is looked for again and again: no stack shows that anybody waits for it",
+    "module_instead_of_ddp-hang": "two collectives and one that stands at neither: told as a straggler",
     "rounds_of_players-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")
