@@ -109,13 +109,15 @@ def _waits_for_lock(one: Seen) -> bool:
 
 
 def _has_own_reason(server: Seen) -> bool:
-    """Does a server stand in what explains its silence?
+    """Does a server stand in what explains its silence? So does one that listens while none of its threads has the request.
 
     One that waits for an event or pauses may never have meant to answer, unless it stands in what answers requests.
     """
     told = waiting_thread(server)
-    threads = _handlers(server)[:1] if told is not None and told.listens else [told]
-    return not server.is_idle and any(t is not None and bool(t.place.path) and (t.answers or t.place.kind not in _SILENT) for t in threads)
+    if server.is_idle or told is None:
+        return False
+    thread = next(iter(_handlers(server)), told)
+    return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT)
 
 
 def _handlers(server: Seen) -> list[SeenThread]:

@@ -77,13 +77,13 @@ LISTENS = ("accept@socket.py:294 serve@app/api.py:9", ACCEPT)
 @pytest.mark.parametrize(
     ("server", "handler", "named"),
     [
-        (LISTENS, None, [RANK, END]),
+        (LISTENS, None, [END]),
         (LISTENS, "wait@threading.py:629 handle@app/api.py:30", [RANK, END]),
         (LISTENS, "_try_wait@subprocess.py:2004 wait@subprocess.py:1264 handle@app/api.py:30", [END]),
         (("read_cache@app/cache.py:4 serve@app/api.py:9", READ), None, [END]),
         (SERVES, f"wait@threading.py:629 {ANSWERS}", [END]),
     ],
-    ids=["it listens", "a thread waits for an event", "a thread waits for a program", "it reads a file", "what answers waits for an event"],
+    ids=["it only listens", "a thread waits for an event", "a thread waits for a program", "it reads a file", "what answers waits for an event"],
 )
 def test_a_server_is_named_alone_where_it_stands_for_a_reason_of_its_own(server: tuple[str, int], handler: str | None, named: list[int]) -> None:
     stacks = Stacks()
