@@ -18,6 +18,7 @@ import msgspec
 
 from ray_rl_debug.collect.folding import fold_threads
 from ray_rl_debug.model import codec
+from ray_rl_debug.model.packed_node import to_tables
 from ray_rl_debug.model.snapshot import CoreWorker, Node, OwnedTask, Process, RayActor, RayNode, RayState, RayTask, RayWorker, Snapshot
 
 CASES = Path(__file__).resolve().parent.parent / "tests" / "cases" / "RRD101"
@@ -70,7 +71,7 @@ class ManyNodes:
         self._first = self._made(is_first=True)
 
     def node_json(self, node: int) -> bytes:
-        """The facts of one node as its collector would encode them."""
+        """The facts of one node as its collector would put them into tables."""
         plain = self._first if node == CULPRIT[0] else self._plain[node % len(self._plain)]
         world = str(self.nodes * RANKS)
         values = {"N": f"node{node}", "I": id_of("node", node), "P": ip_of(node), "W": world, "M": ip_of(0), "B": id_of("boot", node, digits=32)}
@@ -202,7 +203,7 @@ class ManyNodes:
             child = recorded.copy(recorded.child, CHILD_PID + number * 10, rng)
             found.append(msgspec.structs.replace(child, ppid=RANK_PID + number % RANKS * STEP))
         node = msgspec.structs.replace(recorded.node, name="@N@", node_id="@I@", ip="@P@", boot_id="@B@", processes=tuple(map(fold_threads, found)))
-        return codec.encode(node)
+        return to_tables(node)
 
 
 _SINGLES = ("RewardLoopWorker", "SimpleStorageUnit", "AgentLoopWorkerTQ")

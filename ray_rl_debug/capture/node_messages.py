@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ray_rl_debug.model import codec
 from ray_rl_debug.model.errors import UnreadableFileError
-from ray_rl_debug.model.sharing import Sharing
+from ray_rl_debug.model.packed_node import Unpacking
 from ray_rl_debug.model.snapshot import Node
 from ray_rl_debug.privacy.masking import mask
 
@@ -15,9 +15,9 @@ MAX_NODE_BYTES = 256 << 20
 """The facts of one node, unpacked: about a megabyte for 100 processes."""
 LEAST_NODE_BYTES = 8 << 20
 ALL_BYTES = 2 << 30
-"""The facts of all nodes, unpacked, before equal values are shared."""
+"""The facts of all nodes, unpacked."""
 PACKED_BYTES = 512 << 20
-"""Of all messages that wait to be decoded; 1,250 nodes send 85 MB."""
+"""Of all messages that wait to be decoded; 1,250 nodes send 55 MB."""
 
 
 class NodeMessages:
@@ -30,7 +30,7 @@ class NodeMessages:
         self._found = found
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._waiting_bytes = 0
-        self._sharing = Sharing(mask)
+        self._unpacking = Unpacking(mask)
 
     def add(self, node_id: str, data: bytes) -> None:
         if self._waiting_bytes + len(data) > PACKED_BYTES:
@@ -46,11 +46,11 @@ class NodeMessages:
         node_id, data = self._waiting.popleft()
         self._waiting_bytes -= len(data)
         try:
-            node = codec.decode_node(codec.inflate(data, limit=self._limit))
+            node = self._unpacking.node(codec.inflate(data, limit=self._limit), limit_bytes=self._limit)
         except (UnreadableFileError, ValueError, RecursionError, MemoryError) as e:
             self._lost(node_id, f"its facts came damaged ({str(e)[:120]})")
             return True
-        self._found(node_id, self._sharing.take(node))
+        self._found(node_id, node)
         return True
 
     def decode_all(self) -> None:

@@ -56,13 +56,13 @@ class RayRlDebugAgent:
 
         from ray_rl_debug.collect.node import collect_node
         from ray_rl_debug.collect.options import CollectOptions
-        from ray_rl_debug.model import codec
+        from ray_rl_debug.model.packed_node import pack_node
 
         asked = msgspec.json.decode(options, type=CollectOptions)
         raylet = int(os.environ.get("RAY_RAYLET_PID") or os.getppid())
         asked = msgspec.structs.replace(asked, raylet_pid=raylet, pyspy=asked.pyspy or self._installed)
         try:
-            result = codec.encode_compressed(collect_node(asked, stop=self._stops.setdefault(ticket, threading.Event())))
+            result = pack_node(collect_node(asked, stop=self._stops.setdefault(ticket, threading.Event())))
         finally:
             self._stops.pop(ticket, None)
             if self._installed is not None and not self._keepers:

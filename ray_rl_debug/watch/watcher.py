@@ -179,10 +179,10 @@ class Watcher:
         data, reason = None, None
         try:
             from ray_rl_debug.collect.node import collect_node
-            from ray_rl_debug.model import codec
+            from ray_rl_debug.model.packed_node import pack_node
 
             options = msgspec.structs.replace(asked.options, raylet_pid=self._order.raylet_pid, pyspy=self._pyspy)  # no path of elsewhere is run here
-            data = codec.encode_compressed(collect_node(options, stop=self._stops[asked.ticket]))
+            data = pack_node(collect_node(options, stop=self._stops[asked.ticket]))
         except Exception as e:  # noqa: BLE001 told to the companion
             reason = f"{type(e).__name__}: {str(e)[:200]}"
         self._stops.pop(asked.ticket, None)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
+import pytest
 
 from ray_rl_debug.capture import node_messages
 from ray_rl_debug.capture.node_messages import NodeMessages
 from ray_rl_debug.capture.patience import Patience
 from ray_rl_debug.collect.folding import fold_threads
 from ray_rl_debug.model import codec
-from ray_rl_debug.model.sharing import Sharing
+from ray_rl_debug.model.errors import UnreadableFileError
+from ray_rl_debug.model.packed_node import Unpacking, pack_node, to_tables
 from ray_rl_debug.model.snapshot import Frame, Local, Node, Process, Sample, Thread, ThreadSample
+
+CASES = Path(__file__).resolve().parent.parent / "cases"
 
 
 def asleep(tid: int, comm: str = "event_engine", **more: object) -> Thread:
@@ -47,22 +53,73 @@ def made(name: str, *, value: str = "<Condition at 0x7f00aa00>") -> bytes:
     samples = tuple(Sample(at_s=i / 10, threads=(ThreadSample(stack=0, tid=11, name="MainThread", locals=(local,)),)) for i in range(3))
     processes = tuple(Process(pid=p, title="ray::Trainer.update", env={"RANK": "1", "HOME": "/root"}, samples=samples) for p in (10, 20))
     frames = (Frame(function="wait", file="threading.py", line=327),)
-    return codec.encode_compressed(Node(name=name, started_time_s=1.0, window_s=2.0, frames=frames, stacks=((0,),), processes=processes))
+    return pack_node(Node(name=name, started_time_s=1.0, window_s=2.0, frames=frames, stacks=((0,),), processes=processes))
+
+
+LIMIT_BYTES = 1 << 20
+
+
+def unpacked(data: bytes, unpacking: Unpacking | None = None) -> Node:
+    return (unpacking or Unpacking(lambda text: text)).node(codec.inflate(data), limit_bytes=LIMIT_BYTES)
 
 
 def test_equal_values_are_one_object_and_nothing_changes() -> None:
-    sharing = Sharing(lambda text: text)
-    first, second = (sharing.take(codec.decode_node(made(n))) for n in ("n1", "n2"))
-    assert codec.encode_compressed(first) == made("n1")
+    unpacking = Unpacking(lambda text: text)
+    first, second = (unpacked(made(n), unpacking) for n in ("n1", "n2"))
+    assert pack_node(first) == made("n1")
     assert first.processes[0].title is second.processes[1].title
     assert first.processes[0].env is first.processes[1].env
     assert first.processes[0].samples[0].threads is first.processes[1].samples[2].threads
 
 
+@pytest.mark.parametrize("rule", sorted(p.name for p in CASES.iterdir() if list(p.glob("hang*.json.gz"))))
+def test_recorded_nodes_come_as_they_were_sent(rule: str) -> None:
+    for case in sorted((CASES / rule).glob("*.json.gz")):
+        for node in codec.read_snapshot(case).nodes:
+            assert Unpacking(lambda text: text).node(to_tables(node), limit_bytes=1 << 28) == node
+
+
+def test_a_node_in_plain_json_is_read_too() -> None:
+    plain = codec.encode(unpacked(made("n1")))
+    assert Unpacking(lambda text: text).node(plain, limit_bytes=LIMIT_BYTES) == unpacked(made("n1"))
+
+
 def test_text_is_changed_wherever_it_stands() -> None:
-    node = Sharing(lambda text: text.replace("hunter2", "***")).take(codec.decode_node(made("n1", value="password=hunter2")))
+    node = unpacked(made("n1", value="password=hunter2"), Unpacking(lambda text: text.replace("hunter2", "***")))
     assert b"hunter2" not in codec.encode(node)
     assert codec.encode(node).count(b"password=***") == 6
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("tables", "Process", "columns", "title"), [1]),
+        (("tables", "Process", "columns", "title"), [-1, 1]),
+        (("tables", "Process", "columns", "title"), [9_999, 1]),
+        (("tables", "Process", "columns", "samples"), [2, 7]),
+        (("tables", "Sample", "lists"), [[0, 1]]),
+        (("tables", "Node", "rows"), []),
+        (("settings",), [[[1, 2], [1]]]),
+        (("texts",), [None]),
+        (("node_tables",), 2),
+    ],
+)
+def test_damaged_tables_are_told(where: tuple[str, ...], value: object) -> None:
+    whole = msgspec.json.decode(codec.inflate(made("n1")))
+    inside = whole
+    for name in where[:-1]:
+        inside = inside[name]
+    inside[where[-1]] = value
+    with pytest.raises(UnreadableFileError, match="not a node's facts"):
+        Unpacking(lambda text: text).node(msgspec.json.encode(whole), limit_bytes=LIMIT_BYTES)
+
+
+def test_rows_that_stand_in_many_places_count_in_each() -> None:
+    whole = msgspec.json.decode(codec.inflate(made("n1")))
+    for name in ("ThreadSample", "Sample", "Process"):
+        whole["tables"][name]["lists"] = [rows * 100 for rows in whole["tables"][name]["lists"]]
+    with pytest.raises(UnreadableFileError, match=r"\d facts"):
+        Unpacking(lambda text: text).node(msgspec.json.encode(whole), limit_bytes=LIMIT_BYTES)
 
 
 def test_secrets_of_a_node_that_did_not_mask_them() -> None:
@@ -77,7 +134,7 @@ def test_a_node_may_not_fill_the_memory() -> None:
     lost: dict[str, str] = {}
     found: dict[str, Node] = {}
     messages = NodeMessages(1250, lost=lost.__setitem__, found=found.__setitem__)
-    bomb = codec.encode_compressed(Node(name="x" * (9 << 20), started_time_s=1.0, window_s=2.0))
+    bomb = pack_node(Node(name="x" * (9 << 20), started_time_s=1.0, window_s=2.0))
     messages.add("bomb", bomb)
     messages.add("good", made("good"))
     messages.decode_all()
@@ -114,14 +171,3 @@ def test_of_few_nodes_each_is_waited_for() -> None:
     for _ in range(9):
         patience.answered(3.0)
     assert patience.ends_at() is None
-
-
-def test_numbers_and_nothing_stay_what_they_are() -> None:
-    class Facts(msgspec.Struct):
-        flag: bool
-        count: int
-        share: float
-        text: str | None = None
-
-    value = Sharing(str.upper).take(Facts(flag=True, count=1, share=1.0))
-    assert (type(value.flag), type(value.count), type(value.share), value.text) == (bool, int, float, None)
