@@ -78,7 +78,10 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
 
 def drop_torn(process: Process) -> Process:
     """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
-    met = [[t.tid for t in sample.threads] for sample in process.samples]
+    looks = [sample.threads for sample in process.samples]
+    if looks.count(looks[0]) == len(looks) if looks else True:
+        return process
+    met = [[t.tid for t in threads] for threads in looks]
     if met[1:] == met[:-1]:
         return process
     living = {t.tid for t in process.threads}
@@ -238,7 +241,8 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    return any(comm.startswith(_GROUP_THREADS) for comm in {t.comm for t in process.threads}.union(process.idle_threads))
+    comms = "\n".join([*(t.comm for t in process.threads), *process.idle_threads])
+    return any(comms.startswith(name) or f"\n{name}" in comms for name in _GROUP_THREADS)
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

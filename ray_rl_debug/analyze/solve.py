@@ -27,7 +27,6 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 
 import msgspec
 
@@ -104,12 +103,17 @@ def solve(activities: Iterable[Activity], waits: Iterable[Wait]) -> Solution:
 
     height, ways_out = _lift(known, ordered)
     hope = {name: _HOPES[height.get(name, 0)] for name in known}
-    keeping: dict[str, tuple[Wait, ...]] = dict.fromkeys(known, ())
-    for name, held in groupby(zip(ordered, map(_HOPES.__getitem__, ways_out), strict=True), key=lambda pair: pair[0].waiter):
-        pairs = list(held)
-        least = min(way_out for _, way_out in pairs)
-        if known[name].outlook is not Outlook.MOVES and least <= hope[name]:
-            keeping[name] = tuple(wait for wait, way_out in pairs if way_out is least)
+    pairs = list(zip(ordered, map(_HOPES.__getitem__, ways_out), strict=True))
+    least: dict[str, Outlook] = {}
+    for wait, way_out in pairs:
+        if way_out < least.get(wait.waiter, Outlook.MOVES):
+            least[wait.waiter] = way_out
+    held: defaultdict[str, list[Wait]] = defaultdict(list)
+    for wait, way_out in pairs:
+        name = wait.waiter
+        if way_out is least.get(name, Outlook.MOVES) and way_out <= hope[name] and known[name].outlook is not Outlook.MOVES:
+            held[name].append(wait)
+    keeping: dict[str, tuple[Wait, ...]] = {name: tuple(held[name]) if name in held else () for name in known}
     return Solution(
         activities=known,
         hope=hope,

@@ -29,6 +29,7 @@ from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
+from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Sample, Snapshot
 
 JUDGED_KINDS = frozenset({"ray-worker", "driver", "child", "named", "other"})
@@ -43,6 +44,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot
     seen: Mapping[str, Seen]
     """All activities that bear stacks: processes and lanes, by key. Whoever goes through a view meets the processes alone."""
+    processes: tuple[Seen, ...]
+    """Without the lanes."""
     by_node_pid: Mapping[tuple[str, int], str]
     ray: RayState | None
     has_stacks: bool
@@ -67,11 +70,19 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """What `once` has found."""
 
     def __iter__(self) -> Iterator[Seen]:
-        return (one for one in self.seen.values() if one.lane_of is None)
+        return iter(self.processes)
 
     def lanes(self, process: str) -> Sequence[Seen]:
         """The lanes of a process, by its key."""
         return self.once(_lanes).get(process, ())
+
+    def who(self, one: Seen) -> Who:
+        """A process as the report names it."""
+        known = self.once(_whos)
+        found = known.get(one.key)
+        if found is None:
+            found = known[one.key] = one.who()
+        return found
 
     def all_stand(self, process: Seen) -> bool:
         """Are all running calls of a process in lanes, so that none of them goes on?"""
@@ -103,6 +114,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
             between = (not child.threads and child.process.comm in SHELLS) or _is_fork_server(child)
             found.extend(self.children(child) if between else (child,))
         return tuple(found)
+
+
+def _whos(_: View) -> dict[str, Who]:
+    """Filled as they are asked for: victims and the list of all processes name most of them twice."""
+    return {}
 
 
 def _lanes(view: View) -> dict[str, list[Seen]]:
@@ -161,6 +177,7 @@ def build_view(snapshot: Snapshot) -> View:
     return View(
         snapshot=snapshot,
         seen=seen,
+        processes=tuple([one for one in seen.values() if one.lane_of is None]),
         stacks=stacks.all(),
         engines=engines,
         by_node_pid=index,

@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Node, SharedSemaphore, Thread
+from ray_rl_debug.model.snapshot import Frame, Node, SharedSemaphore, Thread
 
 _FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS})
 """Waits for a process that may be a worker between two tasks."""
@@ -74,14 +74,17 @@ def semaphore_edges(view: View) -> Iterator[Edge]:
                     yield from _to_holders(view, node, view.seen[key], semaphore)
     known = {(node.name, pid) for node in view.snapshot.nodes for semaphore in node.semaphores for pid, _ in semaphore.waiters}
     for one in view:
-        if not one.is_idle and (one.node.name, one.process.pid) not in known and _is_at_semaphore(one):
+        if _is_at_semaphore(one) and not one.is_idle and (one.node.name, one.process.pid) not in known:
             yield to_unseen(one, "a lock of multiprocessing", Why.SEMAPHORE)
 
 
 def _is_at_semaphore(one: Seen) -> bool:
     """Does the thread that counts take a lock or semaphore of multiprocessing, by its innermost frame?"""
-    frame = one.telling.frames[0] if one.telling is not None and one.telling.frames else None
-    return frame is not None and frame.file.endswith("multiprocessing/synchronize.py") and one.motion is Motion.FROZEN
+    return one.telling is not None and one.telling.stack.once(_takes_semaphore) and one.motion is Motion.FROZEN
+
+
+def _takes_semaphore(frames: tuple[Frame, ...]) -> bool:
+    return bool(frames) and frames[0].file.endswith("multiprocessing/synchronize.py")
 
 
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:

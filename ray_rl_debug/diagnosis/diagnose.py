@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -33,6 +35,23 @@ MAX_LINKS = 2000
 
 def diagnose(snapshot: Snapshot) -> Report:
     """The report on a snapshot. The same snapshot always gives the same report."""
+    with _no_garbage():
+        return _diagnose(snapshot)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Python's search for cycles would walk through the whole snapshot again and again, a tenth of the time, and find nothing that may go."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _diagnose(snapshot: Snapshot) -> Report:
     view = build_view(snapshot)
     waits = find_waits(view)
     story = tell(snapshot.logs)

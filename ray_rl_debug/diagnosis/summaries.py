@@ -40,15 +40,14 @@ def node_summaries(snapshot: Snapshot) -> tuple[NodeSummary, ...]:
 
 def process_summaries(view: View, held: Held) -> tuple[ProcessSummary, ...]:
     """One entry a process, in order of node and pid."""
-    return tuple(
-        _process_summary(one, held.get((one.identity.node, one.process.pid))) for one in sorted(view, key=lambda s: (s.identity.node, s.identity.pid))
-    )
+    ordered = sorted(view, key=lambda s: (s.identity.node, s.identity.pid))
+    return tuple([_process_summary(view, one, held.get((one.identity.node, one.process.pid))) for one in ordered])
 
 
-def _process_summary(one: Seen, held: tuple[Runner, float | None] | None) -> ProcessSummary:
+def _process_summary(view: View, one: Seen, held: tuple[Runner, float | None] | None) -> ProcessSummary:
     window, spent = one.process.window_s, one.process.cpu_s
     return ProcessSummary(
-        who=one.who(),
+        who=view.who(one),
         kind=one.process.kind,
         phase=one.phase,
         doing=one.at(),

@@ -103,6 +103,8 @@ _GOES_ON = (
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
+        r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
+        r"(?:exported|reported|recorded|collected|sent)",
         r"[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
         r"(?<=\d: )\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
         rf"(?:{_COUNTED})(?![\"']?[=:] ?\d)",
@@ -151,8 +153,10 @@ _ACTS = re.compile(
 
 
 OF_A_SAMPLE = re.compile(
-    r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)|(?:[Mm]odel answer|[Aa]ssistant): "
-    r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)"
+    r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)"
+    r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
+    r"|(?:[Mm]odel answer|[Aa]ssistant): "
+    r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
     r"|[│┃].*[│┃]$"
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
     r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"

@@ -43,11 +43,9 @@ def detect(scene: Scene) -> Iterator[Found]:
     for engine in scene.view.engines:
         yield from _held(scene, engine)
     for one in scene.view:
-        if one.is_stopped or not one.is_idle or not scene.graph.into([one.key]) or scene.graph.out(one.key):
+        if not one.process.async_tasks or one.is_stopped or not one.is_idle or not scene.graph.into([one.key]) or scene.graph.out(one.key):
             continue
-        gated = [
-            t for t in one.process.async_tasks or () if t.awaited is not None and t.awaited.kind in ("event", "condition", "future") and _gate(t)
-        ]
+        gated = [t for t in one.process.async_tasks if t.awaited is not None and t.awaited.kind in ("event", "condition", "future") and _gate(t)]
         named = _ENGINE.search(f"{one.identity.class_name} {one.identity.actor or ''} {one.process.title}") or one.identity.role == "engine"
         if not gated or not named or may_go_on(scene, one):
             continue  # what goes on in it, an update of the weights say, may well resume it

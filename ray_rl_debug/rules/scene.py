@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 
@@ -101,7 +102,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     def who(self, node: str) -> Who:
         """Anything in the graph as the report names it."""
         if node in self.view.seen:
-            return self.view.seen[node].who()
+            return self.view.who(self.view.seen[node])
         actor = self.actor(node)
         if actor is not None:
             return dead_actor_who(self.view, actor)
@@ -262,7 +263,9 @@ def waiter_evidence(waiters: Iterable[Seen]) -> tuple[Evidence, ...]:
             known[at] = one.at()
         by_place.setdefault(known[at], []).append(one)
     return tuple(
-        Evidence(kind="stack", where=_few(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they(), source=_sources(ones))
+        Evidence(
+            kind="stack", where=first_labels(o.identity.label for o in ones), text=text if len(ones) == 1 else ones[0].they(), source=_sources(ones)
+        )
         for text, ones in list(by_place.items())[:4]
     )
 
@@ -273,13 +276,25 @@ def _sources(ones: Iterable[Seen]) -> str | None:
     return ", ".join(known[:3]) + (", ..." if len(known) > 3 else "") or None
 
 
-def _few(labels: Iterable[str]) -> str:
+def first_labels(labels: Iterable[str]) -> str:
     """The first six, and how many more there are."""
     labels = list(labels)
-    first = nsmallest(6, labels, key=lambda label: [int(part) if part.isdigit() else part for part in _DIGITS.split(label)])
+    short = _shortest(labels)
+    first = nsmallest(6, short, key=lambda label: [int(part) if part.isdigit() else part for part in _DIGITS.split(label)])
     return ", ".join(first) + (f" and {len(labels) - 6} more" if len(labels) > 6 else "")
 
 
+def _shortest(labels: list[str]) -> list[str]:
+    """Of many labels that differ in the number at their end alone those with the fewest digits, six at least: the smallest are among them."""
+    start = labels[0].rstrip("0123456789") if len(labels) >= _MANY else ""
+    rests = [label.removeprefix(start) for label in labels] if start else [""]
+    if "" in rests or not "".join(rests).isdigit() or any(rest[0] == "0" and rest != "0" for rest in rests):
+        return labels
+    by_length = sorted(labels, key=len)
+    return by_length[: bisect_right(by_length, len(by_length[5]), key=len)]
+
+
+_MANY = 64
 _DIGITS = re.compile(r"(\d+)")
 
 
