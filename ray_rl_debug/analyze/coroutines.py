@@ -294,7 +294,7 @@ def _sorted(tasks: Iterable[AsyncTask]) -> tuple[AsyncTask, ...]:
 def describe_awaited(process: Process, awaited: Awaited, *, is_lost: bool = False) -> str:
     """What is awaited, in words: ``Semaphore with 0 permits, nobody holds one``, ``an answer of 10.0.0.2:8000``."""
     name = (awaited.detail or awaited.kind).split(" ")[0]
-    if awaited.kind in LOCKS:
+    if awaited.kind in LOCKS and awaited.address is not None:
         state = f" with {awaited.value} permits" if awaited.value is not None else " that is locked"
         holders = {t.address: t for t in process.async_tasks or () if t.address in awaited.holders}
         if holders:

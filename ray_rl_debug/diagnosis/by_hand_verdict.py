@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.by_hand import hung_for_s
-from ray_rl_debug.analyze.coroutines import End
+from ray_rl_debug.analyze.coroutines import End, describe_awaited
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.model.report import Certainty, Finding, State, Verdict
 from ray_rl_debug.rules.first_failure import ID as FIRST_FAILURE
@@ -66,6 +66,14 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
             f"{asks.where()} {asks.does()} while {idle} that {'were' if len(others) > 1 else 'was'} dumped "
             f"{'are' if len(others) > 1 else 'is'} idle: its call runs in a process that was not dumped, or was never started"
         )
+    callers = [s for s in seen if s.kind in WAITS_FOR_RAY and s.process.kind == "ray-worker"]
+    if len(callers) > 1 and all(s in callers or s.is_idle for s in seen):
+        first, second = callers[:2]
+        more = f" (and {len(callers) - 2} more)" if len(callers) > 2 else ""
+        return (
+            f"{first.where()} {first.does()}, {second.where()} {second.does()}{more}: they may wait for each other, "
+            "or for a call in a process that was not dumped"
+        )
     if asks is not None:
         return f"{asks.where()} {asks.does()}, and the stacks do not tell which call it waits for"
     standing = [s for s in seen if s.threads and not s.is_idle]
@@ -77,11 +85,16 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
             "who should give it does not show in the stacks"
         )
     if not standing and waiting is not None:
-        return f"coroutines of {waiting.where()} wait, and who should end that does not show in their stacks"
+        first_end = next((e for e in waiting.ends if e.awaited.kind != "unknown"), None)
+        place = f" for {describe_awaited(waiting.process, first_end.awaited)} in {first_end.at}" if first_end is not None else ""
+        return f"coroutines of {waiting.where()} wait{place}, and who should end that does not show in their stacks"
     if not standing:
         return "no stack of these files tells what a process waits for"
     roots = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS]
     one = next((s for key in roots for s in standing if s.key == key), standing[0])
+    if one.followed is not None:
+        other = one.followed
+        return f"{one.where()} {one.does()}, while its thread {other.name or other.tid} {as_verb(describe_place(other.place))}: look there first"
     few = "only one process was dumped" if len(seen) == 1 else "no stack shows that others wait for it"
     return f"{one.where()} {one.does()}; {few}, so what it waits for, and who waits for it, cannot be told"
 

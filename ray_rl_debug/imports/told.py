@@ -72,9 +72,25 @@ _SOCKETS = re.compile(r"(?:^|/)(?:httpcore/|aiohttp/(?:client|connector|streams)
 """Where coroutines of client libraries read from and write to connections."""
 
 
+_OF_ASYNCIO = re.compile(r"(?:^|/)asyncio/(locks|queues|tasks)\.py$")
+_WAITS = {
+    ("locks", "Lock.acquire"): "lock",
+    ("locks", "Semaphore.acquire"): "semaphore",
+    ("locks", "BoundedSemaphore.acquire"): "semaphore",
+    ("locks", "Event.wait"): "event",
+    ("locks", "Condition.wait"): "condition",
+    ("queues", "Queue.get"): "queue",
+    ("queues", "Queue.put"): "queue",
+    ("tasks", "sleep"): "sleep",
+}
+"""Coroutines of asyncio in which a task waits, with their classes, as CPython 3.14 prints them."""
+
+
 def _awaited(chain: Sequence[CodePlace]) -> str:
     """What a coroutine waits for, by its innermost frame."""
-    file = chain[-1][1] if chain else ""
+    function, file, _ = chain[-1] if chain else ("", "", 0)
+    if found := _OF_ASYNCIO.search(file):
+        return _WAITS.get((found[1], function), "unknown")
     return "socket" if _SOCKETS.search(file) else "unknown"
 
 

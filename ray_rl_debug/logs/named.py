@@ -12,6 +12,7 @@ _ABOUT = tuple(
     for pattern in (
         r"ray::(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
         r"(?:Killed|reaped) process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
+        r"INFO: task (?P<program>[^:\n]{1,64}):(?P<pid>\d+) blocked for more than",
         r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",
         r"/job:(?P<program>\w+)/replica:\d+/task:(?P<rank>\d+)\b",
         r"\bnode with node id: \w+ and (?:address|ip): (?P<ip>[\w.:]+)",

@@ -56,6 +56,7 @@ _JOINS = (
     (";", "outer"),
 )
 """What joins frames, and which way they usually run then."""
+_IS_PID = re.compile(r"(?:pid|PID)[=: ]{1,2}\d{1,9}$")
 _ONLY_NAME = re.compile(r"^[A-Za-z_][\w.]{0,100}(?:\(\))?$")
 _MAX_JOINED = 400
 
@@ -127,6 +128,8 @@ def _paren_frame(text: str) -> list[CodePlace]:
         if odd["line"] is None and not is_address and (odd.end() != len(text) or not _is_function(before)):
             return []
         found = odd
+    if _IS_PID.match(found["file"]):
+        return []  # "ray::Actor.step (pid=3311)" is whose stack comes next
     function = text[: found.start()].strip(" `*")
     rest = text[found.end() :]
     if not _is_function(function) or not _REMARK.match(rest):

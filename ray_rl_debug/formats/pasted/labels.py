@@ -10,7 +10,7 @@ from ray_rl_debug.formats.pasted.events import Head
 _TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\basyncio (?:ps|pstree)\b")
 _ARGUMENTS = re.compile(r"[^|;&$#]{0,200}")
 _OF_PID = re.compile(r"(?:^|\s)(?:-p|-?-pid)[ =]?(?P<pid>\d{1,9})\b")
-_OF_ITSELF = re.compile(r"(?<![\w./-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w)")
+_OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w)")
 """A number alone. One behind an option with one letter is the option's (``record -d 60``), one behind a long option as well."""
 _LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
 _COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")

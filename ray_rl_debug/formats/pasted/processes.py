@@ -247,6 +247,15 @@ class Processes:
         dump.threads = [DumpThread(frames=t.frames, name=t.name) for t in before.threads]
         dump.is_headless = True
 
+    def look_again(self, line: Line, apart_s: float | None) -> None:
+        """The writer says that a later look at all that was shown showed the same."""
+        self.end_stack()
+        for before in [d for d in self.dumps if d.threads]:
+            dump = self.new(None, line.number, line, like=before)
+            dump.after_s = apart_s
+            dump.is_headless = before.is_headless
+            dump.threads = list(before.threads)
+
     def fatal(self, line: Line, fatal: Said) -> None:
         """The program ends with a fatal error, and says where its threads were."""
         self.end_stack()

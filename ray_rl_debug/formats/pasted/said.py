@@ -19,6 +19,10 @@ _PLACED = re.compile(
     r"\b(?:same|identical|all|these|here|like this|stuck|blocked|wait(?:s|ing)?|hang(?:s|ing)?|hung|sit(?:s|ting)?|in|at)\b", re.IGNORECASE
 )
 """Cards are counted to describe a machine, unless the line says where they are."""
+_SETTING = re.compile(
+    r"\([^()]{0,80}(?:,[^()]{0,80}\b[a-z]{2,20} ?\d{1,3}\.\d|\b[a-z]{2,20} ?\d{1,3}\.\d{1,3}[^()]{0,80},)[^()]{0,80}\)", re.IGNORECASE
+)
+"""``(FSDP2, 4 ranks, torch 2.8)`` describes a run: a list with a version in it."""
 _COUNT_ALONE = re.compile(
     r"^\W{0,8}(?P<count>\d{1,6}) (?:of (?:them |\d{1,6} )?)?(?:are |is )?(?:in|at|here|stuck|like this|with this)\b.{0,40}:\W{0,6}$"
 )
@@ -48,6 +52,21 @@ _APART = re.compile(
     r"(?P<how>apart|later|after|between|interval|afterwards?|each)",
     re.IGNORECASE,
 )
+_AGAIN = re.compile(
+    r"\b(?:second|2nd|third|3rd|next|another|later|repeated|again|once more|one more|after(?:wards)?)\b.{0,80}"
+    r"\b(?:same|identical|unchanged|no change|not changed|nothing (?:has )?changed|equal)\b"
+    r"|\b(?:same|identical|unchanged|no change|not changed|nothing (?:has )?changed)\b.{0,80}\b(?:later|again|afterwards?|second time|after)\b",
+    re.IGNORECASE,
+)
+_LOOKED = re.compile(r"\b(?:re-?)?(?:dump(?:s|ed)?|stacks?|traces?|backtraces?|py-?spy|looked|snapshots?)\b", re.IGNORECASE)
+_RAN_ANEW = re.compile(r"\bre-?(?:start|run|launch|produc|tr[iy])|\bnew (?:run|job|attempt)\b|\bran (?:it )?again\b", re.IGNORECASE)
+"""Another run that hangs at the same place is no second look at this one."""
+_TIME_IN_WORDS = re.compile(
+    r"\b(?P<n>\d{1,5}(?:\.\d)?|an?|one|two|three|five|ten|fifteen|twenty|thirty|half an)\s?"
+    r"(?P<unit>s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?)\b",
+    re.IGNORECASE,
+)
+_NUMBERS_IN_WORDS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "five": 5, "ten": 10, "fifteen": 15, "twenty": 20, "thirty": 30, "half an": 0.5}
 _UNREAD = re.compile(
     r"UNW_E\w{1,20}|\bEPERM\b|Operation not permitted|Permission [Dd]enied|os error [123]\b|\bESRCH\b|No such process|Failed to "
     r"(?:suspend|get (?:stack|process|python)|find|copy|lock|attach|read)"
@@ -79,6 +98,8 @@ def remark(text: str) -> Said | None:
     told = text.strip("`*-_#>•| \t")
     if excepted := _EXCEPT.search(told):
         return Said(kind="except", text=told, ranks=numbers(excepted["ranks"]))
+    if _AGAIN.search(told) and _LOOKED.search(told) and not _RAN_ANEW.search(told) and not _RANKS.search(told):
+        return Said(kind="again", text=told, apart_s=_seconds_in(told))
     same = _SAME.search(told) is not None
     ranks = tuple(sorted({r for m in _RANKS.finditer(told) for r in numbers(m["ranks"])})) if same else ()
     count = _count(told)
@@ -93,6 +114,16 @@ def remark(text: str) -> Said | None:
     return None
 
 
+def _seconds_in(text: str) -> float | None:
+    """``ten minutes later`` → 600."""
+    found = _TIME_IN_WORDS.search(text)
+    if found is None:
+        return None
+    number = found["n"].lower()
+    amount = _NUMBERS_IN_WORDS.get(number)
+    return (amount if amount is not None else float(number)) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found["unit"][0].lower()]
+
+
 def without_excepted(text: str) -> str:
     """The line without the ranks of which it says that they are not meant: ``same on every rank except rank 3``."""
     return _EXCEPT.sub("", text)
@@ -102,6 +133,7 @@ def count_in(text: str) -> int | None:
     """``~181 ranks blocked in ...`` → 181: how many are in the place that the next stack shows. "16 GPUs, here is one of them" shows one."""
     if len(text) > 400 or _ONE_OF.search(text):
         return None
+    text = _SETTING.sub(" ", text)
     counted = _COUNT.search(text)
     if counted is not None and counted["cards"] and not _PLACED.search(text):
         return None
