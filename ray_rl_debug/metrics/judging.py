@@ -11,9 +11,10 @@ import msgspec
 
 from ray_rl_debug.metrics.bench import Bench
 from ray_rl_debug.metrics.model import Judgement, Series, Status
-from ray_rl_debug.metrics.statistics.changes import find_change
+from ray_rl_debug.metrics.statistics.changes import find_change, leave_level
 from ray_rl_debug.metrics.statistics.excursions import Excursion, last_excursion
 from ray_rl_debug.metrics.statistics.noise import without_spikes
+from ray_rl_debug.metrics.statistics.numeric import load
 from ray_rl_debug.metrics.statistics.trends import trend
 from ray_rl_debug.model.report import Certainty
 
@@ -82,6 +83,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     from_start: bool
     """No change of course: it has gone this way since the beginning."""
     test: str
+    may_be_noise: bool = False
+    """All values now are beyond all values then, but noise that wanders for long could do that by itself."""
 
     @property
     def factor(self) -> float:
@@ -92,7 +95,8 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         return f"{short(self.before)} → {short(self.now)} {begun}"
 
     def evidence(self) -> str:
-        return f"{self.test}, p = {self.p:.2g}"
+        doubt = ": noise that wanders as slowly could make it by itself" if self.may_be_noise else ""
+        return f"{self.test}, p = {self.p:.2g}{doubt}"
 
 
 def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, float], bool], logarithm: bool = True) -> Drift | None:
@@ -118,7 +122,7 @@ def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, 
         found = course.change(begin, alpha / 2, least) if begin >= 0 else None
         if found is not None:
             return found
-    return course.all_along(alpha, least)
+    return course.all_along(alpha, least) or course.apart(least)
 
 
 EDGE_NOW = 5
@@ -183,6 +187,60 @@ class _Course:
             return None
         test = "Mann-Kendall trend test, at the effective size of noise that remembers"
         return Drift(first_step=steps[0], before=before, now=self._now, p=found.p, from_start=True, test=test)
+
+    def apart(self, least: int) -> Drift | None:
+        """A fact where no test is sure: all of the last values are beyond all of the first, and by far more than they spread around their course."""
+        y = without_spikes(self._y)
+        part = len(y) // PART
+        if len(y) < least or part < EDGE_NOW:
+            return None
+        first, last = y[:part], y[-part:]
+        is_apart = min(last) > max(first) if self._up else max(last) < min(first)
+        if not is_apart or not self._is_large(statistics.median(self._values[:part]), self._now):
+            return None
+        # a rise by so much a step is a bend of the values, one by so many percent a bend of their logarithms
+        leaves = max((leave_level(y), leave_level(without_spikes(self._values))), key=lambda one: abs(one.size) / (one.noise or 1e-12))
+        if (leaves.size > 0) != self._up or abs(leaves.size) <= FAR_NOISES * leaves.noise:
+            return None
+        place = leaves.position
+        before = statistics.median(self._values[max(0, place - NEAR) : max(place, EDGE_NOW)])
+        if not self._is_large(before, self._now):
+            return None
+        return Drift(
+            first_step=self._steps[place],
+            before=before,
+            now=self._now,
+            p=trend(self._steps, y).p,
+            from_start=place < EDGE_NOW,
+            test=f"the last {part} values lie beyond the first {part}; Mann-Kendall trend test, at the effective size of noise that remembers",
+            may_be_noise=True,
+        )
+
+
+def drift_of_few(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, float], bool]) -> Drift | None:
+    """The same for a metric with few values that lie far apart, such as a test every ten steps: does it rise (fall) all along?
+
+    Mann-Kendall's test with its exact distribution (`scipy.stats.kendalltau`). It takes the noise of the values for independent, which tests at a
+    distance mostly are; so it says *possible* only. There is no telling at which of so few values a change began.
+    """
+    steps, values = series.finite()
+    before, now = statistics.median(values[:FEW_ENDS]), statistics.median(values[-FEW_ENDS:])
+    if len(values) < MIN_FEW or not is_large(before, now):
+        return None
+    _, stats = load()
+    p = float(stats.kendalltau(range(len(values)), values, alternative="greater" if up else "less").pvalue)
+    if not p <= bench.threshold("alpha"):
+        return None
+    test = f"Mann-Kendall trend test with its exact distribution, on {len(values)} values"
+    return Drift(first_step=steps[0], before=before, now=now, p=p, from_start=True, test=test, may_be_noise=True)
+
+
+MIN_FEW = 8
+"""Values below which not even a drift without an exception would be rare enough."""
+FEW_ENDS = 3
+PART = 5
+"""The last and the first of so many parts of a run are compared."""
+FAR_NOISES = 8.0
 
 
 def short(value: float) -> str:

@@ -93,7 +93,8 @@ def judge_drift(
             continue
         said = say(series, found)
         text = f"{series.name} {said.before}{found.text()}{said.after}"
-        yield bad(rule, series.name, said.certainty, text, found.first_step, remedy=said.remedy, evidence=(found.evidence(), *said.evidence))
+        certainty = Certainty.POSSIBLE if found.may_be_noise else said.certainty
+        yield bad(rule, series.name, certainty, text, found.first_step, remedy=said.remedy, evidence=(found.evidence(), *said.evidence))
 
 
 def rises_by(factor: float) -> Callable[[float, float], bool]:

@@ -22,7 +22,7 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import SYNCHRONOUS
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, too_short
+from ray_rl_debug.metrics.judging import bad, drift, drift_of_few, good, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.model.report import Certainty
@@ -44,13 +44,14 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     limit, sure = bench.threshold("reward_fall") * span, bench.threshold("reward_fall_sure") * span
     rewards = [s for s in (bench.one(Quantity.REWARD), *bench.all(Quantity.TEST_REWARD)) if s is not None]
     for series in rewards:
-        if (early := too_short(RULE, series, bench.count("min_trend"))) is not None:
-            yield early
-            continue
-        found = drift(bench, series, up=False, is_large=lambda before, now: now < before - limit, logarithm=False)
+        early = too_short(RULE, series, bench.count("min_trend"))
+        if early is None:
+            found = drift(bench, series, up=False, is_large=lambda before, now: now < before - limit, logarithm=False)
+        else:
+            found = drift_of_few(bench, series, up=False, is_large=lambda before, now: now < before - limit)
         if found is None:
-            yield good(RULE, series.name, "does not fall")
+            yield early or good(RULE, series.name, "does not fall")
             continue
         text = f"{series.name} falls: {found.text()}"
-        certainty = Certainty.LIKELY if found.before - found.now > sure else Certainty.POSSIBLE
+        certainty = Certainty.LIKELY if found.before - found.now > sure and not found.may_be_noise else Certainty.POSSIBLE
         yield bad(RULE, series.name, certainty, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, good, short, unknown
+from ray_rl_debug.metrics.judging import bad, drift, drift_of_few, good, short, unknown
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.statistics.trends import trend
@@ -57,7 +57,12 @@ def judge(bench: Bench) -> Iterator[Judgement]:
         gap = _gap(train, test)
         _, values = gap.finite()
         if len(values) < bench.count("min_trend"):
-            yield unknown(RULE, test.name, f"{len(values)} of the {bench.count('min_trend')} tests that it takes to judge")
+            parted = drift_of_few(bench, gap, up=True, is_large=lambda before, now: now - before > limit)
+            if parted is None:
+                yield unknown(RULE, test.name, f"{len(values)} of the {bench.count('min_trend')} tests that it takes to judge")
+            else:
+                text = f"{train.name} leaves {test.name} behind: distance {parted.text()}"
+                yield bad(RULE, test.name, Certainty.POSSIBLE, text, parted.first_step, remedy=LEARNED, evidence=(parted.evidence(),))
             continue
         up = drift(bench, gap, up=True, is_large=lambda before, now: now - before > limit, logarithm=False)
         down = drift(bench, gap, up=False, is_large=lambda before, now: before - now > limit, logarithm=False)
@@ -68,7 +73,7 @@ def judge(bench: Bench) -> Iterator[Judgement]:
         follows = _rises_after(test, found.first_step, limit / 2)
         if up is not None:
             text = f"{train.name} leaves {test.name} behind: distance {found.text()}"
-            certainty = Certainty.POSSIBLE if follows else Certainty.LIKELY
+            certainty = Certainty.POSSIBLE if follows or found.may_be_noise else Certainty.LIKELY
             yield bad(RULE, test.name, certainty, text, found.first_step, remedy=LEARNED, evidence=(found.evidence(),))
         elif follows:
             text = f"{test.name} rises, {train.name} does not follow: distance {found.text()}"

@@ -102,6 +102,30 @@ def find_change(values: Sequence[float], *, seed: int = SEED) -> Change | None:
     )
 
 
+def leave_level(values: Sequence[float]) -> Change:
+    """Where does a series leave the level at which it began? A level and one step or bend, without a trend of its own (least squares).
+
+    There is no test in it: p is NaN.
+    """
+    np, _ = load()
+    y = np.asarray(values, dtype=float)
+    n = len(y)
+    places = np.arange(1, n - EDGE + 1)
+    shapes = np.concatenate([np.clip(np.arange(n)[None, :] - places[:, None] + 1.0, 0.0, width) for width in (1.0, float(n))])
+    flat = shapes - shapes.mean(axis=1, keepdims=True)
+    sizes = (flat * (y - y.mean())).sum(axis=1) / (flat * flat).sum(axis=1)
+    left = ((y - y.mean()) - sizes[:, None] * flat).std(axis=1)
+    best = int(left.argmin())
+    is_step = best < len(places)
+    return Change(
+        position=int(places[best % len(places)]),
+        width=1 if is_step else None,
+        size=float(sizes[best] * shapes[best, -1]),
+        noise=float(left[best]),
+        p=float("nan"),
+    )
+
+
 def find_variance_change(values: Sequence[float]) -> tuple[int, float]:
     """The place from which values spread more or less (the most likely one for normal noise of two widths), and the p of no such change.
 
