@@ -91,6 +91,11 @@ def stands_for(process: Process) -> int:
     return max([1, *(r.count or max(2, len(r.ranks) + 1) for r in same)])
 
 
+def ranks_told(process: Process) -> frozenset[int]:
+    """Ranks of which a file says that they stand where this process does."""
+    return frozenset(r for remark in process.remarks if remark.kind == "same" for r in remark.ranks) if process.remarks else frozenset()
+
+
 def with_later_looks(snapshot: Snapshot) -> Snapshot:
     """The snapshot as it would be if all stand still who were not looked at twice at a distance; itself where it was not made by hand."""
     if not is_by_hand(snapshot):

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.by_hand import ranks_told
 from ray_rl_debug.analyze.connections import connected_peers
 from ray_rl_debug.analyze.main_activity import is_in_group
 from ray_rl_debug.analyze.seen import Seen
@@ -64,7 +65,7 @@ def _ranked_world(view: View, key: str, members: list[Seen]) -> World:
     members = sorted(members, key=lambda s: (s.identity.rank or 0, s.key))
     sizes = [m.identity.world_size for m in members if m.identity.world_size]
     size = max(sizes) if sizes else None
-    present = {m.identity.rank for m in members}
+    present = {m.identity.rank for m in members} | {r for m in members for r in ranks_told(m.process)}
     is_assumed = view.by_hand and size is None
     missing = _holes(present, len(members)) if is_assumed else tuple(r for r in range(size or 0) if r not in present)
     first = members[0].identity

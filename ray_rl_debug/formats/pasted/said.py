@@ -31,6 +31,7 @@ _SAME = re.compile(
     re.IGNORECASE,
 )
 _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
+_AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b", re.IGNORECASE)
 _EXCEPT = re.compile(
     r"\b(?:except|excluding|but|apart from|other than|besides)\b(?: for| on)? (?:global )?(?:rank)?[s ]{0,2}#?" + NUMBERS, re.IGNORECASE
 )
@@ -101,7 +102,9 @@ def remark(text: str) -> Said | None:
     if _AGAIN.search(told) and _LOOKED.search(told) and not _RAN_ANEW.search(told) and not _RANKS.search(told):
         return Said(kind="again", text=told, apart_s=_seconds_in(told))
     same = _SAME.search(told) is not None
-    ranks = tuple(sorted({r for m in _RANKS.finditer(told) for r in numbers(m["ranks"])})) if same else ()
+    ranks = _ranks_in(told) if same else ()
+    if ranks and (other := _AS_OTHER.search(told)) is not None:  # "rank 1 the same as rank 0" speaks of rank 1
+        ranks = _ranks_in(told[: other.start()]) or ranks
     count = _count(told)
     if same and count is None and not ranks and (pids := _PIDS.findall(told)):
         count = len(pids) + 1
@@ -112,6 +115,10 @@ def remark(text: str) -> Said | None:
         scale = 0.001 if unit == "ms" else 60.0 if unit.startswith("m") else 3600.0 if unit.startswith("h") else 1.0
         return Said(kind="apart", text=told, apart_s=float(apart["s"]) * scale, count=int(apart["n"]) if apart["n"] else None)
     return None
+
+
+def _ranks_in(text: str) -> tuple[int, ...]:
+    return tuple(sorted({r for m in _RANKS.finditer(text) for r in numbers(m["ranks"])}))
 
 
 def _seconds_in(text: str) -> float | None:
