@@ -16,6 +16,11 @@ _ABOUT = tuple(
         r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",
         r"/job:(?P<program>\w+)/replica:\d+/task:(?P<rank>\d+)\b",
         r"\bnode with node id: \w+ and (?:address|ip): (?P<ip>[\w.:]+)",
+        r"(?:^|[\s:])(?P<program>[A-Za-z_][\w:.+-]{0,60})\[(?P<pid>\d+)\]:? (?:segfault at|general protection|trap )",
+        r"\bstuck for \d+s! \[(?P<program>[^\s\[\]]{1,60}):(?P<pid>\d+)\]",  # the kernel's watchdog of processors
+        r"\bline \d+: +(?P<pid>\d+) (?:Killed|Aborted|Terminated|Segmentation fault|Bus error|Illegal instruction)\b",  # a shell of its child
+        r"^==(?P<pid>\d+)==(?:[A-Z]+: )?\w+Sanitizer",
+        r"\bTIMEOUT \(pid:(?P<pid>\d+)\)",  # gunicorn of its child
         r"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)",
         r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
         r"\[Rank (?P<rank>\d+)\]",
@@ -42,6 +47,8 @@ _NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
 """Behind Ray's words that the node of a task died."""
 _FAULTED = re.compile(r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ")
 """Behind a page fault that the kernel's driver of a GPU reports."""
+_MPI_NAME = re.compile(r"^\s*Process name: \[\[\d+,\d+\],\s*(?P<rank>\d+)\]$")
+"""Behind mpirun's words that a process ended with an exit code: job, step and rank."""
 _DAEMON_LOST = re.compile(r"^Remote daemon: .{1,60} on node (?P<node>[\w.-]+)$")
 """Behind Open MPI's words that it has lost a machine."""
 _RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
@@ -81,6 +88,8 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
             return LogWriter(ip=found["ip"])
         if found := _FAULTED.search(line):
             return LogWriter(pid=int(found["pid"]), program=found["program"])
+        if found := _MPI_NAME.match(line):
+            return LogWriter(rank=found["rank"])
         if found := _DAEMON_LOST.match(line):
             return LogWriter(node=found["node"])
     return None

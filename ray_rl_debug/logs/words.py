@@ -14,10 +14,12 @@ STEMS = (
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "eturncode", "eturn code",
     " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
+    *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
 
-Those of the last row are the levels of Ray's, glog's and torch's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``, ``[E802``."""
+Those of the last row are the levels of Ray's, glog's and torch's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``, ``[E802``, and
+``E1121 10:00:00.123`` where glog writes without a bracket: its line may hold no other word of failure."""
 
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
