@@ -23,6 +23,7 @@ _ABOUT = tuple(
         r"\bTIMEOUT \(pid:(?P<pid>\d+)\)",  # gunicorn of its child
         r"DataLoader worker \(pid(?:\(s\))? (?P<pid>\d+)",
         r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
+        r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<node>[\w.-]+) exited",  # mpirun
         r"\[Rank (?P<rank>\d+)\]",
         r"^rank\s+: (?P<rank>\d+) \(local_rank",
         r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
