@@ -18,8 +18,8 @@ STEMS = (
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
 
-Those of the last row are the levels of Ray's, glog's and torch's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``, ``[E802``, and
-``E1121 10:00:00.123`` where glog writes without a bracket: its line may hold no other word of failure."""
+Those of the last row are the levels of Ray's, glog's and torch's records: ``[2026-11-21 10:00:00,123 E 9 9]``, ``[F1121 10:00:00.123``, ``[E802``
+and ``E1121 10:00:00.123`` where glog writes without a bracket: its line may hold no other word of failure."""
 
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
