@@ -35,6 +35,8 @@ def kernel_call(thread: Thread | None) -> str | None:
     """The system call a thread sleeps in, from its wait channel or call number; None when running or not readable."""
     if thread is None or thread.state == "R":
         return None
+    if thread.syscall_arg0 == 0 and _name(thread) in ("select", "pselect6"):
+        return "sleep"  # no descriptor: time.sleep is made so before Python 3.11
     wchan = (thread.wchan or "").partition(".")[0]  # compilers append .constprop.0 and the like
     named = _FAMILIES.get(_name(thread) or "")
     if wchan in _WCHANS and not (named and wchan in _OF_MOUNTS):

@@ -41,3 +41,10 @@ def test_a_thread_that_reads_a_pipe_is_read_by_name() -> None:
     found = seen[thread.native_id]
     assert found.call == "read" if platform.machine() in ("x86_64", "aarch64") else found.call is None
     assert found.syscall_arg0 == reader
+
+
+@pytest.mark.parametrize(("first", "wanted"), [(0, "sleep"), (5, "poll"), (None, "poll")])
+def test_a_select_of_no_descriptor_is_a_sleep(first: int | None, wanted: str) -> None:
+    """time.sleep of Python 3.10 is pselect6(0, NULL, ...)."""
+    sleeping = Thread(tid=1, comm="python", state="S", wchan="poll_schedule_timeout", call="pselect6", syscall_arg0=first)
+    assert kernel_call(sleeping) == wanted
