@@ -117,6 +117,10 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
     except Exception as e:  # noqa: BLE001 - the last net: a tired reader gets three lines, -v gets the backtrace
         if _is_verbose(given):
             backtrace()
+        from ray_rl_debug.commands.shortages import shortage
+
+        if (short := shortage(e)) is not None:
+            return _fail(given, *short, RayRlDebugError.id, EXIT_NO_VERDICT)
         return _fail(given, f"{type(e).__name__}: {e}", RayRlDebugError.hint, RayRlDebugError.id, EXIT_NO_VERDICT)
 
 

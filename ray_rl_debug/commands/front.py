@@ -25,7 +25,10 @@ _PR_SET_PDEATHSIG = 1
 def run(work: Callable[[], int]) -> int:
     """What `work` returns, which is done in a child of ours; signals are passed on to it."""
     asked = {n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN}
-    code_end, own_end = os.pipe()
+    try:
+        code_end, own_end = os.pipe()
+    except OSError:  # no descriptor is left: the work itself will say so
+        return work()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*asked, signal.SIGCHLD})
     waits = os.getpid()
     try:

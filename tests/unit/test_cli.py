@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from ray_rl_debug.commands.cli import VERBS, main
 from ray_rl_debug.commands.options import exit_code
+from ray_rl_debug.commands.shortages import shortage
 from ray_rl_debug.model.codec import encode
 from ray_rl_debug.model.report import Cause, Certainty, Finding, Report, State, Verdict
 
@@ -104,3 +106,24 @@ def test_start_is_instant_because_nothing_heavy_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("limit", [4, 5, 6])
+def test_few_descriptors_are_enough_or_are_told_with_their_cure(limit: int, tmp_path: Path) -> None:
+    (tmp_path / "dump.txt").write_text('Thread 12 (idle): "MainThread"\n    f (a.py:1)\n')
+    script = f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit})); "
+    script += "from ray_rl_debug.commands.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", script, "report", str(tmp_path / "dump.txt")]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert "OSError" not in done.stderr
+    assert done.returncode in (1, 3), done.stderr
+    assert "if this run hangs" in done.stdout or "no verdict" in done.stdout or "ulimit -n 1024" in done.stderr
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, "x", "/a"), OSError(errno.EAGAIN, "x")])
+def test_what_is_short_has_a_cure(error: Exception) -> None:
+    told = shortage(error)
+    assert told is not None
+    assert all(told)
+    assert shortage(OSError(errno.ENOENT, "x")) is None
+    assert shortage(ValueError()) is None
