@@ -23,7 +23,7 @@ def wander(seed: int, n: int, rho: float) -> np.ndarray:
     return e[100:]
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+@pytest.mark.parametrize("rho", [0.0, 0.8])
 def test_noise_alone_is_seldom_a_trend(rho: float) -> None:
     """At 5 %, of 200 series; without the correction half of the strongly correlated ones are."""
     wrong = sum(trend(range(100), wander(seed, 100, rho)).p < 0.05 for seed in range(200))
