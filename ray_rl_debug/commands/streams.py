@@ -51,7 +51,15 @@ class _Patient(io.RawIOBase):
     def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
         whole = bytes(data)
         for start in range(0, len(whole), PIECE_BYTES):
-            if not self._write(whole[start : start + PIECE_BYTES]):
+            try:
+                is_written = self._write(whole[start : start + PIECE_BYTES])
+            except BrokenPipeError:
+                raise
+            except OSError as e:
+                if self.drops:
+                    break
+                raise StalledOutputError(f"standard output takes nothing more: {e.strerror}") from e
+            if not is_written:
                 if self.drops:
                     break
                 raise StalledOutputError(f"nobody read standard output for {self._patience_s:g} s")
@@ -88,6 +96,7 @@ class _Patient(io.RawIOBase):
 
 def take_over() -> None:
     """Make standard output and error patient; the first thing of a command line of ours."""
+    _fill_closed()
     for name, patience_s, drops in (("stdout", OUTPUT_S, False), ("stderr", PROGRESS_S, True)):
         plain = getattr(sys, name)
         if isinstance(plain, io.TextIOWrapper) and isinstance(plain.buffer, io.BufferedWriter | io.FileIO):
@@ -97,6 +106,21 @@ def take_over() -> None:
             # an odd name, or a terminal without our letters, must not cost the report
             how = {"line_buffering": plain.line_buffering, "write_through": plain.write_through}
             setattr(sys, name, io.TextIOWrapper(buffer, encoding=plain.encoding, errors="backslashreplace", **how))  # type: ignore[arg-type]
+
+
+def _fill_closed() -> None:
+    """A standard stream that the shell has closed (``>&-``) leads nowhere: else the next file that we open gets its number, and our text."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)  # the least number that is free
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            plain = io.FileIO(number, "r" if number == 0 else "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(plain, encoding="utf-8", errors="backslashreplace"))
 
 
 def drop_stalled_output() -> None:
@@ -124,7 +148,7 @@ def leave(code: int) -> int:
         try:
             if stream is not None:
                 stream.flush()
-        except (OSError, ValueError):
+        except (OSError, ValueError, StalledOutputError):
             code = code or EXIT_INTERRUPTED
             os._exit(code)
     threading.Thread(target=_end, args=(code,), daemon=True, name="end").start()

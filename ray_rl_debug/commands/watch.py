@@ -61,6 +61,10 @@ Exit codes: 0 the run went on or ended, 1 it hangs, 2 wrong usage,
 _URL_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
+FILES = 128
+"""That the companion may open at least: connections to Ray, to its watchers, and what a snapshot reads."""
+
+
 @click.command(epilog=EPILOG)
 @click.option("--address", metavar="HOST:PORT", help="Address of the cluster; not needed where one runs here.")
 @click.option("--job", "job_id", metavar="ID", help="Watch only this Ray job: its id or its submission id.  [default: all jobs]")
@@ -148,7 +152,10 @@ def watch(
     webhooks, slack = (*webhooks, *_read_urls(webhook_file)), (*slack, *_read_urls(slack_file))
     _check_urls((*webhooks, *slack))
     trackers = _trackers(wandb, mlflow)
+    from ray_rl_debug.commands.shortages import require_descriptors
     from ray_rl_debug.watch.keeper import keep_alive
+
+    require_descriptors(FILES)
 
     code = keep_alive()
     if code is not None:

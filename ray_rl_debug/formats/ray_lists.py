@@ -1,11 +1,11 @@
-"""Tables of ``ray list actors`` and ``ray list tasks``, as people paste them below a stack."""
+"""Tables of ``ray list actors`` and ``ray list tasks``, and the demands of ``ray status``, as people paste them below a stack."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.model.snapshot import RayActor, RayState, RayTask
+from ray_rl_debug.model.snapshot import RayActor, RayDemand, RayState, RayTask
 
 MAX_ROWS = 10_000
 _COLUMN = re.compile(r"[A-Z][A-Z_]{2,40}")
@@ -14,9 +14,16 @@ _CELL = re.compile(r"\S+(?: \S+)*")
 _KINDS = {"ACTOR_ID": "CLASS_NAME", "TASK_ID": "FUNC_OR_CLASS_NAME"}
 """The first column of each table, and another that only this table has."""
 
+_DEMAND = re.compile(
+    r"^\W{0,12}\{(?P<need>'[^{}\n]{1,300})\}(?: \* \d{1,6})?(?: \([A-Z_]{4,20}\))?: "
+    r"(?P<count>\d{1,9})\+? pending (?P<kind>tasks/actors|placement groups)",
+    re.MULTILINE,
+)
+"""``{'GPU': 1.0}: 4+ pending tasks/actors``"""
+
 
 def read_lists(text: str) -> RayState | None:
-    """Actors and tasks of all such tables in the text; None where it has none. Cells that are missing are None."""
+    """Actors, tasks and demands of all such tables in the text; None where it has none. Cells that are missing are None."""
     actors: dict[str, RayActor] = {}
     tasks: dict[str, RayTask] = {}
     for row in _rows(text.splitlines()):
@@ -43,7 +50,10 @@ def read_lists(text: str) -> RayState | None:
                 pid=_number(row.get("WORKER_PID")),
             )
             tasks[task.task_id] = task
-    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values())) if actors or tasks else None
+    demands = tuple(RayDemand(need=m["need"].replace("'", ""), count=int(m["count"]), kind=m["kind"]) for m in _DEMAND.finditer(text))[:MAX_ROWS]
+    if not actors and not tasks and not demands:
+        return None
+    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values()), demands=demands)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -82,7 +82,12 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
         merged = merge_snapshots(snapshots) if snapshots else None
         merged = add_counters(merged, counters) if counters else merged
         merged = add_logs(merged, logs) if logs or merged is None else merged
-        rows = RayState(address="", actors=tuple(a for s in listed for a in s.actors), tasks=tuple(t for s in listed for t in s.tasks))
+        rows = RayState(
+            address="",
+            actors=tuple(a for s in listed for a in s.actors),
+            tasks=tuple(t for s in listed for t in s.tasks),
+            demands=tuple(d for s in listed for d in s.demands),
+        )
         return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, listed=rows if listed else None, gaps=(*merged.gaps, *troubles))))
     if reports:
         return Loaded(report=made_safe(max(reports, key=lambda r: r.taken_time_s or 0.0)))

@@ -20,6 +20,7 @@ from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.snapshot import Gap
 
+_SIGNS_OF_LISTS = (b"ACTOR_ID", b"TASK_ID", b" pending tasks/actors", b" pending placement groups")
 MAX_LISTS = 4 << 20
 """Tables of Ray are looked for in so many bytes."""
 
@@ -46,7 +47,7 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
                 counters.append((line, document))
             elif b'"frames"' in document:
                 dumps += _of_document(line, document, path, troubles)
-    listed = read_lists(data[:MAX_LISTS].decode("utf-8", "replace")) if b"ACTOR_ID" in data or b"TASK_ID" in data else None
+    listed = read_lists(data[:MAX_LISTS].decode("utf-8", "replace")) if any(sign in data for sign in _SIGNS_OF_LISTS) else None
     if not dumps and not counters and listed is None:
         return None
     folder = path.resolve().parent

@@ -101,6 +101,7 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
     actors = [a for a in listed.actors if a.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY") and not a.pid]
     tasks = [t for t in listed.tasks if t.state == "PENDING_NODE_ASSIGNMENT"] if not any(t.state == "RUNNING" for t in listed.tasks) else []
     named = [f"actor {a.name or a.class_name} is {a.state}" for a in actors] or [f"task {t.name} is {t.state}" for t in tasks]
+    named = named or [f"{d.count} or more pending {d.kind.replace('/', ' or ')} need {{{d.need}}}" for d in listed.demands]
     waiting = [one for one in scene.view if one.kind in WAITS_FOR_RAY and not scene.graph.out(one.key)]
     if not named or not waiting:
         return
@@ -111,8 +112,13 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
         CAUSE,
         Certainty.POSSIBLE,
         f"Ray's list that was given says: {named[0]}{more}; {waiting[0].where()} {waiting[0].does()}",
-        who=[Who(label=a.name or a.class_name) for a in actors[:_SHOWN]] or [Who(label=t.name) for t in tasks[:_SHOWN]],
-        evidence=[*(Evidence(kind="task", where="ray list", text=text) for text in named[:_SHOWN]), stack_evidence(waiting[0])],
+        who=[Who(label=a.name or a.class_name) for a in actors[:_SHOWN]]
+        or [Who(label=t.name) for t in tasks[:_SHOWN]]
+        or [Who(label=f"what needs {{{d.need}}}") for d in listed.demands[:_SHOWN]],
+        evidence=[
+            *(Evidence(kind="task", where="ray list" if actors or tasks else "ray status", text=text) for text in named[:_SHOWN]),
+            stack_evidence(waiting[0]),
+        ],
         remedy=[
             "ray status: compare what is requested with what single nodes have free",
             "look for leftover actors and jobs that hold the cards: ray list actors, ray list placement-groups",

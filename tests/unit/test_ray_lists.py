@@ -64,3 +64,31 @@ def test_a_list_alone_is_no_hang(tmp_path: Path) -> None:
     report = _report(tmp_path, ACTORS)
     assert not report.findings
     assert report.next_dumps
+
+
+STATUS = """======== Autoscaler status: 2026-11-21 10:00:00 ========
+Resources
+---------------------------------------------------------------
+Usage:
+ 64.0/64.0 CPU
+ 8.0/8.0 GPU
+
+Demands:
+ {'GPU': 1.0, 'CPU': 2.0}: 4+ pending tasks/actors
+ {'GPU': 1.0} * 8 (PACK): 1+ pending placement groups
+"""
+
+
+def test_demands_of_ray_status_are_what_a_driver_waits_for(tmp_path: Path) -> None:
+    found = read_lists(STATUS)
+    assert found is not None
+    assert [(d.need, d.count, d.kind) for d in found.demands] == [("GPU: 1.0, CPU: 2.0", 4, "tasks/actors"), ("GPU: 1.0", 1, "placement groups")]
+    first = _report(tmp_path, DRIVER + STATUS).findings[0]
+    assert (first.cause, first.certainty) == (Cause.RAY_PENDING, Certainty.POSSIBLE)
+    assert "4 or more pending tasks or actors need {GPU: 1.0, CPU: 2.0}" in first.summary
+
+
+def test_a_status_without_demands_accuses_nobody(tmp_path: Path) -> None:
+    calm = STATUS.split("Demands:", maxsplit=1)[0] + "Demands:\n (no resource demands)\n"
+    assert read_lists(calm) is None
+    assert not _report(tmp_path, DRIVER + calm).findings

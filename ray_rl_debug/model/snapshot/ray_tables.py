@@ -149,6 +149,17 @@ class CoreWorker(Fact, frozen=True, kw_only=True):
     """What it submitted and still waits for or owns."""
 
 
+class RayDemand(Fact, frozen=True, kw_only=True):
+    """What waits for resources, as ``ray status`` counts it."""
+
+    need: str
+    """Of each: ``GPU: 1.0``."""
+    count: int
+    """So many at least."""
+    kind: str
+    """``tasks/actors`` or ``placement groups``."""
+
+
 class RayState(Fact, frozen=True, kw_only=True):
     """Ray's own tables at one moment."""
 
@@ -165,6 +176,8 @@ class RayState(Fact, frozen=True, kw_only=True):
     history: tuple[TaskHistory, ...] = ()
     placement_groups: tuple[RayPlacementGroup, ...] = ()
     core_workers: tuple[CoreWorker, ...] = ()
+    demands: tuple[RayDemand, ...] = ()
+    """Of a pasted ``ray status`` only."""
     finished_before: dict[str, int] = {}
     """Per job: tasks finished when the window began, where counted."""
     finished_after: dict[str, int] = {}
