@@ -12,6 +12,7 @@ from typing import TypeVar
 import click
 
 from ray_rl_debug.commands.paths import PatientPath
+from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.report import Certainty, Report, State
 from ray_rl_debug.model.snapshot import Snapshot
 
@@ -80,3 +81,11 @@ def exit_code(report: Report) -> int:
     if any(f.root and f.certainty is not Certainty.POSSIBLE for f in report.findings):
         return EXIT_FINDINGS
     return EXIT_NO_VERDICT if report.verdict.state is State.UNKNOWN else EXIT_OK
+
+
+def tell(error: Exception) -> None:
+    """An error after the report was shown: on stderr alone, for standard output holds one document."""
+    from ray_rl_debug.render.writer import neutralise
+
+    hint, id_ = (error.hint, error.id) if isinstance(error, RayRlDebugError) else (RayRlDebugError.hint, RayRlDebugError.id)
+    click.echo(f"error: {neutralise(str(error))}\nhint:  {hint}\nid:    {id_} (rayrl-debug explain {id_})", err=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from ray_rl_debug.commands.durations import Duration
-from ray_rl_debug.commands.options import exit_code, rendering, show_report
+from ray_rl_debug.commands.options import exit_code, rendering, show_report, tell
 from ray_rl_debug.commands.pasted import with_pasted, without_folder
 from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.commands.reading import reading
+from ray_rl_debug.model.errors import EXIT_NO_VERDICT, OutputError
 from ray_rl_debug.saving.files import save
 
 EPILOG = """\b
@@ -57,9 +58,16 @@ def report(
         assert snapshot is not None
         snapshot = said_to_hang(snapshot, hung_for) if hung_for is not None else snapshot
         result = diagnose(snapshot)
+    trouble = None
     if output is not None:
-        save(output, result, snapshot)
-        if not quiet:
+        try:
+            save(output, result, snapshot)
+        except OutputError as e:
+            trouble = e  # a full disk costs the files, not the report
+        if trouble is None and not quiet:
             click.echo(f"saved in {output}", err=True)
     show_report(result, snapshot, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
+    if trouble is not None:
+        tell(trouble)
+        return EXIT_NO_VERDICT
     return exit_code(result)

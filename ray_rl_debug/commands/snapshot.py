@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ray_rl_debug.bounded.stop_event import StopEvent
-from ray_rl_debug.commands.options import exit_code, progress, rendering, show_report
-from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, RayRlDebugError, UsageError
+from ray_rl_debug.commands.options import exit_code, progress, rendering, show_report, tell
+from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, UsageError
 from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.saving.background import Saving
 from ray_rl_debug.saving.files import save, save_snapshot
@@ -132,14 +132,6 @@ def snapshot(
         except TimeoutError as e:
             show(f"no timeline: {e.strerror}")
     return EXIT_INTERRUPTED if stop.is_set() else exit_code(report)
-
-
-def tell(error: Exception) -> None:
-    """An error after the report was shown: on stderr alone, for standard output holds one document."""
-    from ray_rl_debug.render.writer import neutralise
-
-    hint, id_ = (error.hint, error.id) if isinstance(error, RayRlDebugError) else (RayRlDebugError.hint, RayRlDebugError.id)
-    click.echo(f"error: {neutralise(str(error))}\nhint:  {hint}\nid:    {id_} (rayrl-debug explain {id_})", err=True)
 
 
 @contextlib.contextmanager

@@ -108,18 +108,6 @@ def test_start_is_instant_because_nothing_heavy_is_imported() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("limit", [4, 5, 6])
-def test_few_descriptors_are_enough_or_are_told_with_their_cure(limit: int, tmp_path: Path) -> None:
-    (tmp_path / "dump.txt").write_text('Thread 12 (idle): "MainThread"\n    f (a.py:1)\n')
-    script = f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, ({limit}, {limit})); "
-    script += "from ray_rl_debug.commands.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", script, "report", str(tmp_path / "dump.txt")]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert "OSError" not in done.stderr
-    assert done.returncode in (1, 3), done.stderr
-    assert "if this run hangs" in done.stdout or "no verdict" in done.stdout or "ulimit -n 1024" in done.stderr
-
-
 @pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOSPC, "x", "/a"), OSError(errno.EAGAIN, "x")])
 def test_what_is_short_has_a_cure(error: Exception) -> None:
     told = shortage(error)
@@ -127,27 +115,3 @@ def test_what_is_short_has_a_cure(error: Exception) -> None:
     assert all(told)
     assert shortage(OSError(errno.ENOENT, "x")) is None
     assert shortage(ValueError()) is None
-
-
-@pytest.mark.parametrize("arguments", [["report", "DUMP"], ["report", "--json", "DUMP"], ["explain", "RRD101"], ["report", "/nowhere"]])
-@pytest.mark.parametrize("where", [">&-", "> /dev/full", "<&- >&-", ">&- 2>&-"])
-def test_a_standard_output_that_takes_nothing(arguments: list[str], where: str, tmp_path: Path) -> None:
-    dump = tmp_path / "dump.txt"
-    dump.write_text('Thread 12 (idle): "MainThread"\n    f (a.py:1)\n')
-    words = " ".join(str(dump) if word == "DUMP" else word for word in arguments)
-    done = subprocess.run(["sh", "-c", f"{sys.executable} -m ray_rl_debug {words} {where}"], capture_output=True, text=True)
-    assert "Traceback" not in done.stderr
-    assert "NoneType" not in done.stderr
-    assert "OSError" not in done.stderr
-    assert done.returncode in (0, 1, 2, 3), done.stderr
-    if where == "> /dev/full" and arguments != ["report", "/nowhere"]:
-        assert "standard output takes nothing more" in done.stderr
-        assert done.returncode == 3
-
-
-def test_a_companion_that_may_open_few_files_says_so() -> None:
-    script = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); from ray_rl_debug.commands.cli import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", script, "watch", "--address", "127.0.0.1:1"], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 3
-    assert "may open 8 files, and needs 128" in done.stderr
-    assert "ulimit -n" in done.stderr
