@@ -21,7 +21,17 @@ from ray_rl_debug.commands.snapshot import snapshot
 from ray_rl_debug.commands.timeline import timeline
 from ray_rl_debug.commands.version import print_version
 from ray_rl_debug.commands.watch import watch
-from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, EXIT_USAGE, OutputError, RayRlDebugError, StalledOutputError
+from ray_rl_debug.model.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_NO_VERDICT,
+    EXIT_OK,
+    EXIT_USAGE,
+    InterruptedCommandError,
+    OutputError,
+    RayRlDebugError,
+    ShortageError,
+    StalledOutputError,
+)
 
 ERROR_SCHEMA = "rayrl-debug/error/1"
 _HELP_INSTEAD: tuple[type[click.UsageError], ...] = tuple(filter(None, [getattr(click.exceptions, "NoArgsIsHelpError", None)]))
@@ -77,7 +87,7 @@ def _guarded(given: list[str]) -> int:
     try:
         return _run(cli, given)
     except KeyboardInterrupt:
-        return _fail(given, "interrupted", "give -o DIR to keep what was gathered", "RRD950", EXIT_INTERRUPTED)
+        return _fail(given, "interrupted", InterruptedCommandError.hint, InterruptedCommandError.id, EXIT_INTERRUPTED)
     except StalledOutputError as e:
         return _fail([], str(e), "write the output to a file: rayrl-debug ... > FILE, or -o DIR", OutputError.id, EXIT_NO_VERDICT)
     except BrokenPipeError:
@@ -120,7 +130,7 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
         from ray_rl_debug.commands.shortages import shortage
 
         if (short := shortage(e)) is not None:
-            return _fail(given, *short, RayRlDebugError.id, EXIT_NO_VERDICT)
+            return _fail(given, *short, ShortageError.id, EXIT_NO_VERDICT)
         return _fail(given, f"{type(e).__name__}: {e}", RayRlDebugError.hint, RayRlDebugError.id, EXIT_NO_VERDICT)
 
 

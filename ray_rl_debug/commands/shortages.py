@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import resource
 
-from ray_rl_debug.model.errors import RayRlDebugError
+from ray_rl_debug.model.errors import ShortageError
 
 _SHORT = {
     errno.EMFILE: ("this process may not open as many files as it needs", "raise the limit of this shell: ulimit -n 1024"),
@@ -35,11 +35,11 @@ def require_descriptors(count: int) -> None:
     """See to it that this process and its children may open so many files; Ray's client ends them without a word where it gets none.
 
     Raises:
-        RayRlDebugError: the limit is lower, and we may not raise it.
+        ShortageError: the limit is lower, and we may not raise it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= count:
         return
     if hard != resource.RLIM_INFINITY and hard < count:
-        raise RayRlDebugError(f"this process may open {soft} files, and needs {count}", hint=_SHORT[errno.EMFILE][1])
+        raise ShortageError(f"this process may open {soft} files, and needs {count}", hint=_SHORT[errno.EMFILE][1])
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -13,7 +13,7 @@ EXIT_INTERRUPTED = 130
 
 
 class RayRlDebugError(Exception):
-    """Base of all errors that a user sees."""
+    """Something went wrong that has no number of its own. It may well be a fault of ours: please tell us what -v prints."""
 
     id = "RRD950"
     hint = "run the command again with -v to see where it failed"
@@ -108,3 +108,18 @@ class EndpointError(RayRlDebugError):
 
 class StalledOutputError(OSError):
     """Nobody reads what we write to standard output."""
+
+
+class InterruptedCommandError(RayRlDebugError):
+    """The command was ended by Ctrl-C or a signal."""
+
+    id = "RRD963"
+    hint = "start it again; a snapshot keeps what was gathered so far when it is given -o DIR"
+    exit_code = EXIT_INTERRUPTED
+
+
+class ShortageError(RayRlDebugError):
+    """The machine, or a limit of the shell, refuses memory, descriptors, processes or space that the command needs."""
+
+    id = "RRD964"
+    hint = "see what is short: ulimit -a, free -m, df -h"
