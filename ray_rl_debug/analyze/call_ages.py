@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ray_rl_debug.analyze.frameworks.compiled_graphs import runs_graph
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.snapshot import TaskHistory
@@ -51,6 +52,9 @@ def call_age(view: View, one: Seen) -> CallAge:
 
 
 def _call_age(view: View, one: Seen) -> CallAge:
+    """The loop of a compiled graph is one call that lasts as long as the graph: no other call compares with it."""
+    if any(thread.stack.once(runs_graph) for thread in one.threads):
+        return CallAge(age_s=None, usual_s=None, longest_s=0.0, finished=0)
     tasks = [view.tasks[t] for t in (one.core.running_task_ids if one.core is not None else ()) if t in view.tasks]
     starts = [s for t in tasks if (s := t.state_times_s.get("RUNNING")) is not None]
     names = {t.name for t in tasks}

@@ -14,6 +14,7 @@ import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
@@ -102,14 +103,17 @@ def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
         if groups:
             yield from groups
             continue
-        ids = [(o, r.call) for r in one.process.object_refs for o in r.object_ids]
+        # what a thread only watches over is no wait of the process
+        watching = {t.tid for t in one.threads if t.place.kind is Kind.WATCH}
+        watched = {o[:_TASK_HEX] for r in one.process.object_refs if r.tid in watching for o in r.object_ids}
+        ids = [(o, r.call) for r in one.process.object_refs if r.tid is None or r.tid not in watching for o in r.object_ids]
         ids += [(o, "await") for o in awaited]
         found = [e for object_id, call in ids for e in _edges_of_task(view, index, one, object_id[:_TASK_HEX], call, Certainty.PROVEN)]
         yield from found
         complete = bool(ids) and all(r.complete for r in one.process.object_refs)
         if found and complete:
             continue
-        owned = one.core.owned if one.core else ()
+        owned = [task for task in (one.core.owned if one.core else ()) if task.task_id not in watched]
         guessed = [e for task in owned for e in _edges_of_task(view, index, one, task.task_id, "ray.get", Certainty.LIKELY)]
         # while it gets results, nothing says that it waits for whatever else it owns
         moving = [e for e in guessed if e.target in view.seen and view.seen[e.target].motion is Motion.MOVING]
