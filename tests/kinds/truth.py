@@ -206,6 +206,16 @@ core_of_planner      | mixed                              | planner label:check 
 flags_in_memory      | polls for what nobody makes        | rank2                   | blocked-io straggler                      |
 barrier_against_store| mixed                              | rank0 rank1             | collective-mismatch lock-deadlock blocked-io straggler |
 woken_by_signal      | mixed                              | trainer main            | lock-deadlock producer-died blocked-io    |
+events_from_thread   | a loop that starves                | main                    | asyncio-stuck lock-deadlock               |
+hooks_of_backward    | queue with a dead producer         | rank1                   | lock-deadlock producer-died straggler blocked-io |
+channels_of_graph    | mixed                              | stage1                  | blocked-io                                |
+sync_inside_loop     | inside one process                 | main                    | event-loop-blocked asyncio-stuck lock-deadlock |
+finalizer_takes_lock | inside one process                 | buffer                  | lock-deadlock                             |
+trials_in_database   | ring over a connection             | evaluator main          | blocked-io lock-deadlock producer-died    |
+tools_timed_out      | threads of a loop used up          | main                    | blocked-io lock-deadlock asyncio-stuck    |
+barrier_of_shards    | semaphores across processes        | worker2                 | producer-died lock-deadlock               | main
+joined_queue         | a loop that starves                | main                    | asyncio-stuck lock-deadlock producer-died |
+failed_beside_slow   | inside one process                 | scorer                  | blocked-io lock-deadlock                  |
 """
 
 
