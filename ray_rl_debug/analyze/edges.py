@@ -33,6 +33,8 @@ class Why(str, enum.Enum):
     """Ranks any one of which may end a wait: the peers of several threads, or all that may be the peer of one that does not tell it."""
     SAME_CALL = "same call"
     """A fellow in the same method that does something else."""
+    COMPILED = "compiled graph"
+    """The others of a compiled graph of Ray: any one of them may write or read the channel."""
     POLL = "polls"
     """Whoever could change what is looked at again and again."""
     DEAD_MEANWHILE = "awaits"

@@ -88,6 +88,26 @@ def answers_request(frames: Sequence[Frame]) -> bool:
     return any(f.file.endswith(file) and f.function.rpartition(".")[2] in names for f in frames for file, names in _REQUEST_HANDLERS)
 
 
+COMPILED = "a channel of a compiled graph"
+"""The call of one that reads or writes there: Ray's actors and drivers look at shared memory for it, again and again."""
+_CHANNELS = "ray/experimental/channel/"
+_COMPILED = "ray/dag/compiled_dag_node.py"
+
+
+def compiled_place(frames: Sequence[Frame]) -> tuple[Kind, str, bool] | None:
+    """Where a thread stands in the machinery of a compiled graph (Ray 2.60), and whether that spins; `frames` are those of libraries."""
+    if any(f.file.startswith(_CHANNELS) for f in frames):
+        return Kind.CHANNEL, COMPILED, True
+    if any(f.file == _COMPILED and f.function.endswith("Monitor.run") for f in frames):
+        return Kind.WATCH, "run", False  # asks for the loops of the actors, which end when the graph is taken down
+    return None
+
+
+def of_compiled(frames: Sequence[Frame]) -> bool:
+    """Does a stack show that its process belongs to a compiled graph?"""
+    return any(f.file == _COMPILED for f in frames)
+
+
 _HELPERS: tuple[tuple[str, str], ...] = (
     ("ray/_private/gc_collect_manager.py", "run"),
     ("ray/_private/", "_run_loop"),

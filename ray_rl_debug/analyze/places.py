@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
-from ray_rl_debug.analyze.library_places import stdlib_place
+from ray_rl_debug.analyze.library_places import compiled_place, stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
@@ -250,6 +250,8 @@ def _engine_place(
         spot = spot_of(ENGINE_COLLECTIVES, frame.function, frame.file)
         if spot is not None:
             return Kind.COLLECTIVE, short_name(spot.function), True
+    if (compiled := compiled_place(frames[:own])) is not None:
+        return compiled
     if own is None:  # workers of pools between two tasks, and the threads that serve such pools
         at_item = any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in frames)
         return (Kind.IDLE, op, False) if kind is Kind.MP_QUEUE and not at_item else (kind, op, False)
@@ -380,15 +382,17 @@ _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.L
 """Places in which no thread is found in the kernel's sleep."""
 
 
-TELLING_LOCALS = frozenset({"waiter", "timeout", "src", "dst", "group_src", "group_dst"})
+TELLING_LOCALS = frozenset({"waiter", "execution_index", "timeout", "src", "dst", "group_src", "group_dst"})
 """The only locals that `place_of` looks at."""
 
 
 def _waiter(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:
-    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself."""
+    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself. A compiled graph counts its steps."""
     told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
     for (frame, name), value in told.items():
         if name == "waiter" and frame < len(frames) and short_name(frames[frame].function) == "wait" and told.get((frame, "timeout")) == "None":
+            return value
+        if name == "execution_index":
             return value
     return None
 

@@ -23,6 +23,7 @@ from ray_rl_debug.model.report import Certainty
 
 ANY = frozenset({
     Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE, Why.ROOM,
+    Why.COMPILED,
 })  # fmt: skip
 """Waits that any one of several may end; in the others each target is waited for."""
 

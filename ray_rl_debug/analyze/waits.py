@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.waiting import Graph, build_graph
 from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
+from ray_rl_debug.analyze.waits_compiled import compiled_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
@@ -44,6 +45,7 @@ def find_waits(view: View) -> Waits:
         *size_edges(view),
         *system_edges(view),
         *engine_edges(view),
+        *compiled_edges(view),
         *awaited_socket_edges(view),
         *awaited_child_edges(view),
         *unseen_edges(view),
