@@ -18,6 +18,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.restarts import tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
@@ -186,6 +187,11 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
     owned, task = index.owned.get(task_id), index.tasks.get(task_id)
     name = (owned.name if owned else None) or (task.name if task else None)
     runner = index.running.get(task_id)
+    called = index.actors.get((task.actor_id if task else None) or "")
+    if called is not None and (tried := tried_in_vain(view, called)) is not None:
+        target = node_of(NodeKind.ACTOR, called.actor_id)
+        yield Edge(source=one.key, target=target, why=why, op=op, evidence=f"waits for {name}; {words(tried)}", certainty=certainty)
+        return
     if runner is not None:
         evidence = f"waits for {name or 'task ' + task_id[:16]}, running there"
         yield Edge(source=one.key, target=runner.key, why=why, op=op, evidence=evidence, certainty=certainty)
