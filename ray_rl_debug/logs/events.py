@@ -10,9 +10,21 @@ import msgspec
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import described_in, filled, launched_in, named_in
 from ray_rl_debug.logs.samples import is_in_sample
-from ray_rl_debug.logs.tracebacks import START, Block, read_block
+from ray_rl_debug.logs.tracebacks import REMOTE, START, Block, read_block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
-from ray_rl_debug.logs.words import ENDED_WELL, GIVES_UP, NOT_THE_JOB, OF_A_SAMPLE, RETRIES, SAID_OF_ANOTHER, SMALL_TOOL, Said, goes_on, judge
+from ray_rl_debug.logs.words import (
+    ENDED_WELL,
+    FINISHED,
+    GIVES_UP,
+    NOT_THE_JOB,
+    OF_A_SAMPLE,
+    RETRIES,
+    SAID_OF_ANOTHER,
+    SMALL_TOOL,
+    Said,
+    goes_on,
+    judge,
+)
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
@@ -21,6 +33,8 @@ from ray_rl_debug.signatures.match import Matcher
 Key = tuple[object, ...]
 WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
+LINES_BACK = 10
+"""So many lines before an error in a thread are read for words that the work is done."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
 """What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
@@ -63,7 +77,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         if found is not None:
             return found
     after = window.text[end + 1 : end + 400]
-    if b"RayTaskError(" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
+    if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
     raw = window.line(start, end)
     head = window.head(raw.decode("utf-8", "replace"))
@@ -92,9 +106,10 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     """The failure as a fact; `number` is its line."""
     block, head = one.block, one.head
     source = head if head.time_s is not None or one.before is None else one.before
-    time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_before(one.start)
+    time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_in(one.start, one.end)
     if block is not None:
-        about = named_in(one.text, block.message) or (named_in(block.first) if block.first else None) or named_in(block.lines[0])
+        named = (block.remote, block.first, block.lines[0])
+        about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
@@ -176,8 +191,8 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
 
 
 def _without_opening(hits: list[Signature], said: list[str], matcher: Matcher) -> list[Signature]:
-    """Without consequences that only the line tells in which the traceback opens."""
-    below = "\n".join(text for text in said if START not in text).encode("utf-8", "replace")
+    """Without consequences that only a line tells behind which the traceback opens, or that of the process at the other end of a call."""
+    below = "\n".join(text for text in said if START not in text and not REMOTE.search(text)).encode("utf-8", "replace")
     told = {h.signature.id for h in matcher.match_block(below)}
     return [h for h in hits if h.effect != "cascade" or h.id in told]
 
@@ -198,6 +213,11 @@ def _quotes_output(window: Window, start: int, end: int) -> bool:
     return _QUOTED_START.search(raw) is not None and window.head(raw.decode("utf-8", "replace")).level not in ("E", "F") and not raw.startswith(b"{")
 
 
+def _was_finished(window: Window, one: Spotted) -> bool:
+    before = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].decode("utf-8", "replace").split("\n")
+    return any(FINISHED.search(text) and judge(text, None) is None for text in before[-LINES_BACK:])
+
+
 def _is_next_record(after: Head, before: Head) -> bool:
     return after.level in ("D", "I") and (after.time_s is None) == (before.time_s is None)
 
@@ -214,6 +234,8 @@ def _handled(window: Window, one: Spotted) -> str | None:
         return "Python's tracker of shared memory caught it"
     if one.block is not None and window.line_before(one.start).text == "--- Logging error ---":
         return "a line could not be logged"
+    if one.block is not None and window.line_before(one.start).text.startswith("Exception in thread ") and _was_finished(window, one):
+        return "of a thread, and the work was done"
     if one.before is not None:
         if "Exception ignored" in one.before.text:
             return "ignored"

@@ -77,7 +77,7 @@ INNOCENT = re.compile(
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
-        r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) .{0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
+        r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) (?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
         r"\bINTENDED_(?:USER|SYSTEM)_EXIT\b|\bEXPECTED_TERMINATION\b",
         r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
         # what tools say that could not look at a process; the process may be well
@@ -96,7 +96,7 @@ INNOCENT = re.compile(
 )
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level."""
 _COUNTED = _any(
-    r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
+    r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
@@ -120,7 +120,7 @@ WENT_ON = re.compile(
         _GOES_ON,
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
         r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
-        r"^(?:Prefill|Decode) batch\b",
+        r"^(?:Prefill|Decode) batch\b|^Resized to \d",  # the latter: what Ray's autoscaler lacked has come
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
@@ -179,6 +179,8 @@ RETRIES = re.compile(
     r"|(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is )?(?:done|completed?|finished)\b)"
 )
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
+FINISHED = re.compile(r"\b(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|complete|completed|finished)\b")
+"""Of a program whose work is done."""
 NOT_THE_JOB = frozenset(
     ("sshd", "CRON", "cron", "systemd-logind", "sudo", "su", "chronyd", "ntpd", "dhclient", "NetworkManager", "polkitd", "dbus-daemon", "snapd")
 )

@@ -107,6 +107,11 @@ def _were_copied(timed: Sequence[LogBook]) -> bool:
     return len(written) < 2 or bool(residues)
 
 
+def is_comparable(a: LogBook, b: LogBook, moved: Mapping[str, Shift]) -> bool:
+    """Do the times of two files tell an order? Not where one names its zone, the other does not, and nothing brings them together."""
+    return a.is_zoned == b.is_zoned or a.file in moved or b.file in moved or not _is_apart(a, b)
+
+
 def _is_apart(a: LogBook, b: LogBook) -> bool:
     if a.first_time_s is None or b.first_time_s is None or a.last_time_s is None or b.last_time_s is None:
         return False
