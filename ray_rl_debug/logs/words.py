@@ -77,7 +77,8 @@ INNOCENT = re.compile(
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
-        r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) (?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
+        r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
+        r"(?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
         r"\bINTENDED_(?:USER|SYSTEM)_EXIT\b|\bEXPECTED_TERMINATION\b",
         r"\bon[_ ](?:error|failure)\b|CANCELLED AT \S+ \*\*\*",
         # what tools say that could not look at a process; the process may be well

@@ -21,7 +21,8 @@ _ENDED_FROM_OUTSIDE = re.compile(
     r"\bSIGTERM\b|\bSIGINT\b|exit ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|[Tt]erminat(?:ed|ing)|^KeyboardInterrupt|^SystemExit"
 )
 _BY_OTHERS = re.compile(
-    r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
+    r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
+    r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
     r"|ServerDisconnectedError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
     r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
