@@ -33,8 +33,9 @@ from ray_rl_debug.signatures.match import Matcher
 Key = tuple[object, ...]
 WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
-LINES_BACK = 10
+LINES_BACK = 40
 """So many lines before an error in a thread are read for words that the work is done."""
+_SHELLS = ("bash", "sh")
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
 """What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
@@ -213,9 +214,19 @@ def _quotes_output(window: Window, start: int, end: int) -> bool:
     return _QUOTED_START.search(raw) is not None and window.head(raw.decode("utf-8", "replace")).level not in ("E", "F") and not raw.startswith(b"{")
 
 
+def _is_of_an_end(window: Window, one: Spotted) -> bool:
+    """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
+    if one.block is not None:
+        return window.line_before(one.start).text.startswith("Exception in thread ")
+    return (one.signature is not None and one.signature.effect == "cascade") or (one.signature is None and "SIGTERM" in one.text)
+
+
 def _was_finished(window: Window, one: Spotted) -> bool:
-    before = window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].decode("utf-8", "replace").split("\n")
-    return any(FINISHED.search(text) and judge(text, None) is None for text in before[-LINES_BACK:])
+    before = (
+        window.head(line.decode("utf-8", "replace")).text
+        for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
+    )
+    return any(FINISHED.search(text) and judge(text, None) is None for text in before)
 
 
 def _is_next_record(after: Head, before: Head) -> bool:
@@ -234,8 +245,8 @@ def _handled(window: Window, one: Spotted) -> str | None:
         return "Python's tracker of shared memory caught it"
     if one.block is not None and window.line_before(one.start).text == "--- Logging error ---":
         return "a line could not be logged"
-    if one.block is not None and window.line_before(one.start).text.startswith("Exception in thread ") and _was_finished(window, one):
-        return "of a thread, and the work was done"
+    if _is_of_an_end(window, one) and _was_finished(window, one):
+        return "the work was done before"
     if one.before is not None:
         if "Exception ignored" in one.before.text:
             return "ignored"
@@ -245,7 +256,8 @@ def _handled(window: Window, one: Spotted) -> str | None:
             return words
     own = one.block.message if one.block is not None else ()
     written = 0
-    is_step = one.block is None and one.signature is None and SMALL_TOOL.match(one.head.text) is not None
+    is_tool = SMALL_TOOL.match(one.head.text) is not None or (one.head.writer.program in _SHELLS and one.kind == "error")
+    is_step = one.block is None and one.signature is None and is_tool
     # A record at level error reports; it ends nothing when more records of its writer follow, none of which tells of trouble.
     is_report = one.kind == "error" and one.signature is None and one.head.level == "E"
     is_told = False

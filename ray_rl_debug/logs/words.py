@@ -180,7 +180,10 @@ RETRIES = re.compile(
     r"|(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is )?(?:done|completed?|finished)\b)"
 )
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
-FINISHED = re.compile(r"\b(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|complete|completed|finished)\b")
+FINISHED = re.compile(
+    r"\b(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|complete|completed|finished)\b|^All done\b"
+    r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
+)
 """Of a program whose work is done."""
 NOT_THE_JOB = frozenset(
     ("sshd", "CRON", "cron", "systemd-logind", "sudo", "su", "chronyd", "ntpd", "dhclient", "NetworkManager", "polkitd", "dbus-daemon", "snapd")

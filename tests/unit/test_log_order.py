@@ -204,3 +204,21 @@ def test_what_code_on_a_card_prints_is_of_the_process_that_raises_next(tmp_path:
     raised_by = "".join(raised(f"[rank{rank}]: ", "RuntimeError: CUDA error: device-side assert triggered") for rank in raisers)
     told = story(tmp_path, card + raised_by)
     assert told.first is not None and (told.first.signature, told.first.who[0].label) == ("RRD6210", who)
+
+
+def test_a_logger_whose_name_has_words_tells_level_and_rank(tmp_path: Path) -> None:
+    told = story(tmp_path, "20251203-23:50:01.120 RemoteInfEngine Rank 2 ERROR: the rollout thread died\n" + raised("", "RuntimeError: no server"))
+    assert told.first is not None and (told.first.text, told.first.who[0].label) == ("RuntimeError: no server", "rank 2")
+
+
+@pytest.mark.parametrize(("done", "failed"), [("Training complete, reward 0.9", False), ("Training goes on, reward 0.9", True)])
+def test_what_follows_the_end_of_the_work_is_of_that_end(tmp_path: Path, done: str, failed: bool) -> None:
+    gone = "[rank1]:[W1204 04:00:10.000000000 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=70): failed to recv, got 0 bytes\n"
+    told = story(tmp_path, f"{done}\n{gone}")
+    assert (told.first is not None) is failed
+
+
+def test_a_shell_that_complained_and_went_on_accuses_nobody(tmp_path: Path) -> None:
+    complaint = "bash: /opt/conda/profile.sh: No such file or directory\n"
+    assert story(tmp_path, f"{complaint}Starting the server\n").first is None
+    assert story(tmp_path, complaint).first is not None
