@@ -43,7 +43,7 @@ _TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
 """Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
 _ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
 """A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
-_FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:")
+_FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
 _ENDS = re.compile(r"\b(?:exits?|exited|ends|ended|stops|stopp(?:ed|ing)|quits?|dead)\b")
 _AT_EXIT = "Error in atexit._run_exitfuncs"
 _CUT = "a traceback that is cut off before its last line"

@@ -34,6 +34,7 @@ _ABOUT = tuple(
         r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
         r"STEP [\w.+]+ ON (?P<node>[\w.-]+) CANCELLED|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED(?! AT \S+ DUE TO NODE)",  # another node
         r"Node failure on (?P<node>[\w.-]+)|\bpod/(?P<node2>[\w.-]+)",
+        r"^(?P<node>[a-z][\w.-]{0,80}[-_]\d{1,4}) exited with code \d",  # Docker Compose
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
@@ -47,7 +48,7 @@ _FIELDS = re.compile(
     r"|^\s*exitcode\s*: -?\d+ \((?P<key2>pid): (?P<value2>\d+)\)$"
 )
 _LAUNCHED = re.compile(r"--local[_-]rank[= ](?P<rank>\d+)\b")
-_DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$", re.MULTILINE)
+_DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$|Successfully assigned [\w-]+/(?P<node2>[\w.-]+) to ", re.MULTILINE)
 _NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
 """Behind Ray's words that the node of a task died."""
 _FAULTED = re.compile(r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ")
@@ -112,7 +113,7 @@ def launched_in(line: str) -> LogWriter | None:
 def described_in(before: bytes) -> LogWriter | None:
     """The object that ``kubectl describe`` names above its indented lines."""
     found = deque(_DESCRIBED.finditer(before), maxlen=1)
-    return LogWriter(node=found[0]["node"].decode()) if found else None
+    return LogWriter(node=(found[0]["node"] or found[0]["node2"]).decode()) if found else None
 
 
 def writer_of_file(path: str) -> LogWriter:

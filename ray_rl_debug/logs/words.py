@@ -8,7 +8,7 @@ import msgspec
 
 STEMS = (
     "rror", "RROR", "raceback", "xception", "XCEPTION", "FATAL", "atal ", "CRITICAL", "illed", "Aborted", "core dump", "dumped core",
-    "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code",
+    "panic", "OOM", "egmentation fault", "SIG", "Bus error", "terminate called", "heck fail", "CHECK fail", "Assertion", "exit code", "xited with",
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
@@ -98,7 +98,7 @@ INNOCENT = re.compile(
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level."""
 _COUNTED = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
-    r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
+    r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled|[Rr]estarted\b",
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
@@ -108,7 +108,7 @@ _GOES_ON = (
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
-        r"[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
+        r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
         r"(?<=\d: )\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
         rf"(?:{_COUNTED})(?![\"']?[=:] ?\d)",
     )

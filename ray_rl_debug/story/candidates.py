@@ -23,7 +23,7 @@ _ENDED_FROM_OUTSIDE = re.compile(
 _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
     r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
-    r"|ServerDisconnectedError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
+    r"|ServerDisconnectedError|RemoteDisconnected|RemoteProtocolError|ConnectError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
     r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
 """Exceptions that a process raises because another one went."""

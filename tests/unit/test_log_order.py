@@ -222,3 +222,9 @@ def test_a_shell_that_complained_and_went_on_accuses_nobody(tmp_path: Path) -> N
     complaint = "bash: /opt/conda/profile.sh: No such file or directory\n"
     assert story(tmp_path, f"{complaint}Starting the server\n").first is None
     assert story(tmp_path, complaint).first is not None
+
+
+def test_a_container_that_ended_is_told_with_its_name(tmp_path: Path) -> None:
+    refused = "rollout-1  | 2026-03-02 10:00:41,001 ERROR cannot push: httpx.ConnectError: [Errno 111] Connection refused\n"
+    told = story(tmp_path, f"trainer-1  | 2026-03-02 10:00:00,001 INFO step 11\ntrainer-1 exited with code 137\n{refused}")
+    assert told.first is not None and (told.first.text, told.first.who[0].node) == ("trainer-1 exited with code 137", "trainer-1")
