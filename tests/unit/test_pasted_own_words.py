@@ -246,6 +246,7 @@ def test_the_stack_over_which_the_kernel_ends_a_process_is_no_hang() -> None:
         ("proc 4013 -> rpc_wait_bit_killable D", "D"),
         ("pid=4013 state=D (disk sleep) wchan=rpc_wait_bit_killable", "D"),
         ("4013 (python3): rpc_wait_bit_killable, S", "S"),
+        ("pid=4013 comm=python state=D wchan=rpc_wait_bit_killable", "D"),
         ("Process 4013 => rpc_wait_bit_killable", None),
     ],
 )

@@ -30,7 +30,8 @@ _PAIR = re.compile(
     r"^\s{0,12}(?P<pid>\d{2,9})(?:\s|[:=] ?| - )\s{0,12}(?:(?P<state>[RSDTtZXI])[sLl+<N]{0,4}\s{1,12})?(?P<wchan>[a-z_][a-z0-9_.]{3,80})\s*$"
 )
 _OWN_PAIR = re.compile(
-    r"^\W{0,12}(?:(?i:pid|proc|process|task|tid|thread)[ #:=]{1,3})?(?P<pid>\d{2,9})\b(?: ?\([\w:. -]{1,40}\))?[ \t:=>,|;→-]{1,12}"
+    r"^\W{0,12}(?:(?i:pid|proc|process|task|tid|thread)[ #:=]{1,3})?(?P<pid>\d{2,9})\b"
+    r"(?: ?\([\w:. -]{1,40}\)|[ ,;]{1,4}(?i:comm|cmd|name)[=:] ?[\w:.()-]{1,40})?[ \t:=>,|;→-]{1,12}"
     r"(?:(?:(?i:state|stat)[=: ]{1,2})?(?P<state>[RSDTtZXI])[sLl+<N]{0,4}\b(?: \([a-z ]{3,20}\))?[ \t,;|:-]{1,12})?"
     r"(?:(?i:wchan|in|at)[=: ]{1,2})?(?P<wchan>[a-z_]\w{0,80}_\w{1,80}(?:\.[a-z]\w{0,40}(?:\.\d{1,4})?)?)"
     r"(?:[ \t,;|:-]{1,12}(?:(?i:state|stat)[=: ]{1,2})?(?P<state2>[RSDTtZXI])[sLl+<N]{0,4}(?: \([a-z ]{3,20}\))?)?\s*$"
