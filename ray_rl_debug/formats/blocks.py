@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from collections.abc import Iterator
 
@@ -13,6 +14,13 @@ _LIST = re.compile(rb"^\[\s{0,80}\{\s{0,80}\"", re.MULTILINE)
 _LIST_END = re.compile(rb"^\]|\}\][ \t\r]{0,80}$", re.MULTILINE)
 _QUOTE = re.compile(rb"^ {0,3}> ?", re.MULTILINE)
 MAX_BLOCKS = 1000
+_FLIGHT = re.compile(rb'"(?:pg_config|pg_status|collective_seq_id)"')
+_OBJECT = re.compile(rb"^(?P<head>[^\n{}]{0,60})(?P<open>\{)[ \t\r]{0,80}(?:\n[ \t]{0,80})?\"", re.MULTILINE)
+_RANK = re.compile(rb"(?i)\brank[ _#:=]{0,3}(\d{1,6})\b")
+NEAR_BYTES = 64 << 10
+"""Its first fields stand so near to its beginning."""
+HEAD_BYTES = 400
+"""Before a document, in which its name is looked for."""
 
 
 def documents(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -20,9 +28,11 @@ def documents(data: bytes) -> Iterator[tuple[int, bytes]]:
     taken = set()
     for line, start, block in _fenced(data):
         taken.add(start)
-        yield line, block
+        yield line, _with_rank(block, data, start) if _FLIGHT.search(block) else block
     if b'"frames"' in data:
         yield from _lists(data, taken)
+    if b'"entries"' in data and _FLIGHT.search(data):
+        yield from _flights(data, taken)
 
 
 def _lists(data: bytes, taken: set[int]) -> Iterator[tuple[int, bytes]]:
@@ -39,6 +49,33 @@ def _lists(data: bytes, taken: set[int]) -> Iterator[tuple[int, bytes]]:
         last = begun.start()
         if last not in taken:
             yield line, data[last:until]
+
+
+def _flights(data: bytes, taken: set[int]) -> Iterator[tuple[int, bytes]]:
+    """Dumps of the Flight Recorder below or behind a name (``rank 0:``)."""
+    decoder, text = json.JSONDecoder(), data.decode("latin-1")  # a character for each byte: places are the same in both
+    line, last, until = 1, 0, 0
+    for opened in itertools.islice(_OBJECT.finditer(data), MAX_BLOCKS):
+        start = opened.start("open")
+        if start < until or not _FLIGHT.search(data, start, start + NEAR_BYTES):
+            continue
+        try:
+            _, until = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            continue  # cut off
+        line += data.count(b"\n", last, start)
+        last = start
+        if start not in taken:
+            yield line, _with_rank(data[start:until], data, start)
+
+
+def _with_rank(block: bytes, data: bytes, start: int) -> bytes:
+    """A dump that begins at a place; one that does not tell its rank gets that of the words before it, in its line or the last one above."""
+    before = data[max(0, start - HEAD_BYTES) : start].split(b"\n")
+    told = [text for text in before if text.strip() and not _FENCE.match(text)][-1:]
+    named = _RANK.search(told[0]) if told and block.startswith(b"{") else None
+    # Of two equal keys the last counts: the dump's own.
+    return b'{"rank": ' + named[1] + b", " + block[1:].lstrip() if named is not None else block
 
 
 def _fenced(data: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -32,6 +32,8 @@ _MARK = re.compile(
     rb"\bpid=\d+(?:, ?ip=[\w.:]+)?|\[(?:rank|default|Rank )\d+\]|(?:\b(?:DP|TP|PP|EP|CP)\d+ ?)+|[\w.-]+:\d+:\d+ \[\d+|^[\w.-]+[-_]\d+ +\||^ ?\d+: "
 )
 """A writer as most programs name it: lines with the same mark have one writer. Where it knows no mark, all lines are read."""
+_OF_MARKS = (b"pid=", b"[", b" |", b"P0", b"0: ")
+"""One of them is in every mark, with zeros for digits: a look for them takes far less than the search."""
 _AS_ZEROS = bytes.maketrans(DIGITS, b"0" * len(DIGITS))
 _WORDS = (b"step", b"Step", b"STEP", b"iter", b"Iter", b"poch", b"it/s", b"s/it", b"ound ", b"pdate", b"version")
 
@@ -144,7 +146,7 @@ class _Marks:
         shape = raw[:MARK_BYTES].translate(_AS_ZEROS)
         place = self._places.get(shape)
         if place is None:
-            found = _MARK.search(shape)
+            found = _MARK.search(shape) if any(one in shape for one in _OF_MARKS) else None
             place = self._places[shape] = found.span() if found is not None else (0, 0)
         return raw[place[0] : place[1]]
 

@@ -10,9 +10,21 @@ import msgspec
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import described_in, filled, launched_in, named_in
 from ray_rl_debug.logs.samples import is_in_sample
-from ray_rl_debug.logs.tracebacks import START, Block, read_block
+from ray_rl_debug.logs.tracebacks import REMOTE, START, Block, read_block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
-from ray_rl_debug.logs.words import ENDED_WELL, GIVES_UP, NOT_THE_JOB, OF_A_SAMPLE, RETRIES, SAID_OF_ANOTHER, SMALL_TOOL, Said, goes_on, judge
+from ray_rl_debug.logs.words import (
+    ENDED_WELL,
+    FINISHED,
+    GIVES_UP,
+    NOT_THE_JOB,
+    OF_A_SAMPLE,
+    RETRIES,
+    SAID_OF_ANOTHER,
+    SMALL_TOOL,
+    Said,
+    goes_on,
+    judge,
+)
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
@@ -21,6 +33,9 @@ from ray_rl_debug.signatures.match import Matcher
 Key = tuple[object, ...]
 WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
+LINES_BACK = 40
+"""So many lines before an error in a thread are read for words that the work is done."""
+_SHELLS = ("bash", "sh")
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
 """What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
@@ -28,7 +43,7 @@ _TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
 """Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
 _ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
 """A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
-_FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:")
+_FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
 _ENDS = re.compile(r"\b(?:exits?|exited|ends|ended|stops|stopp(?:ed|ing)|quits?|dead)\b")
 _AT_EXIT = "Error in atexit._run_exitfuncs"
 _CUT = "a traceback that is cut off before its last line"
@@ -63,7 +78,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         if found is not None:
             return found
     after = window.text[end + 1 : end + 400]
-    if b"RayTaskError(" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
+    if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
     raw = window.line(start, end)
     head = window.head(raw.decode("utf-8", "replace"))
@@ -92,9 +107,10 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     """The failure as a fact; `number` is its line."""
     block, head = one.block, one.head
     source = head if head.time_s is not None or one.before is None else one.before
-    time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_before(one.start)
+    time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_in(one.start, one.end)
     if block is not None:
-        about = named_in(one.text, block.message) or (named_in(block.first) if block.first else None) or named_in(block.lines[0])
+        named = (block.remote, block.first, block.lines[0])
+        about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
@@ -176,8 +192,8 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
 
 
 def _without_opening(hits: list[Signature], said: list[str], matcher: Matcher) -> list[Signature]:
-    """Without consequences that only the line tells in which the traceback opens."""
-    below = "\n".join(text for text in said if START not in text).encode("utf-8", "replace")
+    """Without consequences that only a line tells behind which the traceback opens, or that of the process at the other end of a call."""
+    below = "\n".join(text for text in said if START not in text and not REMOTE.search(text)).encode("utf-8", "replace")
     told = {h.signature.id for h in matcher.match_block(below)}
     return [h for h in hits if h.effect != "cascade" or h.id in told]
 
@@ -198,6 +214,21 @@ def _quotes_output(window: Window, start: int, end: int) -> bool:
     return _QUOTED_START.search(raw) is not None and window.head(raw.decode("utf-8", "replace")).level not in ("E", "F") and not raw.startswith(b"{")
 
 
+def _is_of_an_end(window: Window, one: Spotted) -> bool:
+    """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
+    if one.block is not None:
+        return window.line_before(one.start).text.startswith("Exception in thread ")
+    return (one.signature is not None and one.signature.effect == "cascade") or (one.signature is None and "SIGTERM" in one.text)
+
+
+def _was_finished(window: Window, one: Spotted) -> bool:
+    before = (
+        window.head(line.decode("utf-8", "replace")).text
+        for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
+    )
+    return any(FINISHED.search(text) and judge(text, None) is None for text in before)
+
+
 def _is_next_record(after: Head, before: Head) -> bool:
     return after.level in ("D", "I") and (after.time_s is None) == (before.time_s is None)
 
@@ -214,6 +245,8 @@ def _handled(window: Window, one: Spotted) -> str | None:
         return "Python's tracker of shared memory caught it"
     if one.block is not None and window.line_before(one.start).text == "--- Logging error ---":
         return "a line could not be logged"
+    if _is_of_an_end(window, one) and _was_finished(window, one):
+        return "the work was done before"
     if one.before is not None:
         if "Exception ignored" in one.before.text:
             return "ignored"
@@ -223,7 +256,8 @@ def _handled(window: Window, one: Spotted) -> str | None:
             return words
     own = one.block.message if one.block is not None else ()
     written = 0
-    is_step = one.block is None and one.signature is None and SMALL_TOOL.match(one.head.text) is not None
+    is_tool = SMALL_TOOL.match(one.head.text) is not None or (one.head.writer.program in _SHELLS and one.kind == "error")
+    is_step = one.block is None and one.signature is None and is_tool
     # A record at level error reports; it ends nothing when more records of its writer follow, none of which tells of trouble.
     is_report = one.kind == "error" and one.signature is None and one.head.level == "E"
     is_told = False

@@ -175,7 +175,7 @@ def _parenthesis(line: str, at: int, got: _Found) -> int | None:
     if not keys and not inner.startswith(("raylet", "gcs_server", "autoscaler")):
         return None
     got.node = keys.get("node", got.node)
-    name = re.split(r",? ?\b(?:pid|PID|ip|rank|node)[=:]|,", inner, maxsplit=1)[0].strip()
+    name = re.split(r",? ?\b(?:pid|PID|ip|rank|node)[=:]|,", inner, maxsplit=1)[0].split(" +")[0].strip()
     if "repeated" in name:
         return None
     # An engine's line that Ray hands on has both marks: the inner one is nearer to the writer.
@@ -249,6 +249,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.LOW_LEVEL.match(line, at):
         got.level = LEVELS[found["level"].upper()]
         return _done(got, found.end())
+    if got.time_s is not None and got.level is None and (found := marks.LOGGER_LEVEL.match(line, at)):
+        got.level, got.rank = LEVELS[found["level"]], found["rank"] or got.rank
+        return found.end()
     if got.time_s is not None and got.level is None and (found := marks.TF_LEVEL.match(line, at)):
         got.level = LEVELS[found["level"]]
         return found.end()

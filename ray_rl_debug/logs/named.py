@@ -7,12 +7,16 @@ from collections import deque
 
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
+_NODE_MEMORY = r"^Memory on the node \(IP: (?P<ip>[\w.:]+), ID: \w+\) where the \w+ \([^()\n]*?(?:\bname=(?P<program>[\w.:]+), )?pid=(?P<pid>\d+)"
+"""Ray's words on the worker that it ended for memory."""
 _ABOUT = tuple(
     re.compile(pattern)
     for pattern in (
         r"ray::(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
         r"(?:Killed|reaped) process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
         r"INFO: task (?P<program>[^:\n]{1,64}):(?P<pid>\d+) blocked for more than",
+        rf"{_NODE_MEMORY}",
+        r"\bpod=\"[\w-]+/(?P<node>[\w.-]+)\"",  # Kubernetes' own records
         r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",
         r"/job:(?P<program>\w+)/replica:\d+/task:(?P<rank>\d+)\b",
         r"\bnode with node id: \w+ and (?:address|ip): (?P<ip>[\w.:]+)",
@@ -28,8 +32,9 @@ _ABOUT = tuple(
         r"^rank\s+: (?P<rank>\d+) \(local_rank",
         r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
         r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
-        r"STEP [\w.+]+ ON (?P<node>[\w.-]+) CANCELLED|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED",
+        r"STEP [\w.+]+ ON (?P<node>[\w.-]+) CANCELLED|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED(?! AT \S+ DUE TO NODE)",  # another node
         r"Node failure on (?P<node>[\w.-]+)|\bpod/(?P<node2>[\w.-]+)",
+        r"^(?P<node>[a-z][\w.-]{0,80}[-_]\d{1,4}) exited with code \d",  # Docker Compose
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
@@ -43,13 +48,14 @@ _FIELDS = re.compile(
     r"|^\s*exitcode\s*: -?\d+ \((?P<key2>pid): (?P<value2>\d+)\)$"
 )
 _LAUNCHED = re.compile(r"--local[_-]rank[= ](?P<rank>\d+)\b")
-_DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$", re.MULTILINE)
+_DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$|Successfully assigned [\w-]+/(?P<node2>[\w.-]+) to ", re.MULTILINE)
 _NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
 """Behind Ray's words that the node of a task died."""
 _FAULTED = re.compile(r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ")
 """Behind a page fault that the kernel's driver of a GPU reports."""
 _MPI_NAME = re.compile(r"^\s*Process name: \[\[\d+,\d+\],\s*(?P<rank>\d+)\]$")
 """Behind mpirun's words that a process ended with an exit code: job, step and rank."""
+_FOR_MEMORY = re.compile(_NODE_MEMORY)
 _DAEMON_LOST = re.compile(r"^Remote daemon: .{1,60} on node (?P<node>[\w.-]+)$")
 """Behind Open MPI's words that it has lost a machine."""
 _RAY_FILE = re.compile(r"^(?:(?:io-)?worker-[0-9a-f]+-[0-9a-f]+-|python-core-(?:worker|driver)-[0-9a-f]+_)(\d+)\.(?:out|err|log)")
@@ -87,6 +93,8 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
     for line in lines:
         if found := _NODE_IP.match(line):
             return LogWriter(ip=found["ip"])
+        if found := _FOR_MEMORY.match(line):
+            return LogWriter(pid=int(found["pid"]), ip=found["ip"], program=found["program"])
         if found := _FAULTED.search(line):
             return LogWriter(pid=int(found["pid"]), program=found["program"])
         if found := _MPI_NAME.match(line):
@@ -105,7 +113,7 @@ def launched_in(line: str) -> LogWriter | None:
 def described_in(before: bytes) -> LogWriter | None:
     """The object that ``kubectl describe`` names above its indented lines."""
     found = deque(_DESCRIBED.finditer(before), maxlen=1)
-    return LogWriter(node=found[0]["node"].decode()) if found else None
+    return LogWriter(node=(found[0]["node"] or found[0]["node2"]).decode()) if found else None
 
 
 def writer_of_file(path: str) -> LogWriter:

@@ -11,7 +11,8 @@ MAX_LINES = 60
 """Of a sample, before and behind a line in it."""
 MAX_BYTES = 8 << 10
 _TEXTS = (
-    b"prompt]", b"response]", b"question]", b"answer]", b"completion]", b"rompt:", b"uestion:", b"esponse:", b"answer:", b"ser:", b"ssistant:",
+    b"prompt]", b"response]", b"question]", b"answer]", b"completion]", b"rompt:", b"uestion:", b"esponse:", b"ser:", b"ssistant:",
+    b"answer:", b"nswers:", b"output:",
     b"PROMPT:", b"QUESTION:", b"USER:", b"ASSISTANT:", b"RESPONSE:", b"COMPLETION:",
     b"[tool] ", b"bservation", b"ool output", b"ool result", b"ool response",
     b"<think>", b"<answer>", b"<|im_start|>",
@@ -19,15 +20,19 @@ _TEXTS = (
 """One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
 _NUMBERED = r"(?:\[(?:[A-Za-z_]{2,20}[ #=:]?)?\d{1,9}\] ?)?"
 """``[sample 17] user:``"""
+_OF_ONE = r"(?:[Ss]ample|[Pp]rompt|[Rr]ollout|[Ee]xample|[Tt]rajectory)[ #=:]{1,2}\d{1,9}:? "
+"""``sample 17 answer:``"""
 _OF_TOOL = r"\[(?:tool|observation)\] |(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: ?"
 """What a tool gave back to an agent, whose next words end it."""
 _ANSWER = r"\[(?:response|answer|completion)\]|(?:[Rr]esponse|[Mm]odel answer|[Aa]ssistant|ASSISTANT|RESPONSE|COMPLETION): ?"
 _OPENS = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:prompt|question)\]|{_OF_TOOL}"
+    rf"|{_OF_ONE}(?:[Aa]nswer|[Rr]esponse|[Oo]utput|[Cc]ompletion|[Tt]ext)s?:"
     r"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|<\|im_start\|>)"
 )
 _CLOSES = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth|SCORE|REWARD)\b ?[:=]"
+    rf"|{_OF_ONE}(?:[Ss]core|[Rr]eward|[Vv]erdict|[Gg]rade)\b"
     r"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*<\|im_end\|>|={3,}.*\b(?:score|reward|sample)\b)"
 )
 

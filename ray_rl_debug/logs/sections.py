@@ -33,7 +33,8 @@ class Sections:
 
 def has_sections(beginning: bytes) -> bool:
     """Does a log begin as the logs of several files do?"""
-    return any(_writer(found) is not None for found in _HEADER.finditer(beginning[:FIRST_BYTES]))
+    first = beginning[:FIRST_BYTES]
+    return (b"==> " in first or b"-" * 15 in first) and any(_writer(found) is not None for found in _HEADER.finditer(first))
 
 
 def is_header(line: str) -> bool:

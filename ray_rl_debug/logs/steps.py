@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+_METRIC = r"loss|reward|\blr\b|grad|entropy|\bkl\b|acc|score|mfu|throughput|tokens"
 STEP = re.compile(
     r"(?<![\w./-])(?P<unit>(?:training/)?global_steps?|train(?:ing)?[ _]steps?|[Ss]tep|STEP|[Ii]ter(?:ation)?"
     r"|[Ee]poch|[Uu]pdate|[Rr]ound|batch|model[_ ]version|weight_version)"
     r"[\"']?\s{0,3}[:=# ]\s{0,3}\[?(?P<step>\d{1,12}(?:\.\d+)?)"
-    r"(?!\.?\d|\w|:(?! ?[\w/.-]*(?:loss|reward|\blr\b|grad|entropy|\bkl\b|acc|score|mfu|throughput|tokens)))"
+    rf"(?!\.?\d|\w|:(?! ?[\w/.-]*(?:{_METRIC})| [\w/.-]+ (?:{_METRIC})[ =:]+-?\d))"
     r"|(?P<done>\d{1,12})/(?P<all>\d{1,12}) \[\d\d?:\d\d"
 )
 """``step:12 - …``, ``global_step=12``, ``iteration 5/100``, ``Epoch 3``, ``step 12: loss`` and tqdm's ``12/50 [01:55<``.

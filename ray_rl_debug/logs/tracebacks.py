@@ -19,6 +19,8 @@ MAX_STRANGERS = 200
 MAX_WITHOUT_FRAME = 8
 """Lines behind the first one; a traceback without a frame so far is none."""
 _FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+REMOTE = re.compile(r"\bray::[A-Za-z_][\w.:]*\(\) \(pid=\d+")
+"""Behind such a line Ray puts the frames and the error of the process that it names."""
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")
 _GROUP = re.compile(r"^[ |+-]*(?=[^ |+-])")
@@ -47,6 +49,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """A program ran text as code, and that code raised. Code given to Python itself begins with such a frame."""
     taken: tuple[int, ...] = ()
     """Which of the given lines are its own, counted from 0."""
+    remote: str | None = None
+    """Of calls of Ray within each other, the line that names the process of the innermost."""
 
 
 def read_block(heads: Iterable[Head]) -> Block | None:
@@ -55,6 +59,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     finals: list[str] = []
     frames: list[tuple[str, str, str]] = []
     first_frames: list[tuple[str, str, str]] | None = None
+    of_callers: list[tuple[str, str, str]] = []
+    remote: str | None = None
     message: list[str] = []
     taken: list[int] = []
     same: Head | None = None
@@ -67,6 +73,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             same = begun = head
             kept.append(head.text)
             taken.append(number)
+            remote = head.text if REMOTE.search(head.text) else None
             continue
         if number == 1 and head.writer == LogWriter() and _FRAME.match(head.text):
             same = msgspec.structs.replace(same, writer=LogWriter())  # marks stand in the first line of a record only
@@ -86,10 +93,13 @@ def read_block(heads: Iterable[Head]) -> Block | None:
                 pass  # a line of source below its frame
             elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
                 finals.append(text)
-                first_frames = first_frames if first_frames is not None else frames
-                # Ray puts the frames and the error of the remote process behind the line of the caller's error.
-                in_frames, message = "RayTaskError" in text, []
-                frames = [] if in_frames else frames
+                in_frames, message = REMOTE.search(text) is not None, []
+                if in_frames:
+                    # The frames so far are the caller's.
+                    remote = text if first_frames is None else remote
+                    of_callers, frames = of_callers or frames, []
+                elif first_frames is None:
+                    first_frames = frames
             elif head.level is not None or head.time_s is not None or (not frames and number > MAX_WITHOUT_FRAME):
                 break  # another record begins: the traceback was cut
         elif _CHAIN.match(text):
@@ -114,12 +124,13 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     return Block(
         last=last,
         first=first,
-        frame=_innermost(first_frames or frames),
+        frame=_innermost(first_frames or frames or of_callers),
         lines=tuple(kept),
         head=begun,
         message=tuple(message),
-        ran_text=_ran_text(first_frames or frames),
+        ran_text=_ran_text(first_frames or frames or of_callers),
         taken=tuple(taken),
+        remote=remote,
     )
 
 

@@ -16,6 +16,7 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS
 
 _NUMBER = re.compile(r"\d")
+_AT = re.compile(rb"\b(?:AT|at|on) (?=(?:19|20)\d\d[-/]\d\d[-/]\d\d[T ]\d\d:)")
 LOOK_BACK_BYTES = 32 << 10
 LOOK_AHEAD_BYTES = 16 << 10
 AFTER = 10
@@ -48,6 +49,12 @@ class Window:
             return self.head("")
         begin = self.text.rfind(b"\n", 0, start - 1) + 1
         return self.head(self.text[max(begin, start - MAX_LINE_CHARS) : start - 1].decode("utf-8", "replace"))
+
+    def time_in(self, start: int, end: int) -> tuple[float | None, bool]:
+        """Of a line that tells in its words when something happened, ``CANCELLED AT 2026-…``; else of what stands before it."""
+        found = _AT.search(self.text, start, min(end, start + MAX_LINE_CHARS))
+        told = find_stamp(self.text[found.end() : end].decode("utf-8", "replace"), near_s=self._near_s, within=40) if found is not None else None
+        return (told.time_s, told.is_zoned) if told is not None else self.time_before(start)
 
     def time_before(self, start: int) -> tuple[float | None, bool]:
         """Of the nearest line before `start` that has a stamp, and whether it names its zone."""

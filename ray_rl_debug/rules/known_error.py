@@ -61,6 +61,7 @@ _OF_SLUG = {
     "nccl/duplicate-gpu": Cause.INIT_DEADLOCK,
     "nccl/no-interface": Cause.INIT_DEADLOCK,
     "nccl/shared-memory-failed": Cause.INIT_DEADLOCK,
+    "os/kernel-hung-task": Cause.BLOCKED_IO,
     "os/permission-denied": Cause.RAYLET_START,
     "os/too-many-processes": Cause.RAYLET_START,
     "ray/infeasible-request": Cause.RAY_PENDING,

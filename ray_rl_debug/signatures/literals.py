@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 MAX_WORDS = 100_000
 """Words that are remembered; random ids would else fill the memory."""
+SHORT = 8
+"""Letters of a word whose pieces are fewer than the runs: the words of random ids are so short."""
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _ONLY_LETTERS = bytes(c if chr(c).isalpha() and c < 128 else 32 for c in range(256))
 
@@ -34,7 +36,7 @@ class Literals:
             self._of_run.setdefault(max(runs, key=lambda r: len(r[0])), []).append((text, frozenset(runs)))
         every = {run for held in self._of_run.values() for _, runs in held for run in runs}
         self._whole = {letters: (letters, True) for letters, is_whole in every if is_whole}
-        self._parts = [run for run in every if not run[1]]
+        self._parts = {letters: (letters, False) for letters, is_whole in every if not is_whole}
         self._of_word: dict[bytes, tuple[_Run, ...]] = {}
 
     def possible(self, block: bytes) -> list[bytes]:
@@ -53,8 +55,14 @@ class Literals:
         return found
 
     def _learn(self, word: bytes) -> tuple[_Run, ...]:
-        whole = self._whole.get(word)
-        runs = (*((whole,) if whole else ()), *(run for run in self._parts if run[0] in word))
+        whole, parts = self._whole.get(word), self._parts
+        held: Iterable[_Run]
+        if len(word) <= SHORT:
+            pieces = {word[a:b] for a in range(len(word)) for b in range(a + 1, len(word) + 1)}
+            held = [parts[piece] for piece in pieces & parts.keys()]
+        else:
+            held = [run for letters, run in parts.items() if letters in word]
+        runs = (*((whole,) if whole else ()), *held)
         if len(self._of_word) >= MAX_WORDS:
             self._of_word.clear()
         self._of_word[word] = runs

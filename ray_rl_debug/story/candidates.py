@@ -12,7 +12,7 @@ import msgspec
 from ray_rl_debug import signatures
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
 from ray_rl_debug.signatures import Signature
-from ray_rl_debug.story.clocks import Shift
+from ray_rl_debug.story.clocks import Shift, is_comparable
 from ray_rl_debug.story.people import is_same
 
 STEPS_ON = 2
@@ -21,14 +21,18 @@ _ENDED_FROM_OUTSIDE = re.compile(
     r"\bSIGTERM\b|\bSIGINT\b|exit ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|[Tt]erminat(?:ed|ing)|^KeyboardInterrupt|^SystemExit"
 )
 _BY_OTHERS = re.compile(
-    r"^(?:[\w.]*\.)?(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
-    r"|ServerDisconnectedError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
+    r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
+    r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
+    r"|ServerDisconnectedError|RemoteDisconnected|RemoteProtocolError|ConnectError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
     r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
 """Exceptions that a process raises because another one went."""
 _FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
+_ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
+_CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
 VICTIM_LINES = 20
-"""So near behind the news that memory ran out stands the line that names whom the kernel ended."""
+"""So near behind the news that memory ran out stands the line that names whom the kernel ended; so near behind what code on a GPU prints that of its
+process."""
 _THROWN = re.compile(r"^terminate called after throwing an instance of '(?:\w+::)*(?P<name>\w+)'")
 """An uncaught exception of C++: it tells what its class tells."""
 
@@ -69,7 +73,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Candidate]:
     """All failures, on the common clock, in the order in which the files have them."""
     failed = {w for b in books for e in b.events if e.about is None and e.kind != "known" for w in [e.writer]}
-    steps = sorted((_at(s.time_s, b, moved), s.step, s.unit) for b in books for s in b.steps if s.time_s is not None)
+    steps = [(_at(s.time_s, b, moved), s.step, s.unit, b) for b in books for s in b.steps if s.time_s is not None]
     found = []
     for book in books:
         known = [*((e.file_line, e.time_s) for e in book.events), *((s.file_line, s.time_s) for s in book.steps)]
@@ -88,7 +92,7 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
                     time_s=time_s,
                     by_s=time_s if time_s is not None else _before_next(event, stamps),
                     class_=class_,
-                    survived=_survived(event, signature, book, time_s, steps),
+                    survived=_survived(event, signature, book, time_s, steps, moved),
                     why=why,
                 )
             )
@@ -96,16 +100,23 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
 
 
 def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
-    """Slurm's helper says that the kernel ended a process for its memory; which one it was, another program says next."""
-    told = [c for c in found if c.signature is not None and _FOR_MEMORY.search(c.event.text)]
+    """Failures that name nobody, with whom the lines behind them name.
+
+    Slurm's helper says that the kernel ended a process for its memory; which one it was, another program says next. Code on a GPU prints why it
+    fails, without any mark of its process; which one it was, the error says that the process raises next.
+    """
+    nameless = [c for c in found if c.event.about is None and c.event.writer.pid is None and c.event.writer.rank is None]
+    told = [c for c in found if c.signature is not None and _FOR_MEMORY.search(c.event.text)] if nameless else []
+    raised = [c for c in found if _CARD_FAILED.search(c.event.text)] if nameless else []
     victims: dict[tuple[str, int], LogWriter] = {}
-    for one in told:
-        if one.event.about is None and one.event.writer.pid is None and one.event.writer.rank is None:
-            line = one.event.file_line
-            near = [c.event for c in told if c.book is one.book and line < c.event.file_line <= line + VICTIM_LINES and c.event.about is not None]
-            # Equal lines are one event, which names only the first of those whom they speak of.
-            if len({e.about for e in near}) == 1 and near[0].about is not None and all(e.count == 1 for e in near):
-                victims[one.book.file, line] = near[0].about
+    for one in nameless:
+        line, last = one.event.file_line, one.event.last_line or one.event.file_line
+        behind = told if one in told else raised if _ON_THE_CARD.search(one.event.text) else []
+        near = [c for c in behind if c.book is one.book and line < c.event.file_line <= last + VICTIM_LINES]
+        named = [c for c in near if c.event.about is not None or behind is raised]
+        # Equal lines are one event, which names only the first of those whom they speak of.
+        if len({c.subject for c in named}) == 1 and all(c.event.count == 1 for c in named):
+            victims[one.book.file, line] = named[0].subject
     return [
         msgspec.structs.replace(c, event=msgspec.structs.replace(c.event, about=about))
         if (about := victims.get((c.book.file, c.event.file_line))) is not None
@@ -130,7 +141,7 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
             return Class.ECHO, "such a line follows from the end of another process"
         if signature.late:
             return Class.LATE, "such a line comes some time after what brought it about"
-    if event.about is not None and any(is_same(event.about, w) for w in failed):
+    if event.about is not None and not is_same(event.about, event.writer) and any(is_same(event.about, w) for w in failed):
         return Class.ECHO, "it repeats what that process wrote itself"
     if (thrown := _THROWN.match(event.text)) and _BY_OTHERS.match(thrown["name"]):
         return Class.ECHO, "such an error comes when the process at the other end goes"
@@ -146,7 +157,12 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
 
 
 def _survived(
-    event: LogEvent, signature: Signature | None, book: LogBook, time_s: float | None, steps: Sequence[tuple[float, float, str]]
+    event: LogEvent,
+    signature: Signature | None,
+    book: LogBook,
+    time_s: float | None,
+    steps: Sequence[tuple[float, float, str, LogBook]],
+    moved: Mapping[str, Shift],
 ) -> str | None:
     if event.handled is not None:
         return f"the program says: {event.handled}"
@@ -162,7 +178,7 @@ def _survived(
     if len({(s.unit, s.step) for s in later}) >= STEPS_ON:
         return _went_on(later[-1])
     if time_s is not None:
-        after = {(unit, step) for at, step, unit in steps if at > time_s + 1.0}
+        after = {(unit, step) for at, step, unit, b in steps if at > time_s + 1.0 and is_comparable(b, book, moved)}
         if len(after) >= STEPS_ON and event.count == 1:
             unit, step = max(after, key=lambda one: one[1])
             return f"the run went on to {unit} {step:g}"

@@ -2,7 +2,7 @@
 
 Ranks that train together finish the same step at nearly the same moment. So the times of equal steps of two files tell how far apart
 their clocks are. Where no steps are shared, a whole number of quarter hours between the last stamp and the time at which the file
-was last written is another time zone.
+was last written is another time zone; and so is a whole number of hours between their failures where nothing else of them comes together.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ import msgspec
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogStep
 
 QUARTER_S = 900.0
+HOUR_S = 3600.0
+MAX_ZONE_S = 14 * HOUR_S
+SAME_FAILURE_S = 30.0
+"""What fails in one job within so much less than an hour fails together."""
 ZONE_ERROR_S = 120.0
 """A difference so near to whole quarter hours is another zone."""
 MIN_SKEW_S = 2.0
@@ -49,6 +53,8 @@ def shifts(books: Sequence[LogBook]) -> tuple[dict[str, Shift], str | None]:
         shift = _by_steps(steps[book.file], steps[reference.file]) if steps[reference.file] else None
         if shift is None and not book.is_zoned and reference.last_time_s is not None and not were_copied:
             shift = _by_write_time(book, reference)
+        if shift is None and not (book.is_zoned and reference.is_zoned) and _is_apart(book, reference):
+            shift = _by_failures(book, reference)
         if shift is not None:
             found[book.file] = shift
     lacking = [b for b in books if b.last_time_s is None and b.events]
@@ -92,12 +98,27 @@ def _by_write_time(book: LogBook, reference: LogBook) -> Shift | None:
     return Shift(zone - other, f"its stamps are {_hours(zone - other)} the others', by the times at which the files were written: another time zone")
 
 
+def _by_failures(book: LogBook, reference: LogBook) -> Shift | None:
+    """The zone of a file that shares nothing else: what fails in one job fails within moments, so whole hours between are another zone."""
+    own, other = _first_failure_s(book), _first_failure_s(reference)
+    if own is None or other is None:
+        return None
+    zones = round((other - own) / HOUR_S) * HOUR_S
+    if not zones or abs(zones) > MAX_ZONE_S or abs(other - own - zones) > SAME_FAILURE_S:
+        return None
+    return Shift(zones, f"its stamps are {_hours(zones)} the others', by the failures of both: another time zone")
+
+
+def _first_failure_s(book: LogBook) -> float | None:
+    return min((e.time_s for e in book.events if e.time_s is not None and e.handled is None), default=None)
+
+
 def _written_zone(book: LogBook) -> float | None:
     if book.modified_time_s is None or book.last_time_s is None:
         return None
     apart = book.modified_time_s - book.last_time_s
     zones = round(apart / QUARTER_S) * QUARTER_S
-    return zones if abs(apart - zones) <= ZONE_ERROR_S and abs(zones) <= 14 * 3600 else None
+    return zones if abs(apart - zones) <= ZONE_ERROR_S and abs(zones) <= MAX_ZONE_S else None
 
 
 def _were_copied(timed: Sequence[LogBook]) -> bool:
@@ -105,6 +126,11 @@ def _were_copied(timed: Sequence[LogBook]) -> bool:
     written = [b.modified_time_s for b in timed if b.modified_time_s is not None]
     residues = [r for b in timed if (r := b.modified_time_s) is not None and b.last_time_s is not None and _written_zone(b) is None]
     return len(written) < 2 or bool(residues)
+
+
+def is_comparable(a: LogBook, b: LogBook, moved: Mapping[str, Shift]) -> bool:
+    """Do the times of two files tell an order? Not where one names its zone, the other does not, and nothing brings them together."""
+    return a.is_zoned == b.is_zoned or a.file in moved or b.file in moved or not _is_apart(a, b)
 
 
 def _is_apart(a: LogBook, b: LogBook) -> bool:

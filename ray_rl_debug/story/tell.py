@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates
-from ray_rl_debug.story.clocks import shifts
+from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
 from ray_rl_debug.story.people import person
 from ray_rl_debug.story.progress import progress, stopped_first
 
@@ -30,7 +30,7 @@ def tell(books: Sequence[LogBook]) -> LogStory | None:
     moved, unsure = shifts(books)
     found = candidates(books, moved)
     serious = _in_order([c for c in found if c.survived is None])
-    first = _first(serious)
+    first = _first(serious, moved)
     groups = _folded(serious)
     head = next((g for g in groups if first is not None and first in g), None)
     entries = [_entry(g, "consequence", first) for g in groups if g is not head]
@@ -70,8 +70,11 @@ def _in_order(found: Sequence[Candidate]) -> list[Candidate]:
     return [*timed, *sorted((c for c in found if c.by_s == math.inf), key=lambda c: c.class_)]
 
 
-def _first(ordered: Sequence[Candidate]) -> Candidate | None:
-    """The earliest that is no echo; of those in one moment the nearest to its cause; an echo where there is nothing else."""
+def _first(ordered: Sequence[Candidate], moved: Mapping[str, Shift]) -> Candidate | None:
+    """The earliest that is no echo; of those in one moment the nearest to its cause; an echo where there is nothing else.
+
+    In one moment are also those of files whose times cannot be compared.
+    """
     real = [c for c in ordered if c.class_ is not Class.ECHO]
     if not real:
         return ordered[0] if ordered else None
@@ -79,7 +82,8 @@ def _first(ordered: Sequence[Candidate]) -> Candidate | None:
     without = [c for c in real if c.by_s == math.inf]
     if not timed:
         return min(without, key=lambda c: (c.class_, _is_bare(c)))
-    moment = [c for c in timed if c.by_s <= timed[0].by_s + SAME_MOMENT_S]
+    earliest = timed[0]
+    moment = [c for c in timed if c.by_s <= earliest.by_s + SAME_MOMENT_S or not is_comparable(c.book, earliest.book, moved)]
     best = _named_beside(min(moment, key=lambda c: (c.class_, _is_bare(c))), moment)
     # A traceback in a file without any time stands nearer to the cause than an exit code with one.
     nearer = [c for c in without if c.class_ < best.class_]

@@ -172,3 +172,59 @@ def test_a_stamp_without_a_year_is_of_the_year_of_its_log(tmp_path: Path) -> Non
 def test_the_reason_that_an_object_gives_is_told(tmp_path: Path) -> None:
     told = story(tmp_path, '{"level":"info","msg":"up"}\n{"level":"error","msg":"cannot go on","error":"no matches for kind RayJob"}\n')
     assert told.first is not None and told.first.text == "cannot go on: no matches for kind RayJob"
+
+
+def test_of_calls_within_each_other_the_innermost_process_failed(tmp_path: Path) -> None:
+    outer = "ray.exceptions.RayTaskError(ValueError): ray::Runner.run() (pid=11, ip=10.0.0.1, actor_id=0a)"
+    inner = "ray.exceptions.RayTaskError(ValueError): ray::Learner.update() (pid=22, ip=10.0.0.2, actor_id=0b)"
+    frames = ('File "/w/main.py", line 8, in main', 'File "/w/driver.py", line 9, in fit', 'File "/w/loss.py", line 10, in ratio')
+    lines = ["Traceback (most recent call last):", f"  {frames[0]}", outer, f"  {frames[1]}", inner, f"  {frames[2]}", "ValueError: odd"]
+    told = story(tmp_path, "\n".join(lines) + "\n")
+    assert told.first is not None and told.first.text == "ValueError: odd"
+    assert (told.first.who[0].label, told.first.who[0].node, told.first.frame) == ("Learner pid 22", "10.0.0.2", "loss.py:10 in ratio")
+
+
+def test_a_line_that_says_when_a_job_ended_has_that_time(tmp_path: Path) -> None:
+    ended = "slurmstepd: error: *** JOB 9 ON gpu-b1 CANCELLED AT 2026-03-02T16:22:31 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
+    told = story(tmp_path, f"[2026-03-02T16:20:11.220] launch: ok\n{ended}\nsrun: error: Node failure on gpu-b7\n")
+    assert told.first is not None and (told.first.signature, told.first.who[0].node) == ("RRD6225", "gpu-b7")
+    assert told.first.time == "2026-03-02 16:22:31.0"
+
+
+def test_an_actor_that_died_in_its_creation_is_told_by_what_it_raised(tmp_path: Path) -> None:
+    died = "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, ray::Judge.__init__() (pid=7, ip=10.0.0.3)"
+    told = story(tmp_path, f'{died}\n  File "/w/judge.py", line 3, in __init__\n    self.rules = read(path)\nValueError: no rules\n')
+    assert told.first is not None and (told.first.text, told.first.who[0].label) == ("ValueError: no rules", "Judge pid 7")
+    assert not told.first.is_echo
+
+
+@pytest.mark.parametrize(("raisers", "who"), [((2,), "rank 2"), ((2, 3), "job.log")])
+def test_what_code_on_a_card_prints_is_of_the_process_that_raises_next(tmp_path: Path, raisers: tuple[int, ...], who: str) -> None:
+    card = "/w/Indexing.cu:1422: pick: block: [7,0,0], thread: [64,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    raised_by = "".join(raised(f"[rank{rank}]: ", "RuntimeError: CUDA error: device-side assert triggered") for rank in raisers)
+    told = story(tmp_path, card + raised_by)
+    assert told.first is not None and (told.first.signature, told.first.who[0].label) == ("RRD6210", who)
+
+
+def test_a_logger_whose_name_has_words_tells_level_and_rank(tmp_path: Path) -> None:
+    told = story(tmp_path, "20251203-23:50:01.120 RemoteInfEngine Rank 2 ERROR: the rollout thread died\n" + raised("", "RuntimeError: no server"))
+    assert told.first is not None and (told.first.text, told.first.who[0].label) == ("RuntimeError: no server", "rank 2")
+
+
+@pytest.mark.parametrize(("done", "failed"), [("Training complete, reward 0.9", False), ("Training goes on, reward 0.9", True)])
+def test_what_follows_the_end_of_the_work_is_of_that_end(tmp_path: Path, done: str, failed: bool) -> None:
+    gone = "[rank1]:[W1204 04:00:10.000000000 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=70): failed to recv, got 0 bytes\n"
+    told = story(tmp_path, f"{done}\n{gone}")
+    assert (told.first is not None) is failed
+
+
+def test_a_shell_that_complained_and_went_on_accuses_nobody(tmp_path: Path) -> None:
+    complaint = "bash: /opt/conda/profile.sh: No such file or directory\n"
+    assert story(tmp_path, f"{complaint}Starting the server\n").first is None
+    assert story(tmp_path, complaint).first is not None
+
+
+def test_a_container_that_ended_is_told_with_its_name(tmp_path: Path) -> None:
+    refused = "rollout-1  | 2026-03-02 10:00:41,001 ERROR cannot push: httpx.ConnectError: [Errno 111] Connection refused\n"
+    told = story(tmp_path, f"trainer-1  | 2026-03-02 10:00:00,001 INFO step 11\ntrainer-1 exited with code 137\n{refused}")
+    assert told.first is not None and (told.first.text, told.first.who[0].node) == ("trainer-1 exited with code 137", "trainer-1")

@@ -123,6 +123,28 @@ def test_stamps_that_name_their_zone_need_no_guess(tmp_path: Path) -> None:
     assert story.then[0].after_s == 4.0
 
 
+@pytest.mark.parametrize("hour", [4, 19])
+def test_a_file_that_names_no_zone_is_not_ordered_against_one_that_does(tmp_path: Path, hour: int) -> None:
+    server = f"2026-11-21T10:00:00.1Z served a request\n2026-11-21T10:03:30.2Z {RAISED}"
+    refused = "reward call failed: aiohttp.client_exceptions.ClientConnectorError: Cannot connect to host reward:8000"
+    trainer = steps(1, 3, hour=hour) + line(f"{hour:02d}:22:40", refused, level="ERROR")
+    told = story_of(report_on(tmp_path, {"reward-server.log": server, "trainer.log": trainer}))
+    assert told.first is not None and told.first.text == "KeyError: 'math'"
+    assert told.order is not None and "do not overlap" in told.order
+
+
+def test_failures_whole_hours_apart_tell_another_zone(tmp_path: Path) -> None:
+    killed = "Out of memory: Killed process 77 (ray::Sampler) total-vm:9kB, anon-rss:8kB, file-rss:0kB, shmem-rss:0kB"
+    driver = steps(1, 3) + line("10:03:12", "ray.exceptions.WorkerCrashedError: The worker died unexpectedly", level="ERROR")
+    files = {"driver.log": driver, "dmesg.txt": f"[Sat Nov 21 09:03:01 2026] {killed}\n"}
+    told = story_of(report_on(tmp_path, files))
+    assert told.first is not None and (told.first.who[0].pid, told.first.time) == (77, "2026-11-21 10:03:01.0")
+    assert [(c.shift_s, "failures" in c.why) for c in told.clocks] == [(3600.0, True)]
+    files["dmesg.txt"] = files["dmesg.txt"].replace("09:03:01", "09:41:01")
+    told = story_of(report_on(tmp_path, files))
+    assert told.clocks == () and told.first is not None and told.first.who[0].pid is None
+
+
 def test_without_times_the_order_is_said_to_be_unsure(tmp_path: Path) -> None:
     story = story_of(report_on(tmp_path, {"a/rank0.log": RAISED, "b/rank1.log": "torch.distributed.DistBackendError: x\n"}))
     assert story.first is not None and story.first.text == "KeyError: 'math'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,21 @@ def test_a_range_whose_ends_both_say_rank(words: str):
 def test_a_file_that_only_one_library_has():
     assert short_file("distributed_c10d.py") == ("torch/distributed/distributed_c10d.py", False)
     assert short_file("mine/distributed_c10d.py") == ("mine/distributed_c10d.py", False)
+
+
+FLIGHT = '{"version": "2.10", "pg_config": {}, "entries": [\n {"record_id": 1, "collective_seq_id": 4}]}'
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["rank 0:\n{0}\n\nrank 1:\n{1}\n", "**Rank 0**\n```json\n{0}\n```\n**Rank 1**\n\n```\n{1}\n```\n", "rank 0: {0}\nrank_1 = {1} and no more\n"],
+)
+def test_dumps_of_the_flight_recorder_are_of_the_rank_that_stands_before_them(form: str) -> None:
+    text = "they differ:\n\n" + form.replace("{0}", FLIGHT).replace("{1}", FLIGHT)
+    assert [json.loads(document)["rank"] for _, document in documents(text.encode())] == [0, 1]
+
+
+def test_a_dump_that_tells_its_rank_has_no_other() -> None:
+    ((_, document),) = documents(f'from rank 5 of\n{FLIGHT[:-1]}, "rank": 3}}\n'.encode())
+    assert json.loads(document)["rank"] == 3
+    assert list(documents(f"rank 0:\n{FLIGHT[:60]}\n".encode())) == []

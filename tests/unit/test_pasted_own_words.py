@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 
 import pytest
@@ -203,3 +204,56 @@ def test_ranks_between_two_rules_are_no_machines(name: str) -> None:
     rule, frames = "-" * 12, '  File "/w/a.py", line 12 in f\n  File "/w/a.py", line 98 in <module>\n'
     text = "".join(f"{rule}\n{name.format(i)}\n{rule}\nThread 0x00007f01 (most recent call first):\n{frames}\n" for i in range(2))
     assert [(d.rank, d.node) for d in read(text)] == [(0, None), (1, None)]
+
+
+HUNG = """\
+[812345.120001] INFO: task python3:20441 blocked for more than 122 seconds.
+[812345.120020] task:python3         state:D stack:    0 pid:20441 ppid: 20300 flags:0x00004002
+[812345.120025] Call Trace:
+[812345.120028]  <TASK>
+[812345.120031]  __schedule+0x24e/0x590
+[812345.120038]  ? __queue_work+0x1/0x5
+[812345.120044]  io_schedule+0x46/0x80
+[812345.120070]  nfs_wb_all+0x2a/0x130 [nfs]
+[812345.120090]  filp_close+0x3c/0x80
+[812345.120110]  </TASK>
+"""
+OUT_OF_MEMORY = """\
+[812400.000001] python3 invoked oom-killer: gfp_mask=0x140cca, order=0, oom_score_adj=0
+[812400.000002] CPU: 3 PID: 7 Comm: python3 Tainted: P           OE
+[812400.000003] Call Trace:
+[812400.000004]  dump_stack_lvl+0x4a/0x63
+[812400.000005]  oom_kill_process.cold+0xb/0x10
+"""
+
+
+def test_the_kernel_shows_the_stack_of_a_task_that_hangs() -> None:
+    of_old = "python3         D    0 20441  20300 0x00004002"
+    older = re.sub(r"task:python3 .*", of_old, HUNG).replace("[812345.", "Nov 21 10:00:00 gpu-17 kernel: [812345.")
+    for text in (HUNG, older, f"{HUNG}{OUT_OF_MEMORY}"):
+        (dump,) = read(text)
+        assert (dump.pid, dump.state, dump.title) == (20441, "D", "python3")
+        assert [function for function, _, _ in dump.threads[0].frames] == ["nfs_wb_all", "filp_close"]
+
+
+def test_the_stack_over_which_the_kernel_ends_a_process_is_no_hang() -> None:
+    assert read(OUT_OF_MEMORY) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("proc 4013 -> rpc_wait_bit_killable D", "D"),
+        ("pid=4013 state=D (disk sleep) wchan=rpc_wait_bit_killable", "D"),
+        ("4013 (python3): rpc_wait_bit_killable, S", "S"),
+        ("pid=4013 comm=python state=D wchan=rpc_wait_bit_killable", "D"),
+        ("Process 4013 => rpc_wait_bit_killable", None),
+    ],
+)
+def test_what_a_loop_of_ones_own_prints_of_wait_channels(text: str, state: str | None) -> None:
+    (dump,) = read(f"where they sleep:\n{text}\n")
+    assert (dump.pid, dump.state, dump.threads[0].wchan) == (4013, state, "rpc_wait_bit_killable")
+
+
+def test_a_number_and_a_word_that_is_no_wait_channel() -> None:
+    assert read("step 4013 -> reward_server_ready\npid 4013 reached wait_for_server in 3 s\n") == []

@@ -47,6 +47,8 @@ _LITERALS = (
     "PID",
     "Pid:",
     "State:",
+    " state:",
+    "+0x",
     "_wait",
     "_poll",
     "poll_",

@@ -27,6 +27,13 @@ _RAY = re.compile(
 _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
 _MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
 _JOURNAL = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
+_KERNEL = re.compile(
+    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) kernel: )?(?:<\d{1,3}>)?\[ {0,12}\d{1,9}\.\d{6}\]"
+    r"(?:\[ {0,8}[TC]\d{1,9}\])? ?"
+    r"|(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node2>[\w.-]{1,80}) kernel: ?"
+    r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ?"
+)
+"""The kernel's log: ``dmesg``, ``dmesg -T`` and journald."""
 _CONTAINER = re.compile(_STAMP + r" std(?:out|err) [FP] |\[pod/(?P<node>[\w./-]{1,120})\] ")
 _COMPOSE = re.compile(r"(?P<node>[A-Za-z][\w.-]{0,60}[-_]\d{1,4}) {1,12}\| ?")
 _PDSH = re.compile(
@@ -39,7 +46,7 @@ _LEVEL = re.compile(
     r"(?:\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?:?)(?: {1,9}| - )(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
     r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
 )
-_PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
@@ -184,7 +191,8 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pat
             continue
         stamped = stamped or taken.re in (_TIME, _LEVEL)
         text = text[taken.end() :]
-        for key, value in taken.groupdict().items():
+        for name, value in taken.groupdict().items():
+            key = name.removesuffix("2")
             if value is not None and (taken.re is _RAY or key not in found):
                 # Of two prefixes of processes the inner one wrote the line.
                 found[key] = value

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 MAX_BYTES = 4 << 20
-_LONE = re.compile(
-    rb"^[ *_#=>`\[-]{0,60}(?P<stem>[A-Za-z][A-Za-z_-]{0,30})(?P<number>\d{1,5})(?P<rest>[.\w-]{0,60})[ *_#=<:`\]-]{0,60}\r?$", re.MULTILINE
-)
+_LONE = re.compile(rb"\n[ *_#=>`\[-]{0,60}(?P<stem>[A-Za-z][A-Za-z_-]{0,30})(?P<number>\d{1,5})(?P<rest>[.\w-]{0,60})[ *_#=<:`\]-]{0,60}\r?(?=\n|\Z)")
+"""It begins with a plain byte, for which a search is much faster than for the beginning of a line."""
 _NO_MACHINES = frozenset(
     "step iter iteration epoch round run look take try trial dump sample test case part fig figure table layer block exp rank ranks tp dp pp ep cp"
     " v t stack frame thread pid job task phase stage version attempt file line question problem".split()
@@ -18,7 +17,7 @@ _NO_MACHINES = frozenset(
 def find(text: bytes) -> frozenset[str]:
     """The names: those that differ in their number alone, two of them or more."""
     found: dict[str, dict[str, str]] = {}
-    for one in _LONE.finditer(text[:MAX_BYTES]):
+    for one in _LONE.finditer(b"\n" + text[:MAX_BYTES]):
         stem = one["stem"].decode()
         if stem.strip("_-").lower() not in _NO_MACHINES:
             name = f"{stem}{one['number'].decode()}{one['rest'].decode()}"

@@ -17,6 +17,8 @@ _MAX_LINES = 20_000
 _LEARNED_FROM = re.compile(
     rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "|    [\w.<>]{1,80} \([^()\s]{1,300}:\d)[^\n]{0,8000}$', re.MULTILINE
 )
+_OF_HEADS = (b"hread ", b"Process ", b"Traceback (most recent call last)")
+"""One of them is in every head."""
 _HEAD = (
     r"(?:(?:Thread|Current thread) 0x[0-9a-fA-F]{4,16} |Thread (?:0x[0-9a-fA-F]{1,16}|\d{1,16}) \((?:active|idle)|Process \d{1,9}: "
     r"|Traceback \(most recent call last\))"
@@ -40,6 +42,8 @@ def learn(text: bytes, plain: Callable[[str], Iterable[str]]) -> re.Pattern[str]
     """
     heads: dict[str, None] = {}
     frames: set[str] = set()
+    if not any(one in text for one in _OF_HEADS):
+        return None  # a prefix is learned from heads and frames; most logs have neither
     for number, found in enumerate(_LEARNED_FROM.finditer(text[:MAX_BYTES])):
         if number >= _MAX_LINES:
             break

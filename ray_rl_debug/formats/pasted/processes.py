@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.formats.dump import DumpThread, Said
+from ray_rl_debug.formats.pasted import kernel
 from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.label import Label
 from ray_rl_debug.formats.pasted.lines import Line, indent_of
@@ -135,6 +136,8 @@ class Processes:
             self._append(line, frames)
             return
         self.stack.close()
+        if frames.source == kernel.LOG:
+            return
         is_awaited = self.current is not None and self._is_awaited(self.current)
         if frames.is_certain or is_awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
             self.flush_weak()

@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import labels, lone_names, said, tracebacks
+from ray_rl_debug.formats.pasted import kernel, labels, lone_names, said, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
@@ -124,6 +124,9 @@ class Stream:
             stopped.frames = [_PDB, *stopped.frames]
             return
         if self._found.stack.is_behind_traceback(text) and self._end_traceback(line):
+            return
+        if kernel.ends(text):
+            self._found.end_stack()
             return
         expected = self._found.label.is_near(line.number) or (self._found.current is not None and not self._found.current.threads)
         expected = expected or self._found.is_in_loop
