@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from ray_rl_debug.endpoints.bounded_http import bounded_client
 from ray_rl_debug.endpoints.extras import need
 from ray_rl_debug.endpoints.prompts import Prompt
 from ray_rl_debug.model.errors import EndpointError
@@ -50,7 +51,8 @@ class Endpoint:
         self.url = url.rstrip("/")
         self._error = openai.OpenAIError
         self._status_error = openai.APIStatusError
-        self._client = openai.OpenAI(base_url=self.url, api_key=api_key or "none", timeout=timeout_s, max_retries=retries)
+        http = bounded_client(timeout_s)
+        self._client = openai.OpenAI(base_url=self.url, api_key=api_key or "none", timeout=timeout_s, max_retries=retries, http_client=http)
         self._tells_more = True
         self.model = model or self._first_model()
 
@@ -186,4 +188,6 @@ def _number(value: object) -> float | None:
 def _short(error: Exception) -> str:
     """The first line, without the body of a page."""
     said = str(error).strip().splitlines()
+    cause = str(error.__cause__ or "").strip().splitlines()
+    said = [f"{said[0].rstrip('.')}: {cause[0]}"] if said and cause and cause[0] not in said[0] else said
     return f"{type(error).__name__}: {said[0][:300]}" if said else type(error).__name__
