@@ -53,6 +53,23 @@ def test_what_only_looks_alarming_accuses_nobody(block: Any, tmp_path: Path) -> 
     assert report is None or (report.findings == () and report.story is not None and report.story.first is None)
 
 
+@pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])
+def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) -> None:
+    """Ranks and machines whose clocks differ, or name other zones."""
+    for name, text in folder["files"].items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.strip("\n") + "\n")
+    read = [read_log(path, path.parent.name) for path in sorted(p for p in tmp_path.rglob("*") if p.is_file())]
+    report = diagnose(add_logs(None, [one for one in read if one is not None]))
+    first = report.story.first if report.story is not None else None
+    if "want" not in folder:
+        assert first is None and report.findings == ()
+        return
+    assert first is not None
+    assert folder["want"].lower() in " ".join([first.text, first.title or ""]).lower()
+    assert folder["who"] in " ".join([*(f"{w.label} {w.node} {w.pid}" for w in first.who), first.file])
+
+
 def test_the_sets_are_large() -> None:
     assert len(blocks("unseen.jsonl")) >= 800
     assert len(blocks("innocent.jsonl")) >= 860
