@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -135,21 +134,3 @@ def test_what_is_imported_for(code: str, forbidden: str) -> None:
     program = f"import sys\n{code}\nsys.exit(','.join(sorted(set(sys.modules) & set({forbidden.split()!r}))) or 0)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_help_is_there_at_once() -> None:
-    """Within twice the processor time an interpreter with our two small dependencies needs anyway; the best of five, since machines are busy."""
-
-    def spent() -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    def fastest(*argv: str) -> float:
-        best = float("inf")
-        for _ in range(5):
-            before = spent()
-            subprocess.run([sys.executable, *argv], capture_output=True, check=True, timeout=60)
-            best = min(best, spent() - before)
-        return best
-
-    assert fastest("-m", "ray_rl_debug", "--help") < 2 * fastest("-c", "import click, msgspec, json, traceback") + 0.05

@@ -29,6 +29,10 @@ class CallAge(msgspec.Struct, frozen=True, kw_only=True):
         return f"its call runs for {self.age_s or 0.0:.0f} s; the longest one of that name took {took}{apart}"
 
 
+_ANY_FUNCTION = ".__ray_call__"
+"""Ray's way to run any function in an actor: such calls share a name, and tell nothing of each other. Compiled graphs run so until their end."""
+
+
 def _history(view: View) -> dict[str, list[TaskHistory]]:
     """Finished calls by name."""
     found: dict[str, list[TaskHistory]] = {}
@@ -53,7 +57,7 @@ def call_age(view: View, one: Seen) -> CallAge:
 def _call_age(view: View, one: Seen) -> CallAge:
     tasks = [view.tasks[t] for t in (one.core.running_task_ids if one.core is not None else ()) if t in view.tasks]
     starts = [s for t in tasks if (s := t.state_times_s.get("RUNNING")) is not None]
-    names = {t.name for t in tasks}
+    names = {t.name for t in tasks if not t.name.endswith(_ANY_FUNCTION)}
     history = [h for name in names for h in view.once(_history).get(name, ())]
     return CallAge(
         age_s=max(0.0, one.node.started_time_s + one.node.window_s - min(starts)) if starts else None,

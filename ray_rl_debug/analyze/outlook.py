@@ -155,6 +155,14 @@ def _foreign(f: Facts) -> str | None:
     return f"it stands in {kernel_call(threads[0])}" if stands else None
 
 
+def _foreign_sleeps(f: Facts) -> str | None:
+    """The kernel's clock will wake it; how often it has slept so is not known."""
+    threads = f.one.process.threads
+    if f.one.process.python is not None or f.one.threads or not threads or not any(e.why in ENDS for e in f.asked):
+        return None
+    return "it is no Python and sleeps for a time" if all(t.state == "S" and kernel_call(t) == "sleep" for t in threads) else None
+
+
 def _puts(f: Facts) -> str | None:
     return "it puts an object into Ray's store, and its progress cannot be read" if puts_object(f.one) else None
 
@@ -274,6 +282,7 @@ TABLE: tuple[Row, ...] = (
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
+    Row("no Python, and sleeps", Outlook.WAKES, _foreign_sleeps),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("a call without a frame", Outlook.UNSEEN, _frameless),
     Row("stands still", Outlook.STANDS, _frozen),

@@ -14,6 +14,7 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, RESTS, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.frameworks.compiled_graphs import RESULTS, graph_place
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
@@ -44,7 +45,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     spins: bool = False
     """A wait that uses a whole core: being busy there is no progress."""
     waiter: str | None = None
-    """The lock that this one wait without a time limit was made with: another one is another wait."""
+    """What this one wait alone has: the lock that it was made with, or the number of what it waits for. Another one is another wait."""
     was_left: bool = False
     """The kernel, asked a moment later, met the thread in a call that does not belong to this place."""
     on_loop: bool = False
@@ -246,6 +247,8 @@ def _engine_place(
     frames: Sequence[Frame], names: Sequence[str], own: int | None, kind: Kind | None, op: str, call: str | None
 ) -> tuple[Kind | None, str, bool]:
     """What the tables of the engines say of a place, and whether it is a wait that spins; else what was found before."""
+    if (at := graph_place(frames)) is not None:
+        return *at, True
     for frame in frames[: _NEAR if own is None else own + _NEAR]:
         spot = spot_of(ENGINE_COLLECTIVES, frame.function, frame.file)
         if spot is not None:
@@ -380,15 +383,17 @@ _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.L
 """Places in which no thread is found in the kernel's sleep."""
 
 
-TELLING_LOCALS = frozenset({"waiter", "timeout", "src", "dst", "group_src", "group_dst"})
+TELLING_LOCALS = frozenset({"waiter", "timeout", "src", "dst", "group_src", "group_dst", RESULTS[1]})
 """The only locals that `place_of` looks at."""
 
 
 def _waiter(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:
-    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself."""
+    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself. Of a compiled graph the number of the execution."""
     told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
     for (frame, name), value in told.items():
         if name == "waiter" and frame < len(frames) and short_name(frames[frame].function) == "wait" and told.get((frame, "timeout")) == "None":
+            return value
+        if name == RESULTS[1] and frame < len(frames) and short_name(frames[frame].function) == RESULTS[0]:
             return value
     return None
 

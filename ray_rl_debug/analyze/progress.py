@@ -74,12 +74,12 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     carried = _carried(process, distinct, thread)
     if carried is not None:
         return Motion.MOVING, carried
+    if len(distinct) > 1 and len({p.waiter for p in distinct if p.waiter is not None}) > 1:
+        return Motion.MOVING, "came out of its wait and into another one"
     if len(places) > 1 and places[0].spins and all(p.spins for p in distinct) and len({p.path for p in distinct}) == 1:
         return Motion.FROZEN, f"spins in {places[0].op}, which is a wait, in all {len(places)} samples"
     if any(p.was_left for p in distinct) and not _waits_for_gil(process, thread):
         return Motion.MOVING, "was somewhere else a moment after its last sample"
-    if len(distinct) > 1 and len({p.waiter for p in distinct if p.waiter is not None}) > 1:
-        return Motion.MOVING, "came out of its wait and into another one"
     running = _runs(process, thread)
     if len(places) < 2:
         if running:

@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.pace import still_in_time
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
+from ray_rl_debug.analyze.restarts import FRESH_S, restarting_s, tried_in_vain, words
 from ray_rl_debug.analyze.roots import Root, roots
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
@@ -129,6 +130,10 @@ def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_t
         return Activity(id=node, outlook=Outlook.STANDS, reason="its counters stand still", certainty=joined.still[node])
     if kind is NodeKind.ACTOR:
         actor = view.actors.get(name_of(node))
+        if actor is not None and (tried := tried_in_vain(view, actor)) is not None:
+            return Activity(id=node, outlook=Outlook.STANDS, reason=words(tried), certainty=sure)
+        if actor is not None and (since_s := restarting_s(view, actor)) is not None and since_s < FRESH_S:
+            return Activity(id=node, outlook=Outlook.WAKES, reason=f"its restart began {since_s:.0f} s ago")
         if actor is None or actor.state == "ALIVE":
             return Activity(id=node, outlook=Outlook.UNSEEN, reason="its process was not seen")
         sure = Certainty.PROVEN if actor.state == "DEAD" else Certainty.LIKELY

@@ -12,6 +12,7 @@ from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
+from ray_rl_debug.analyze.waits_graphs import graph_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
@@ -44,6 +45,7 @@ def find_waits(view: View) -> Waits:
         *size_edges(view),
         *system_edges(view),
         *engine_edges(view),
+        *graph_edges(view),
         *awaited_socket_edges(view),
         *awaited_child_edges(view),
         *unseen_edges(view),

@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Thread
+from ray_rl_debug.model.snapshot import OpenFile, Thread
 
 
 def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
@@ -26,6 +26,13 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     children = named or [c for c in children if not is_tracker(c)]
     if thread is not None and thread.place.kind is Kind.MP_QUEUE:
         children = _writers(view, one, kernel, children)
+    printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None
+    if printed is not None and all(c.process.files is not None for c in children):
+        holders = [other for other in view if other.node is one.node and other is not one and _writes_to(other, printed)]
+        if not any(other in children for other in holders):
+            yield from _to_holders(one, printed, holders)
+            return
+        children = [c for c in children if c in holders]
     if not named and kernel is not None and kernel_call(kernel) == "wait" and _is_unseen_child(view, one, kernel.syscall_arg0):
         yield to_unseen(one, f"child {kernel.syscall_arg0}")
         return
@@ -103,6 +110,26 @@ def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen])
     if writers and not has_dead and all(waits_for_work(w) for w in writers):
         return [*writers, *(c for c in children if c.threads and c not in writers)]  # whoever works may hold it too: a row may be missing
     return writers if writers or has_dead else children
+
+
+def _read_pipe(one: Seen, kernel: Thread | None) -> OpenFile | None:
+    """The pipe that its thread reads, as one does who reads what a program prints."""
+    if kernel is None or kernel_call(kernel) != "read":
+        return None
+    return next((f for f in one.process.files or () if f.fd == descriptor(kernel) and f.kind == "pipe" and f.inode is not None), None)
+
+
+def _writes_to(other: Seen, pipe: OpenFile) -> bool:
+    return any(f.kind == "pipe" and f.inode in (pipe.inode, None) and f.writable is not False for f in other.process.files or ())
+
+
+def _to_holders(one: Seen, pipe: OpenFile, holders: list[Seen]) -> Iterator[Edge]:
+    """No child of its own holds what it reads: whoever was left behind does, and the end comes when that one closes it."""
+    if not holders:
+        yield to_unseen(one, f"the other end of {pipe.path}")
+    for holder in holders:
+        evidence = f"reads {pipe.path} to its end; no child of it holds the other end any more, pid {holder.process.pid} does"
+        yield Edge(source=one.key, target=holder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def has_process_pool(one: Seen) -> bool:

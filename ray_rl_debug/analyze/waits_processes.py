@@ -87,6 +87,11 @@ def _takes_semaphore(frames: tuple[Frame, ...]) -> bool:
     return bool(frames) and frames[0].file.endswith("multiprocessing/synchronize.py")
 
 
+def _ended_fellows(view: View, one: Seen) -> list[Seen]:
+    """Children of its parent, or its own, that have ended and left a zombie: what they used, nobody can read any more."""
+    return [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.has_ended]
+
+
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     what = "lock" if semaphore.maximum == 1 else "semaphore"
     uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
@@ -96,10 +101,11 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     # some only take and others only give: room in a queue, or items of it
     givers = [(use, key) for use, key in uses if use.taken < 0]
     at_it = {pid for pid, _ in semaphore.waiters}
-    others = [(use, key) for use, key in uses if use.pid not in at_it]
+    others = [(use.pid, key) for use, key in uses if use.pid not in at_it] or [(s.process.pid, s.key) for s in _ended_fellows(view, one)]
     if givers and others and all(use.pid in at_it for use, _ in givers):  # a barrier: each party waits there and wakes the others
-        for use, key in others:
-            evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {use.pid} has used it and does not"
+        for pid, key in others:
+            does = "has ended" if view.seen[key].has_ended else "has used it and does not"
+            evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {pid} {does}"
             yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
         return
     for use, key in givers:
@@ -116,7 +122,7 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         if not one.is_idle and not any(use.taken > 0 for use, _ in uses):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
         return
-    family = [s for s in view if s.node is one.node and s.process.ppid in (one.process.ppid, one.process.pid) and s.has_ended]
+    family = _ended_fellows(view, one)
     if not family and not one.is_idle:  # a worker between two tasks is at the lock of its queue by design
         yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     for dead in family:

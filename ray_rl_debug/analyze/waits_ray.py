@@ -14,9 +14,11 @@ import msgspec
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.restarts import tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
@@ -102,14 +104,17 @@ def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
         if groups:
             yield from groups
             continue
-        ids = [(o, r.call) for r in one.process.object_refs for o in r.object_ids]
+        # what a thread only watches over is no wait of the process
+        watching = {t.tid for t in one.threads if t.place.kind is Kind.WATCH}
+        watched = {o[:_TASK_HEX] for r in one.process.object_refs if r.tid in watching for o in r.object_ids}
+        ids = [(o, r.call) for r in one.process.object_refs if r.tid is None or r.tid not in watching for o in r.object_ids]
         ids += [(o, "await") for o in awaited]
         found = [e for object_id, call in ids for e in _edges_of_task(view, index, one, object_id[:_TASK_HEX], call, Certainty.PROVEN)]
         yield from found
         complete = bool(ids) and all(r.complete for r in one.process.object_refs)
         if found and complete:
             continue
-        owned = one.core.owned if one.core else ()
+        owned = [task for task in (one.core.owned if one.core else ()) if task.task_id not in watched]
         guessed = [e for task in owned for e in _edges_of_task(view, index, one, task.task_id, "ray.get", Certainty.LIKELY)]
         # while it gets results, nothing says that it waits for whatever else it owns
         moving = [e for e in guessed if e.target in view.seen and view.seen[e.target].motion is Motion.MOVING]
@@ -182,6 +187,11 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
     owned, task = index.owned.get(task_id), index.tasks.get(task_id)
     name = (owned.name if owned else None) or (task.name if task else None)
     runner = index.running.get(task_id)
+    called = index.actors.get((task.actor_id if task else None) or "")
+    if called is not None and (tried := tried_in_vain(view, called)) is not None:
+        target = node_of(NodeKind.ACTOR, called.actor_id)
+        yield Edge(source=one.key, target=target, why=why, op=op, evidence=f"waits for {name}; {words(tried)}", certainty=certainty)
+        return
     if runner is not None:
         evidence = f"waits for {name or 'task ' + task_id[:16]}, running there"
         yield Edge(source=one.key, target=runner.key, why=why, op=op, evidence=evidence, certainty=certainty)

@@ -12,6 +12,8 @@ from collections.abc import Collection
 from io import BufferedReader
 from pathlib import Path
 
+NOT_REGULAR = "not a regular file"
+
 
 def open_regular(path: Path | str, *, follow: bool = False, owners: Collection[int] | None = None) -> BufferedReader:
     """A regular file to read. Anything else is only looked at: opening a FIFO would take the bytes that its reader waits for.
@@ -63,6 +65,6 @@ def open_own(folder: Path, name: str, owner: int) -> int:
 
 def _check(facts: os.stat_result, owners: Collection[int] | None) -> None:
     if not stat.S_ISREG(facts.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
+        raise OSError(errno.EINVAL, NOT_REGULAR)
     if owners is not None and facts.st_uid not in owners:
         raise PermissionError(errno.EPERM, "the file belongs to somebody else")

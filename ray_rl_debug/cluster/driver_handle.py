@@ -7,12 +7,12 @@ import os
 import queue
 import re
 import subprocess
-import sys
 import threading
 import time
 from types import TracebackType
 from typing import IO
 
+from ray_rl_debug.bounded.own_python import own_program
 from ray_rl_debug.cluster.driver_messages import Ask, AskActors, Connect, Ended, Gather, Halt, Leave, Message, Order, Release, pack, read_message
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -24,8 +24,7 @@ class Driver:
     """A context manager around the child process; in a session of its own, so that Ctrl-C reaches only us."""
 
     def __init__(self) -> None:
-        # the same import path as ours, without the current folder that -m and -c would put first
-        program = f"import sys; sys.path[:] = {sys.path!r}; from ray_rl_debug.cluster.driver import main; main()"
+        program = own_program("from ray_rl_debug.cluster.driver import main; main()")
         self._errors = b""
         """The end of what it wrote to stderr: in memory, since a full disk must not keep us from looking."""
         self._said: queue.Queue[Message] = queue.Queue()
@@ -34,9 +33,7 @@ class Driver:
         self._open_orders = 0
         self._child: subprocess.Popen[bytes] | None = None
         try:
-            self._child = subprocess.Popen(
-                [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-            )
+            self._child = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
         except OSError as e:  # no more processes, or an interpreter that another user may not run
             self._said.put(Ended(f"our Ray driver could not be started: {e.strerror}", is_gone=True))
             return

@@ -5,7 +5,6 @@ A sick GPU can hold a call into the driver for ever, in a way no signal ends; so
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ray_rl_debug.bounded.own_python import own_program
 from ray_rl_debug.bounded.programs import run_bounded
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap, Gpu
@@ -44,9 +44,8 @@ def collect_gpus(*, root: Path = Path("/"), timeout_s: float = TIMEOUT_S) -> tup
     """
     if not (root / "dev/nvidiactl").exists() and not (root / "proc/driver/nvidia").exists():
         return None, ()
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     try:
-        done = run_bounded([sys.executable, "-c", _PROGRAM], timeout_s, env=env)
+        done = run_bounded(own_program(_PROGRAM), timeout_s)
     except OSError as e:
         return None, (_gap("all GPUs", f"a child process could not be started: {e.strerror}"),)
     if done.timed_out:

@@ -34,13 +34,13 @@ class Guard:
 
 
 def _gap(node: str, what: str, reason: str, pids: list[int | None]) -> Gap:
-    is_late = reason.startswith(TimeoutError.__name__)
+    id_ = gaps.COLLECTOR_FAILED
+    remedy: str | None = "please report this: rayrl-debug explain RRD919"
+    if reason.startswith(TimeoutError.__name__):
+        id_, reason, remedy = gaps.FILE_UNREAD, "no answer in time: a file system or the lock of a process's memory hangs", None
+    elif reason.startswith(MemoryError.__name__):
+        reason, remedy = "no memory is left for our process", "raise the limit of this shell: ulimit -v unlimited"
     count = len([p for p in pids if p is not None])
     one = pids[0] if len(pids) == 1 else None
-    return Gap(
-        id=gaps.FILE_UNREAD if is_late else gaps.COLLECTOR_FAILED,
-        where=node if one is None else f"{node}/{one}",
-        what=what if count < 2 else f"{what} of {count} processes",
-        reason="no answer in time: a file system or the lock of a process's memory hangs" if is_late else reason,
-        remedy=None if is_late else "please report this: rayrl-debug explain RRD919",
-    )
+    where, what = (node if one is None else f"{node}/{one}"), (what if count < 2 else f"{what} of {count} processes")
+    return Gap(id=id_, where=where, what=what, reason=reason, remedy=remedy)

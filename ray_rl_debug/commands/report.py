@@ -40,7 +40,7 @@ def report(
 
     Works on any machine, without Ray. FILE is a snapshot (several are merged), a saved report.json, stacks of any tool (py-spy, pystack, gdb,
     faulthandler, torch's debug server) as printed or as pasted into an issue, a Flight Recorder dump, an answer of ncclras, or a log. A folder
-    stands for its files, - for standard input. A file that cannot be used is listed with the reason; the others are used.
+    stands for its files, - for standard input, and <(COMMAND) is read too. A file that cannot be used is listed with the reason; the others are used.
 
     Who gives stacks says that the run hangs: one look gives a possible cause and what to dump next, equal looks at a distance a likely one.
     """

@@ -13,8 +13,11 @@ _SHORT = {
         "the machine has no open file left to give",
         "look for who holds so many: lsof | awk '{print $2}' | sort | uniq -c | sort -n | tail",
     ),
-    errno.ENOMEM: ("no memory is left for this process", "free memory here, or read the saved files on another machine: rayrl-debug report FILE"),
-    errno.EAGAIN: ("no further process or thread may be started here", "raise the limit of this shell: ulimit -u 4096"),
+    errno.ENOMEM: (
+        "no memory is left for this process",
+        "raise the limit of this shell (ulimit -v unlimited), or read the saved files on another machine: rayrl-debug report FILE",
+    ),
+    errno.EAGAIN: ("no further process or thread may be started here", "raise the limits of this shell: ulimit -u 4096 -v unlimited"),
     errno.EFBIG: ("a file may not become as large as it has to", "raise the limit of this shell: ulimit -f unlimited"),
     errno.ENOSPC: ("no space is left on a disk", "free space (df -h), or name another folder with -o or TMPDIR"),
     errno.EDQUOT: ("the quota of this user is used up", "free space (quota), or name another folder with -o or TMPDIR"),
@@ -25,6 +28,8 @@ def shortage(error: BaseException) -> tuple[str, str] | None:
     """What is short, and what to do; None for every other error."""
     if isinstance(error, MemoryError):
         return _SHORT[errno.ENOMEM]
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return _SHORT[errno.EAGAIN]
     found = _SHORT.get(error.errno) if isinstance(error, OSError) and error.errno is not None else None
     if found is None or not isinstance(error, OSError):
         return None

@@ -151,7 +151,10 @@ def leave(code: int) -> int:
         except (OSError, ValueError, StalledOutputError):
             code = code or EXIT_INTERRUPTED
             os._exit(code)
-    threading.Thread(target=_end, args=(code,), daemon=True, name="end").start()
+    try:
+        threading.Thread(target=_end, args=(code,), daemon=True, name="end").start()
+    except RuntimeError:  # no further thread may be started here
+        os._exit(code)
     return code
 
 

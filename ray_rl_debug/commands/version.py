@@ -5,7 +5,6 @@ Nothing of Ray or torch is imported for it, so it answers at once, and where the
 
 from __future__ import annotations
 
-import importlib.metadata
 import platform
 import sys
 from collections.abc import Iterator
@@ -29,9 +28,11 @@ def version_lines() -> Iterator[str]:
 
 
 def _installed(name: str) -> str | None:
+    from importlib import metadata  # a sixth of the time of --help
+
     try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         return None
 
 

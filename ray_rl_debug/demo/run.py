@@ -8,12 +8,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ray_rl_debug.bounded.own_python import own_module
 from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Snapshot
@@ -61,7 +61,7 @@ def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     log_path = os.path.join(folder, "demo.log")
     with open(log_path, "wb") as log:
         job = subprocess.Popen(
-            [sys.executable, "-m", "ray_rl_debug.demo.demo_job", folder],
+            own_module("ray_rl_debug.demo.demo_job", folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -116,6 +116,11 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     blind = [g for g in all_gaps if g.id in _BLINDING]
     standing = [s for s in seen if s.identity.method is not None and s.motion is Motion.UNKNOWN]
     sleeper = next((s for s in seen if s.kind is Kind.SLEEP and s.motion is Motion.FROZEN), None)
+    restarted = next((r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.WAKES and scene.actor(r.nodes[0]) is not None), None)
+    if restarted is not None and all(r.hope is Outlook.WAKES for r in scene.graph.roots):
+        reason = scene.graph.solution.activities[restarted].reason
+        summary = f"others wait for {scene.who(restarted).label}, which may go on by itself: {reason}"
+        return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     unseen = _unseen_end(scene)
     if unseen is not None:
         cure = next((g.remedy for g in blind if g.remedy), None)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.bounded.opening import NOT_REGULAR
 from ray_rl_debug.formats.nccl_ras import is_ras
 from ray_rl_debug.formats.speedscope import is_speedscope
 from ray_rl_debug.imports.build import FileDumps, build, without_errors
@@ -33,6 +34,7 @@ _NOTHING_TOLD = (
     "no process shows in it; on each machine of the job: for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt, "
     "and give these files; if it should hold stacks, it may be cut off: copy it again, or take a new snapshot"
 )
+_THROUGH_PIPE = "only files are read, since a pipe may be meant for somebody else; what you have yourself goes to: rayrl-debug report - < PIPE"
 _SAVED = ("snapshot.json.gz", "snapshot.json")
 
 
@@ -94,7 +96,9 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
     why = "; ".join(f"{g.where}: {g.reason}" for g in troubles[:3]) or "the folder is empty"
     unread = [g for g in troubles if _NO_STACKS in g.reason]
     more = f"; and {len(troubles) - 3} more" if len(troubles) > 3 else ""
-    raise UnreadableFileError(f"nothing usable: {why}{more}", hint=_NOTHING_TOLD if len(unread) == len(troubles) else None)
+    is_pipe = bool(troubles) and all(NOT_REGULAR in g.reason for g in troubles)
+    hint = _THROUGH_PIPE if is_pipe else _NOTHING_TOLD if len(unread) == len(troubles) else None
+    raise UnreadableFileError(f"nothing usable: {why}{more}", hint=hint)
 
 
 def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:

@@ -18,7 +18,7 @@ _REPEATED = re.compile(r"\s*\[repeated \d+x across [^\]]*\]\s*(?:\([^)]*\))?\s*$
 """What Ray adds to a line that several processes wrote."""
 _VERL = re.compile(r"(?:^|[\s\])>])step:(\d{1,15}) - (?=\S+:)")
 _AREAL = re.compile(r"Train step (\d{1,15})/\d+ done")
-_ENDED = re.compile(r"Training completes!|Final validation metrics:")
+_ENDED = ("Training completes!", "Final validation metrics:")
 _SETTING = re.compile(r"'(ppo_n_minibatches|behave_imp_weight_cap|max_head_offpolicyness)': ([\w.+-]+)[,}]")
 """Settings that rules ask for, in the configuration that a trainer prints at its start."""
 NAMES_OF_ROW = re.compile(r"^[A-Za-z_][^\s:]*")
@@ -31,16 +31,16 @@ def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
     verl = areal = 0
     for raw in read_lines(path, cut):
         line = _COLOUR.sub("", raw) if "\x1b" in raw else raw
-        found = _VERL.search(line)
+        found = _VERL.search(line) if "step:" in line else None
         if found is not None:
             verl += 1
             _verl_line(int(found[1]), line[found.end() :], into)
         elif "│" in line and step is not None:
             _areal_row(step, line, into)
-        elif (done := _AREAL.search(line)) is not None:
+        elif "Train step" in line and (done := _AREAL.search(line)) is not None:
             step = int(done[1])
             areal += 1
-        elif _ENDED.search(line):
+        elif any(words in line for words in _ENDED):
             into.is_ended = True
         elif "': " in line:
             for key, value in _SETTING.findall(line):

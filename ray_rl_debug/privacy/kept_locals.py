@@ -30,6 +30,7 @@ _RULES: tuple[tuple[str, frozenset[str], re.Pattern[str]], ...] = (
     ("torch/utils/cpp_extension.py", frozenset({"build_directory"}), _PATH),
     ("aiter/jit/", frozenset({"build_directory", "lockPath"}), _PATH),
     ("ray/_private/worker.py", frozenset({"timeout", "num_returns", "fetch_local"}), _PLAIN),
+    ("ray/dag/", frozenset({"execution_index"}), _NUMBER),
     ("areal/infra/", frozenset({"count", "capacity", "version"}), _NUMBER),
 )
 _STANDARD_FILES = ("asyncio/", "concurrent/", "multiprocessing/", "queue.py", "selectors.py", "socket.py", "subprocess.py", "threading.py")

@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.main_activity import is_in_group
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
+from ray_rl_debug.analyze.restarts import tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
@@ -34,7 +35,7 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
             name,
             cause,
             Certainty.LIKELY,
-            f"{label} (pid {who.pid}) is dead ({dead[1]}); {waiters[0].where()} still waits for {_owed(into[0])}",
+            f"{label} (pid {who.pid}) {dead[1]}; {waiters[0].where()} still waits for {_owed(into[0])}",
             who=[who],
             evidence=[
                 dead[2],
@@ -60,13 +61,16 @@ def waits_as_rank(scene: Scene, waiter: Seen, node: str) -> bool:
 
 
 def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
-    """Its names, how it died, and what tells it; None when it lives."""
+    """Its names, that it died and how, and what tells it; None when it lives."""
     actor, process = scene.actor(node), scene.view.seen.get(node)
+    if actor is not None and (tried := tried_in_vain(scene.view, actor)) is not None:
+        told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}, {actor.restarts} restarts: {words(tried)}")
+        return f"{actor.class_name} {actor.name or ''}", f"dies again and again ({words(tried)})", told
     if actor is not None and actor.state in ("DEAD", "RESTARTING"):
         how = how_dead(actor)
         told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}")
-        return f"{actor.class_name} {actor.name or ''}", how, told
+        return f"{actor.class_name} {actor.name or ''}", f"is dead ({how})", told
     if process is not None and process.has_ended:
         told = Evidence(kind="proc", where=process.where(), text="a zombie: it has ended, and its parent has not collected its exit status")
-        return f"{process.identity.label} {process.process.title} {process.process.comm or ''}", "a zombie", told
+        return f"{process.identity.label} {process.process.title} {process.process.comm or ''}", "is dead (a zombie)", told
     return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Any
 
+from ray_rl_debug.bounded.own_python import own_program
 from ray_rl_debug.bounded.programs import run_bounded
 from ray_rl_debug.collect.pyspy import Run
 
@@ -21,8 +21,7 @@ def export(address: str, *, deadline_s: float = DEADLINE_S, run: Run = run_bound
         TimeoutError: no answer in time.
         RuntimeError: it ended without rows; the message is the last line it wrote.
     """
-    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({address!r})"
-    done = run([sys.executable, "-c", program], deadline_s, max_bytes=MAX_BYTES)
+    done = run(own_program(f"from {__name__} import main; main({address!r})"), deadline_s, max_bytes=MAX_BYTES)
     if done.timed_out:
         raise TimeoutError(f"ray.timeline() did not answer in {deadline_s:g} s")
     if done.code != 0:

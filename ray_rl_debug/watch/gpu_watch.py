@@ -13,12 +13,13 @@ from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.bounded.own_python import own_program
 from ray_rl_debug.watch.signals import GpuSign
 
 ANSWER_S = 0.5
 MAX_SILENT = 6
 """Readings without an answer before the child is given up."""
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from ray_rl_debug.watch.gpu_watch import main; main()"
+_PROGRAM = "from ray_rl_debug.watch.gpu_watch import main; main()"
 
 
 class GpuWatch:
@@ -55,8 +56,7 @@ class GpuWatch:
 
     def _ask(self) -> tuple[GpuSign, ...] | None:
         if self._child is None:
-            program = _PROGRAM.format(path=sys.path)
-            self._child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self._child = subprocess.Popen(own_program(_PROGRAM), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             return None  # it needs a moment to start
         assert self._child.stdin is not None
         assert self._child.stdout is not None

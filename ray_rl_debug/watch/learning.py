@@ -5,13 +5,13 @@ A process of its own: a log on a hung disk, a gigabyte of metrics or a test that
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.bounded.own_python import own_module
 from ray_rl_debug.bounded.programs import Finished, run_bounded
 from ray_rl_debug.metric_sources.follow import News
 from ray_rl_debug.metrics.model import Judgement, MetricsReport, State
@@ -48,7 +48,7 @@ class Learning:
         clock: Callable[[], float],
         run: Callable[[Sequence[str], float], Finished] = run_bounded,
     ) -> None:
-        self._command = (sys.executable, "-m", "ray_rl_debug", "metrics", str(source), "--json", "--quiet", *options)
+        self._command = own_module("ray_rl_debug", "metrics", str(source), "--json", "--quiet", *options)
         self._clock, self._run = clock, run
         self._next_s = float("-inf")
         self._began_s = 0.0

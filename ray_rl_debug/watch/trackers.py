@@ -9,7 +9,6 @@ import importlib.util
 import json
 import os
 import queue
-import sys
 import threading
 import time
 import uuid
@@ -19,6 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ray_rl_debug.bounded.own_python import own_module
 from ray_rl_debug.bounded.programs import Finished, run_bounded
 from ray_rl_debug.model.errors import MissingExtraError
 from ray_rl_debug.render.phone import clipped
@@ -119,7 +119,7 @@ class Trackers:
             env = {"WANDB_DIR": str(self._folder), **env, **QUIET_WANDB}
             env.pop("WANDB_RUN_ID", None)  # of the training run, where the companion has its environment
         try:
-            done = self._run([sys.executable, "-m", "ray_rl_debug.watch.tracker_child"], SEND_S, env=env)
+            done = self._run(own_module("ray_rl_debug.watch.tracker_child"), SEND_S, env=env)
         except OSError as e:
             self._heard(f"--{tracker.kind} did not take the message: {e.strerror}")
             return

@@ -1,7 +1,8 @@
 """Real programs of many kinds of waiting, and their healthy twins: ``PYTHONPATH=tests python -m kinds.lab NAME[/hang|/healthy]...``.
 
 One row a look: right or wrong, the state, the first finding. A name may be a pattern as of the shell. ``--out DIR`` keeps each snapshot and report
-below DIR/NAME/{hang,healthy}/N, ``--again DIR`` judges what was kept there with the present code.
+below DIR/NAME/{hang,healthy}/N, ``--again DIR`` judges what was kept there with the present code, ``--record DIR`` takes the first look at each into
+``recorded/``, under names that belong to no machine.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fnmatch
+import gzip
 import json
 import os
 import random
@@ -24,11 +26,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from cases.store import neutral
 from engines.processes import end, until
 from engines.tool import CHECKOUT, Look, report, snapshot
 from kinds.truth import PROGRAMS, Program
 
+from ray_rl_debug.model.codec import encode, read_snapshot
+
 HERE = Path(__file__).parent / "programs"
+MARKS = Path(__file__).parent / "recorded" / "marks.json"
 STOOD_S = 6.0
 """So long ago is the last mark of a program that hangs."""
 STEPS = 2
@@ -141,6 +147,22 @@ def again(folder: Path, asked: Sequence[tuple[Program, bool]], tool: Path) -> It
             yield judged(program, name, int(file.parent.name), report(file, tool), marks, healthy)
 
 
+def record(folder: Path, asked: Sequence[tuple[Program, bool]]) -> Iterator[str]:
+    """Takes what was kept of these programs among the recorded ones; gives their names."""
+    known = json.loads(MARKS.read_text())
+    for program, healthy in asked:
+        how = "healthy" if healthy else "hang"
+        kept = folder / program.name / how / "1"
+        if not (kept / "snapshot.json.gz").exists():
+            continue
+        snapshot = neutral(read_snapshot(kept / "snapshot.json.gz"), {str(HERE): "/srv/programs", sys.prefix: "/opt/env"})
+        name = f"{program.name}-{how}"
+        (MARKS.parent / f"{name}.json.gz").write_bytes(gzip.compress(encode(snapshot), 9, mtime=0))
+        known[name] = {role: mark["pid"] for role, mark in json.loads((kept / "marks.json").read_text()).items()}
+        yield name
+    MARKS.write_text(json.dumps(known, indent=0, sort_keys=True) + "\n")
+
+
 def chosen(patterns: Sequence[str]) -> list[tuple[Program, bool]]:
     """Programs and twins; a name without a slash means both."""
     both = [(program, healthy, f"{name}/{'healthy' if healthy else 'hang'}") for name, program in PROGRAMS.items() for healthy in (False, True)]
@@ -154,13 +176,17 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=1)
     parser.add_argument("--out", type=Path, help="keep each snapshot there: DIR/NAME/{hang,healthy}/N")
     parser.add_argument("--again", type=Path, metavar="DIR", help="start nothing: judge the snapshots that --out has kept there")
+    parser.add_argument("--record", type=Path, metavar="DIR", help="start nothing: take what --out has kept there among the recorded ones")
     parser.add_argument("--tool", type=Path, default=CHECKOUT, help="the checkout whose command is run")
     asked = parser.parse_args()
-    if asked.list or not (asked.name or asked.again):
+    if asked.list or not (asked.name or asked.again or asked.record):
         for program in PROGRAMS.values():
             print(f"{program.name:<24} {program.kind:<34} {' '.join(program.who):<26} {' '.join(program.causes)}")
         return 0
     tool, cases = asked.tool.resolve(), chosen(asked.name or ["*"])
+    if asked.record:
+        print(*record(asked.record, cases), sep="\n")
+        return 0
     if asked.again:
         found = again(asked.again, cases, tool)
     else:

@@ -206,6 +206,28 @@ core_of_planner      | mixed                              | planner label:check 
 flags_in_memory      | polls for what nobody makes        | rank2                   | blocked-io straggler                      |
 barrier_against_store| mixed                              | rank0 rank1             | collective-mismatch lock-deadlock blocked-io straggler |
 woken_by_signal      | mixed                              | trainer main            | lock-deadlock producer-died blocked-io    |
+events_from_thread   | a loop that starves                | main                    | asyncio-stuck lock-deadlock               |
+hooks_of_backward    | queue with a dead producer         | rank1                   | lock-deadlock producer-died straggler blocked-io |
+channels_of_graph    | mixed                              | stage1                  | blocked-io                                |
+sync_inside_loop     | inside one process                 | main                    | event-loop-blocked asyncio-stuck lock-deadlock |
+finalizer_takes_lock | inside one process                 | buffer                  | lock-deadlock                             |
+trials_in_database   | ring over a connection             | evaluator main          | blocked-io lock-deadlock producer-died    |
+tools_timed_out      | threads of a loop used up          | main                    | blocked-io lock-deadlock asyncio-stuck    |
+barrier_of_shards    | semaphores across processes        | worker2                 | producer-died lock-deadlock               | main
+joined_queue         | a loop that starves                | main                    | asyncio-stuck lock-deadlock producer-died |
+failed_beside_slow   | inside one process                 | scorer                  | blocked-io lock-deadlock                  |
+compiled_steps       | client, server, handler, engine    | critic                  | blocked-io                                |
+sums_of_actors       | recv against collective            | trainer2                | collective-mismatch straggler             |
+arguments_of_update  | ring over a connection             | rollout main            | ray-get-cycle ray-queued-call lock-deadlock | trainer
+prompts_tried_again  | mixed                              | label:Engine            | engine-died producer-died rank-died       |
+hook_of_workers      | mixed                              | worker label:Environment | blocked-io ray-pending                   |
+minimum_of_buffer    | ring over a connection             | main rollout0 rollout1  | ray-get-cycle lock-deadlock asyncio-stuck | buffer weights
+events_of_thread     | a loop that starves                | judge                   | asyncio-stuck lock-deadlock               |
+background_of_tool   | other end of a pipe                | server                  | blocked-io lock-deadlock                  | main
+cancelled_scores     | inside one process                 | main                    | lock-deadlock producer-died               |
+news_by_datagram     | ring over a connection             | rollout1                | blocked-io lock-deadlock                  | main
+warnings_of_child    | other end of a pipe                | simulator main          | blocked-io lock-deadlock                  |
+registered_clients   | client, server, handler, engine    | server                  | blocked-io lock-deadlock producer-died    | main
 """
 
 

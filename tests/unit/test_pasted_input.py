@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner
@@ -85,3 +88,19 @@ def test_documents_of_other_tools_stand_between_sentences(tmp_path: Path) -> Non
     assert {p.pid for n in snapshot.nodes for p in n.processes} == {0, 12, 1602}
     assert [r.rank for n in snapshot.nodes for r in n.flight_records] == [1]
     assert [g.what for g in snapshot.gaps if g.id == "RRD912"] == ["the JSON in line 21"]
+
+
+def test_a_pipe_of_the_shell_is_read_beside_standard_input(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text('Traceback (most recent call last):\n  File "/srv/x.py", line 1, in f\nValueError: no\n')
+    program = f"{sys.executable} -m ray_rl_debug report -q --json - <(cat {log}) < {log}"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert json.loads(done.stdout)["story"]["files"] == 2, done.stderr
+    assert "rayrl-debug-" not in done.stdout
+
+
+def test_a_pipe_in_a_folder_is_left_to_its_reader(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "events")
+    done = CliRunner().invoke(report, [str(tmp_path / "events")])
+    assert "not a regular file" in str(done.exception)
+    assert "report - < PIPE" in getattr(done.exception, "hint", "")

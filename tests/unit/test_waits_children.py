@@ -96,3 +96,22 @@ def test_a_child_that_may_write_the_result(first: str, inode: int | None, found:
     parent = process(stacks, PARENT, "python train.py", GETS, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=3)
     rests, works = child(stacks, FIRST, first, files=(RESULTS,)), child(stacks, SECOND, WORKS, files=(replace(RESULTS, inode=inode),))
     assert [target for target, _ in targets(stacks, replace(parent, files=(reads,)), rests, works)] == found
+
+
+COMMUNICATES = "Popen.communicate@subprocess.py:1196 run@subprocess.py:550 run_tool@app/tools.py:36"
+
+
+def test_who_reads_what_a_program_prints_waits_for_those_who_hold_its_pipe() -> None:
+    """The shell has ended and left a server behind: the end of the output never comes, and another child has no part in it."""
+    stacks = Stacks()
+    reads = replace(RESULTS, fd=7, writable=False)
+    parent = process(stacks, PARENT, "python train.py", COMMUNICATES, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=7)
+    parent = replace(parent, files=(reads,))
+    scorer = child(stacks, FIRST, RESTS, files=(replace(RESULTS, inode=78),))
+    shell = replace(child(stacks, 4002, WORKS), state="Z", samples=(), files=())
+    server = replace(child(stacks, SECOND, WORKS, files=(RESULTS,)), ppid=1)
+    assert targets(stacks, parent, scorer, shell, server) == [("4001", Why.PIPE)]
+    assert targets(stacks, parent, scorer, shell) == [("unseen", Why.PIPE)]
+    living = child(stacks, 4003, WORKS, files=(RESULTS,))
+    assert targets(stacks, parent, scorer, living) == [("4003", Why.CHILD)]
+    assert targets(stacks, parent, replace(child(stacks, FIRST, WORKS), files=None), living) == [("4000", Why.CHILD), ("4003", Why.CHILD)]

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ray_rl_debug.bounded.own_python import PLAIN_PATH
 from ray_rl_debug.bounded.programs import Finished, run_bounded
 from ray_rl_debug.collect.procfs import PROC
 from ray_rl_debug.collect.ray_token import find_token
@@ -51,7 +52,7 @@ def read_start(env: Mapping[str, str], run: Run = run_bounded) -> Start:
 def _import(env: Mapping[str, str], run: Run) -> tuple[dict[str, float] | None, str | None]:
     quiet = {**env, "RAY_DISABLE_DOCKER_CPU_WARNING": "1", "RAY_USAGE_STATS_ENABLED": "0"}
     try:
-        done = run([sys.executable, "-c", _PROGRAM], IMPORT_DEADLINE_S, env=quiet)
+        done = run([sys.executable, "-c", PLAIN_PATH + _PROGRAM], IMPORT_DEADLINE_S, env=quiet)
     except OSError as e:
         return None, e.strerror or str(e)
     if done.timed_out:
