@@ -6,9 +6,11 @@ import re
 
 LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|ERR|FATAL|CRITICAL|SEVERE)(?=[\s:|\]]|$)[\s:|]*")
 LOGGER_LEVEL = re.compile(
-    r"[A-Za-z][\w.-]{1,40}(?: (?!Rank)[\w.-]{1,40}){0,2}(?: Rank (?P<rank>\d{1,6}))? (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): "
+    r"(?!(?i:observation|tool|answer|response|prompt|question|output|completion|sample))"
+    r"(?:[a-z][\w.-]{1,40}|[A-Z][\w.-]{1,40}(?: (?!Rank)[A-Z][\w.-]{1,40}){0,2})(?: Rank (?P<rank>\d{1,6}))?"
+    r" (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): "
 )
-"""``RemoteInfEngine Rank 2 ERROR: ``: the name of a logger may have words."""
+"""``RemoteInfEngine Rank 2 ERROR: ``: the name of a logger may have words. What a model or its tool said has such heads, too."""
 LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
 WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160}(?:\([^()\n]{0,80}\)[^()\n]{0,80})?)\)\s?")
 """The name of a Ray actor is what it calls itself: ``(Sampler(3) pid=92)``."""

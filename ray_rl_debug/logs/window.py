@@ -16,7 +16,7 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS
 
 _NUMBER = re.compile(r"\d")
-_AT = re.compile(rb"\b(?:AT|at|on) (?=(?:19|20)\d\d[-/]\d\d[-/]\d\d[T ]\d\d:)")
+_AT = re.compile(rb"\b(?:CANCELLED AT|(?:failed|died|ended|exited|crashed|killed|terminated) (?:at|on)) (?=(?:19|20)\d\d[-/]\d\d[-/]\d\d[T ]\d\d:)")
 LOOK_BACK_BYTES = 32 << 10
 LOOK_AHEAD_BYTES = 16 << 10
 AFTER = 10

@@ -158,7 +158,7 @@ _ACTS = re.compile(
 OF_A_SAMPLE = re.compile(
     r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)"
     r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
-    r"|(?:[Mm]odel answer|[Aa]ssistant): "
+    r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): "
     r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
     r"|[│┃].*[│┃]$"
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"

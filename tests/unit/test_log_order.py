@@ -191,6 +191,11 @@ def test_a_line_that_says_when_a_job_ended_has_that_time(tmp_path: Path) -> None
     assert told.first.time == "2026-03-02 16:22:31.0"
 
 
+def test_a_line_that_says_when_somebody_was_seen_has_the_time_before_it(tmp_path: Path) -> None:
+    told = story(tmp_path, "2026-03-02 10:00:00,000 INFO start\nFATAL: node n4 is gone, last seen at 2026-03-02 09:12:00\n")
+    assert told.first is not None and told.first.time == "2026-03-02 10:00:00.0"
+
+
 def test_an_actor_that_died_in_its_creation_is_told_by_what_it_raised(tmp_path: Path) -> None:
     died = "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, ray::Judge.__init__() (pid=7, ip=10.0.0.3)"
     told = story(tmp_path, f'{died}\n  File "/w/judge.py", line 3, in __init__\n    self.rules = read(path)\nValueError: no rules\n')

@@ -189,7 +189,7 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pat
             text = text[own.end() :]
             found = {**prefixes.writer(own[0]), **found}
             continue
-        stamped = stamped or taken.re in (_TIME, _LEVEL)
+        stamped = stamped or taken.re in (_TIME, _LEVEL, _KERNEL)
         text = text[taken.end() :]
         for name, value in taken.groupdict().items():
             key = name.removesuffix("2")
