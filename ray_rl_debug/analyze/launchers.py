@@ -16,6 +16,14 @@ _WAITS = (
 )
 
 
+_MEETS = ("next_rendezvous", "torch/distributed/elastic/rendezvous/")
+
+
+def meets_nodes(frames: Iterable[Frame]) -> bool:
+    """Does a launcher wait for those of the other nodes, before it starts a rank?"""
+    return any(short_name(f.function) == _MEETS[0] and f.file.startswith(_MEETS[1]) for f in frames)
+
+
 def is_launcher(frames: Iterable[Frame]) -> bool:
     """Does a stack wait for the end of the ranks that its program has started?"""
     return any(short_name(f.function) == function and f.file.endswith(file) for f in frames for function, file in _WAITS)

@@ -136,9 +136,10 @@ def _child_works(view: View, one: Seen) -> bool:
 
 
 def _young_program(f: Facts) -> str | None:
-    """Agents await programs all the time, and most end. Not one that stands at a file."""
+    """Agents await programs all the time, and most end, as does one that has just begun and works. Not one that stands at a file."""
     age, awaited = f.one.age_s, any(e.why is Why.AWAITED_CHILD for e in f.asked)
-    if not awaited or age is None or any(kernel_call(t) in _AT_FILE for t in f.one.process.threads[:1]):
+    begins = f.one.motion is Motion.BUSY and not f.one.threads and (age or ANSWER_S) < ANSWER_S and any(e.why is Why.CHILD for e in f.asked)
+    if not (awaited or begins) or age is None or any(kernel_call(t) in _AT_FILE for t in f.one.process.threads[:1]):
         return None
     return f"the program runs for {age:.0f} s and may still end"
 

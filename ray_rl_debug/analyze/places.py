@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, 
 from ray_rl_debug.analyze.frameworks.compiled_graphs import RESULTS, graph_place
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
@@ -314,6 +315,8 @@ _WATCHERS = re.compile(r"monitor|watch|liveness|supervis|sentinel|death|reap|com
 
 def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:
     """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
+    if meets_nodes(frames[i] for i in inner):
+        return Kind.RENDEZVOUS, "the rendezvous of the nodes"
     torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT]
     for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
         found = [i for i in torch_dist if names[i] in wanted]

@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_graphs import graph_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
+from ray_rl_debug.analyze.waits_launchers import launcher_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
@@ -46,6 +47,7 @@ def find_waits(view: View) -> Waits:
         *system_edges(view),
         *engine_edges(view),
         *graph_edges(view),
+        *launcher_edges(view),
         *awaited_socket_edges(view),
         *awaited_child_edges(view),
         *unseen_edges(view),

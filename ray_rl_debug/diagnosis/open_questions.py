@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.pauses import may_have_requests
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.rules.scene import Scene
 
 LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
@@ -30,7 +31,8 @@ def why_open(scene: Scene) -> Open:
     for root in unseen:
         if root.nodes[0] not in scene.view.seen:
             label = scene.who(root.nodes[0]).label
-            return Open(f"{label} was not seen", "look at all processes of its machine, as root", _READ_MORE)
+            where = "see on each node whether its launcher runs" if root.nodes[0] == OTHER_NODES else "look at all processes of its machine, as root"
+            return Open(f"{label} was not seen", where, _READ_MORE)
     for root in unseen:
         one = scene.view.seen[root.nodes[0]]
         if not one.threads:

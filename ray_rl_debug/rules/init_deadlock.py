@@ -23,6 +23,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import STORE_KEY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.waits_sizes import Disagreement, find_disagreements
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.placed_ranks import is_minority
@@ -64,7 +65,9 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root in scene.graph.roots:
         node = root.nodes[0]
         ranks = [w for w in (scene.view.seen.get(e.source) for e in scene.graph.into([node])) if w is not None and w.kind in _INIT]
-        if kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE, NodeKind.ABSENT) and ranks:
+        if node == OTHER_NODES:
+            yield Found(finding=_launchers(scene, ranks), explains=frozenset([node]))
+        elif kind_of(node) in (NodeKind.RANK, NodeKind.MACHINE, NodeKind.ABSENT) and ranks:
             yield Found(finding=_unseen(scene, node, ranks), explains=frozenset([node]))
 
 
@@ -115,6 +118,24 @@ def _sizes(found: Disagreement) -> Finding:
 def _phase(rank: Seen) -> str:
     """Groups are made at the start, and once more for the weights."""
     return "weight_sync" if rank.phase == "weight_sync" else "init"
+
+
+def _launchers(scene: Scene, waiting: list[Seen]) -> Finding:
+    told = scene.graph.into([OTHER_NODES])[0].evidence
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.LIKELY,
+        f"{waiting[0].where()} is in the rendezvous of the nodes, and starts no rank before the others come: {told}",
+        who=[scene.who(OTHER_NODES)],
+        evidence=[stack_evidence(w) for w in waiting[:3]],
+        remedy=[
+            "start the launcher on every node, with the same --rdzv-id, --rdzv-endpoint and --nnodes",
+            "try from each node whether the endpoint answers: nc -vz HOST PORT",
+        ],
+        phase="init",
+    )
 
 
 def _unseen(scene: Scene, node: str, ranks: list[Seen]) -> Finding:

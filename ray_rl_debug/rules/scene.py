@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph
+from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Link, Who
@@ -117,6 +118,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             key, rank = split(node)
             world = next((w for w in self.worlds if w.key == key), None)
             return Who(label=f"{world.name if world else 'rank'}/{rank}", world=world.name if world else None, rank=rank)
+        if node == OTHER_NODES:
+            return Who(label="a launcher of another node")
         if kind is NodeKind.ABSENT:
             world = next((w for w in self.worlds if w.key == name), None)
             return Who(label=f"the ranks of {world.name} that were not dumped" if world else "ranks that were not dumped")

@@ -17,6 +17,7 @@ from ray_rl_debug.model.report import Certainty, State
 HERE = Path(__file__).parent / "recorded"
 MARKS = json.loads((HERE / "marks.json").read_text())
 MISSED = {
+    "second_node_missing-hang": "a launcher in its rendezvous: that the other node's never comes no fact of this machine tells; only possible",
     "lock_left_behind-hang": "a rank waits for a lock file to go away: no fact tells whether its writer lives, and its twin looks the same: slow",
     "router_of_backends-hang": "a router that tries a dead server again after a pause: its coroutines only sleep: slow",
     "runners_of_store-hang": "all look again and again at a store: the runner that died is named, but only possible",
@@ -43,9 +44,15 @@ MISSED = {
     "module_instead_of_ddp-hang": "three ranks stand in three calls, two of them one call apart: unknown, the rank is named as possible",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
-BYSTANDER_FIRST = {"names_of_versions-hang", "lines_through_proxy-hang", "question_on_terminal-hang", "flags_in_memory-hang"}
+BYSTANDER_FIRST = {
+    "second_node_missing-hang",
+    "names_of_versions-hang",
+    "lines_through_proxy-hang",
+    "question_on_terminal-hang",
+    "flags_in_memory-hang",
+}
 """Where somebody else is named first: one that rests between its rounds looks like one that paces its work; an engine that reads, like its proxy;
-who reads a terminal, and who spins, is seen to wait."""
+who reads a terminal, and who spins, is seen to wait; a launcher of another node has no pid here."""
 _FIRST_PID = re.compile(r"pid (\d+)")
 
 

@@ -228,6 +228,8 @@ cancelled_scores     | inside one process                 | main                
 news_by_datagram     | ring over a connection             | rollout1                | blocked-io lock-deadlock                  | main
 warnings_of_child    | other end of a pipe                | simulator main          | blocked-io lock-deadlock                  |
 registered_clients   | client, server, handler, engine    | server                  | blocked-io lock-deadlock producer-died    | main
+second_node_missing  | identity of groups                 | label:launcher          | init-deadlock                             |
+lock_of_ended_job    | semaphores across processes        | turns                   | asyncio-stuck lock-deadlock producer-died ray-queued-call | main
 """
 
 
