@@ -19,6 +19,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import compiled_place, stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
+from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
@@ -213,10 +214,10 @@ def _place(
         op=op,
         own=own,
         path=path,
-        peer=_peer(sample, frames) if _names_peer(kind, op) else None,
+        peer=peer_of(sample, frames) if _names_peer(kind, op) else None,
         timed=timed,
         spins=spins,
-        waiter=_waiter(sample, frames),
+        waiter=waiter_of(sample, frames),
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
@@ -224,8 +225,8 @@ def _place(
 
 def with_locals(place: Place, sample: ThreadSample, frames: Sequence[Frame]) -> Place:
     """The place of a thread that was found without its locals, with what they tell."""
-    peer = _peer(sample, frames) if _names_peer(place.kind, place.op) else None
-    return msgspec.structs.replace(place, peer=peer, waiter=_waiter(sample, frames))
+    peer = peer_of(sample, frames) if _names_peer(place.kind, place.op) else None
+    return msgspec.structs.replace(place, peer=peer, waiter=waiter_of(sample, frames))
 
 
 def _names_peer(kind: Kind, op: str) -> bool:
@@ -380,28 +381,3 @@ def may_have_left(thread: Thread | None) -> bool:
 
 _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.LOCK, Kind.MP_QUEUE, Kind.SOCKET})
 """Places in which no thread is found in the kernel's sleep."""
-
-
-TELLING_LOCALS = frozenset({"waiter", "execution_index", "timeout", "src", "dst", "group_src", "group_dst"})
-"""The only locals that `place_of` looks at."""
-
-
-def _waiter(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:
-    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself. A compiled graph counts its steps."""
-    told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
-    for (frame, name), value in told.items():
-        if name == "waiter" and frame < len(frames) and short_name(frames[frame].function) == "wait" and told.get((frame, "timeout")) == "None":
-            return value
-        if name == "execution_index":
-            return value
-    return None
-
-
-def _peer(sample: ThreadSample | None, frames: Sequence[Frame]) -> int | None:
-    if sample is None:
-        return None
-    for wanted in ("src", "dst", "group_src", "group_dst"):
-        for local in sample.locals:
-            if local.name == wanted and local.frame < len(frames) and local.value.lstrip("-").isdigit():
-                return int(local.value)
-    return None
