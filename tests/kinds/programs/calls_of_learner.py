@@ -29,7 +29,7 @@ def play(number: int) -> int:
 
 def join(name: str, rank: int, port: int) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, rpc_timeout=0, init_method=f"tcp://127.0.0.1:{port}")
+    options = rpc.TensorPipeRpcBackendOptions(num_worker_threads=1, rpc_timeout=10**5, init_method=f"tcp://127.0.0.1:{port}")
     rpc.init_rpc(name, rank=rank, world_size=2, rpc_backend_options=options)
 
 
