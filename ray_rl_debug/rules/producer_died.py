@@ -6,7 +6,7 @@ Story
 
 Evidence
     Ray's actor table says DEAD, or the child process that should deliver is a zombie; or Ray starts the actor anew for each
-    try of one call, and each has ended with the process. The poller's stack.
+    try of one call, and each has ended with the process; or a task fails in each of many tries. The poller's stack.
 
 Remedy
     Find why it died; check the producer's life while polling.
