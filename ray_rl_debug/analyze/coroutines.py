@@ -53,6 +53,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody is left in the process who could release what they want."""
     is_still: bool = True
     """No task of it moved between the two reads, and no data came for them."""
+    limit_s: float | None = None
+    """Each of them is given up after so long by the one that waits for it (``asyncio.wait_for``); None where one is not."""
 
     @property
     def descriptors(self) -> frozenset[int]:
@@ -133,8 +135,28 @@ def find_ends(process: Process) -> tuple[End, ...]:
         elif not root.is_cycle:
             behind[root.nodes[0]] = frozenset(kept)
     found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
-    found = [msgspec.structs.replace(e, is_still=_is_still(process, e)) for e in found]
+    limits = _limits(tasks)
+    found = [msgspec.structs.replace(e, is_still=_is_still(process, e), limit_s=_limit_of(e, limits)) for e in found]
     return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
+
+
+def _limits(tasks: dict[int, AsyncTask]) -> dict[int, float]:
+    """How long somebody waits for a task before it is given up, by the address of the task."""
+    found: dict[int, float] = {}
+    for task in tasks.values():
+        told = _LIMIT.fullmatch(task.awaited.detail or "") if task.awaited is not None and task.awaited.kind == "task" else None
+        if told is not None and task.awaited is not None:
+            found |= {inner: float(told[1]) for inner in task.awaited.tasks}
+    return found
+
+
+_LIMIT = re.compile(r"wait_for (\d+(?:\.\d+)?(?:e[+-]?\d+)?) s")
+
+
+def _limit_of(end: End, limits: dict[int, float]) -> float | None:
+    each = [limits.get(t.address) if t.address is not None else None for t in end.tasks]
+    known = [limit for limit in each if limit is not None]
+    return max(known) if known and len(known) == len(each) else None
 
 
 class Coroutines:

@@ -17,8 +17,9 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.native_frames import is_native
-from ray_rl_debug.analyze.places import IDLE_KINDS, TELLING_LOCALS, THREAD_WAITS, WAITS_FOR_RANKS, Place, may_have_left, place_of, with_locals
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Place, may_have_left, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
+from ray_rl_debug.analyze.telling_locals import telling_locals
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
@@ -165,7 +166,7 @@ class Looks:
             bare = msgspec.structs.replace(thread, locals=())
             found = stack.known[key] = self._place(stack, bare, kernel)
         place, score = found
-        told = tuple((x.frame, x.name, x.value) for x in locals_ if x.name in TELLING_LOCALS) if locals_ else ()
+        told = telling_locals(locals_, place.kind) if locals_ else ()
         if told:  # they differ from rank to rank, and tell only for whom it waits
             known = stack.known.get((key, told))
             place = known or with_locals(place, thread, stack.frames)

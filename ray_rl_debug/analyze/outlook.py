@@ -21,6 +21,7 @@ from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, LOOKS, Facts
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     child_ended,
+    given_up_s,
     is_blind,
     is_half_read,
     may_be_fed,
@@ -168,6 +169,11 @@ def _puts(f: Facts) -> str | None:
     return "it puts an object into Ray's store, and its progress cannot be read" if puts_object(f.one) else None
 
 
+def _gives_up(f: Facts) -> str | None:
+    limit = given_up_s(f.one)
+    return f"its coroutines give up what they wait for after {limit:g} s" if limit is not None else None
+
+
 def _script(f: Facts) -> str | None:
     return "the shell that it waits for woke up during the window: its script goes on" if script_goes_on(f.view, f.one) else None
 
@@ -276,6 +282,7 @@ TABLE: tuple[Row, ...] = (
     Row("overdue for those who wait", Outlook.STANDS, outlook_calls.overdue_for_others),
     Row("earlier answers took this long", Outlook.WAKES, outlook_calls.answers_came),
     Row("puts an object", Outlook.UNSEEN, _puts),
+    Row("its coroutines give up in time", Outlook.WAKES, _gives_up),
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),

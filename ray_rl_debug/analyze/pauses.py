@@ -114,6 +114,13 @@ def may_be_fed(one: Seen) -> str | None:
     return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
 
 
+def given_up_s(one: Seen) -> float | None:
+    """After how many seconds at most its coroutines give up what they wait for; None where one would wait on, or for longer than answers take."""
+    ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK]
+    limits = [e.limit_s for e in ends if e.limit_s is not None and e.limit_s < ANSWER_S]
+    return max(limits) if one.is_idle and limits and len(limits) == len(ends) else None
+
+
 def is_blind(one: Seen) -> bool:
     """Does it wait for coroutines that were not read? Unread coroutines never raise certainty."""
     waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)

@@ -14,13 +14,14 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, RESTS, WATCHES, is_transport, spot_of
-from ray_rl_debug.analyze.frameworks.compiled_graphs import RESULTS, graph_place
+from ray_rl_debug.analyze.frameworks.compiled_graphs import graph_place
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
+from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
@@ -215,10 +216,10 @@ def _place(
         op=op,
         own=own,
         path=path,
-        peer=_peer(sample, frames) if _names_peer(kind, op) else None,
+        peer=peer_of(sample, frames) if _names_peer(kind, op) else None,
         timed=timed,
         spins=spins,
-        waiter=_waiter(sample, frames),
+        waiter=waiter_of(sample, frames),
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
@@ -226,8 +227,8 @@ def _place(
 
 def with_locals(place: Place, sample: ThreadSample, frames: Sequence[Frame]) -> Place:
     """The place of a thread that was found without its locals, with what they tell."""
-    peer = _peer(sample, frames) if _names_peer(place.kind, place.op) else None
-    return msgspec.structs.replace(place, peer=peer, waiter=_waiter(sample, frames))
+    peer = peer_of(sample, frames) if _names_peer(place.kind, place.op) else None
+    return msgspec.structs.replace(place, peer=peer, waiter=waiter_of(sample, frames))
 
 
 def _names_peer(kind: Kind, op: str) -> bool:
@@ -384,28 +385,3 @@ def may_have_left(thread: Thread | None) -> bool:
 
 _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.LOCK, Kind.MP_QUEUE, Kind.SOCKET})
 """Places in which no thread is found in the kernel's sleep."""
-
-
-TELLING_LOCALS = frozenset({"waiter", "timeout", "src", "dst", "group_src", "group_dst", RESULTS[1]})
-"""The only locals that `place_of` looks at."""
-
-
-def _waiter(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:
-    """``Condition.wait`` makes a lock for each wait; one with a time limit wakes by itself. Of a compiled graph the number of the execution."""
-    told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
-    for (frame, name), value in told.items():
-        if name == "waiter" and frame < len(frames) and short_name(frames[frame].function) == "wait" and told.get((frame, "timeout")) == "None":
-            return value
-        if name == RESULTS[1] and frame < len(frames) and short_name(frames[frame].function) == RESULTS[0]:
-            return value
-    return None
-
-
-def _peer(sample: ThreadSample | None, frames: Sequence[Frame]) -> int | None:
-    if sample is None:
-        return None
-    for wanted in ("src", "dst", "group_src", "group_dst"):
-        for local in sample.locals:
-            if local.name == wanted and local.frame < len(frames) and local.value.lstrip("-").isdigit():
-                return int(local.value)
-    return None

@@ -1,7 +1,7 @@
-"""Actors that Ray starts anew: one whose restart has just begun, and one that ends in every try of the same call.
+"""What Ray does again: actors that it starts anew, calls that end their actor in every try, and tasks that fail in every try.
 
-Ray tries a call again when its actor's process has ended (``max_task_retries``), without a limit where it is -1. Then the caller waits for ever,
-although processes start and end all the time: a new try of the same call is no progress.
+Ray tries a call again when its process has ended (``max_task_retries``), and a task that has raised (``retry_exceptions``), without a limit where
+that is -1. Then the caller waits for ever, although processes start and end all the time: a new try of the same call is no progress.
 """
 
 from __future__ import annotations
@@ -23,12 +23,19 @@ def tried_in_vain(view: View, actor: RayActor) -> RayTask | None:
     return max(tried, key=lambda t: (t.attempt, t.task_id), default=None)
 
 
+def fails_again(task: RayTask | None) -> bool:
+    """Is it a task without an actor that has failed in many tries, by an exception or with its process?"""
+    return task is not None and task.kind == "NORMAL_TASK" and task.attempt >= MANY_TRIES and task.state != "FINISHED"
+
+
 def _retried(view: View) -> list[RayTask]:
     return [t for t in view.tasks.values() if t.attempt >= MANY_TRIES and t.kind == "ACTOR_TASK"]
 
 
 def words(task: RayTask) -> str:
     """``its process has ended in each of 6 tries of Engine.generate, and Ray starts it anew``."""
+    if fails_again(task):
+        return f"{task.name} has failed in each of {task.attempt} tries, and Ray tries it again"
     return f"its process has ended in each of {task.attempt} tries of {task.name}, and Ray starts it anew"
 
 

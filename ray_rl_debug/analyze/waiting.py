@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.pace import still_in_time
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
-from ray_rl_debug.analyze.restarts import FRESH_S, restarting_s, tried_in_vain, words
+from ray_rl_debug.analyze.restarts import FRESH_S, fails_again, restarting_s, tried_in_vain, words
 from ray_rl_debug.analyze.roots import Root, roots
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
@@ -138,6 +138,8 @@ def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_t
             return Activity(id=node, outlook=Outlook.UNSEEN, reason="its process was not seen")
         sure = Certainty.PROVEN if actor.state == "DEAD" else Certainty.LIKELY
         return Activity(id=node, outlook=Outlook.STANDS, reason=f"it is {actor.state}", certainty=sure)
+    if kind is NodeKind.TASK and (task := view.tasks.get(name_of(node))) is not None and fails_again(task):
+        return Activity(id=node, outlook=Outlook.STANDS, reason=words(task), certainty=sure)
     if kind is NodeKind.GONE:
         return Activity(id=node, outlook=Outlook.STANDS, reason="it is gone", certainty=Certainty.PROVEN)
     if kind is NodeKind.ADDRESS:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.connections import socket_owners
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, is_write, rank
+from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import RayActor
@@ -55,6 +56,20 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
                 evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
                 yield Edge(source=one.key, target=child.key, why=Why.AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
+            if end.awaited.kind == "subprocess" and not awaited:
+                yield from _to_left_behind(view, one, end)
+
+
+def _to_left_behind(view: View, one: Seen, end: End) -> Iterator[Edge]:
+    """The program itself has ended. Its output is open as long as somebody holds the pipe, whom it has left behind; only where this is one pipe."""
+    pipes = [f for f in one.process.files or () if f.kind == "pipe" and f.writable is False and f.inode is not None and (f.fd or 0) > _STANDARD_ERROR]
+    for pipe in pipes if len(pipes) == 1 else ():
+        for holder in writers_of(view, one, pipe):
+            evidence = f"{end.at} reads the output of a program that has ended; pid {holder.process.pid} holds {pipe.path} open"
+            yield Edge(source=one.key, target=holder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+_STANDARD_ERROR = 2
 
 
 def _may_end(child: Seen) -> bool:

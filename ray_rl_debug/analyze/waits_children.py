@@ -28,7 +28,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         children = _writers(view, one, kernel, children)
     printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None
     if printed is not None and all(c.process.files is not None for c in children):
-        holders = [other for other in view if other.node is one.node and other is not one and _writes_to(other, printed)]
+        holders = writers_of(view, one, printed)
         if not any(other in children for other in holders):
             yield from _to_holders(one, printed, holders)
             return
@@ -117,6 +117,11 @@ def _read_pipe(one: Seen, kernel: Thread | None) -> OpenFile | None:
     if kernel is None or kernel_call(kernel) != "read":
         return None
     return next((f for f in one.process.files or () if f.fd == descriptor(kernel) and f.kind == "pipe" and f.inode is not None), None)
+
+
+def writers_of(view: View, one: Seen, pipe: OpenFile) -> list[Seen]:
+    """Who holds, or may hold, the writing end of a pipe that a process reads."""
+    return [other for other in view if other.node is one.node and other is not one and _writes_to(other, pipe)]
 
 
 def _writes_to(other: Seen, pipe: OpenFile) -> bool:

@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, name_of, node_of
 from ray_rl_debug.analyze.places import GROUP_WAIT, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.restarts import tried_in_vain, words
+from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
@@ -191,6 +191,9 @@ def _edges_of_task(view: View, index: RayIndex, one: Seen, task_id: str, call: s
     if called is not None and (tried := tried_in_vain(view, called)) is not None:
         target = node_of(NodeKind.ACTOR, called.actor_id)
         yield Edge(source=one.key, target=target, why=why, op=op, evidence=f"waits for {name}; {words(tried)}", certainty=certainty)
+        return
+    if task is not None and fails_again(task):
+        yield Edge(source=one.key, target=node_of(NodeKind.TASK, task_id), why=why, op=op, evidence=f"waits for {words(task)}", certainty=certainty)
         return
     if runner is not None:
         evidence = f"waits for {name or 'task ' + task_id[:16]}, running there"

@@ -220,9 +220,45 @@ def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
         for child in table.descendants(pid):
             if child not in ours:
                 found.setdefault(child, "child")
+    for pid in _left_behind(table, found):
+        if pid not in ours:
+            found.setdefault(pid, "child")
     starters = find_starters({p: table.stats[p] for p in pids}, (), table.proc)
     session = newest_session(starters, {p: table.arguments(p) for p in starters}, table.proc) if starters else None
     return Discovery(found=_rows(table, found), raylet_pid=None, session_dir=session, starters=frozenset(starters))
+
+
+def _left_behind(table: _Table, found: Mapping[int, str]) -> list[int]:
+    """Programs whose parents have ended and that hold a pipe of these processes: whoever reads it waits for them. Not what all inherited."""
+    since = min(table.stats[pid].start_ticks for pid in found)
+    adopters = {1}  # or whoever above has asked the kernel for it
+    for pid in found:
+        while (pid := table.stats[pid].ppid) in table.stats:
+            adopters.add(pid)
+    below = [pid for parent in sorted(adopters - found.keys()) for pid in table.children.get(parent, ())]
+    adopted = [pid for pid in below if pid not in found and table.stats[pid].start_ticks >= since]
+    if not adopted:
+        return []
+    given = {pipe for pid, kind in found.items() if kind == "named" for fd, pipe in _pipes(table, pid) if fd <= _STANDARD_ERROR}
+    own = {pipe for pid in found for _, pipe in _pipes(table, pid)} - given
+    left = [pid for pid in adopted if any(pipe in own for _, pipe in _pipes(table, pid))]
+    return sorted({one for pid in left for one in (pid, *table.descendants(pid))})
+
+
+_STANDARD_ERROR = 2
+
+
+def _pipes(table: _Table, pid: int) -> list[tuple[int, str]]:
+    """Descriptors that are pipes, and which."""
+    found = []
+    try:
+        for link in (table.proc / str(pid) / "fd").iterdir():
+            target = os.readlink(link)
+            if target.startswith("pipe:"):
+                found.append((int(link.name), target))
+    except OSError:
+        return []
+    return found
 
 
 def _raylets(table: _Table, options: CollectOptions) -> list[int]:

@@ -193,16 +193,17 @@ def _sample(
         if ended.wait(max(0.0, clock + number * options.interval_s - time.monotonic())) or (number and time.monotonic() > deadline - dump_s):
             break
         say(f"sample {number + 1} of {options.samples}")
-        targets = guard.call("which processes to sample", partial(_targets, discovery, proc, number), nobody)
+        targets = guard.call("which processes to sample", partial(_targets, discovery, proc, sampler.rests if number else None), nobody)
         guard.call("stacks", partial(sampler.sample, targets, time.monotonic() - clock), None)
         taken += 1
     return guard.call("stacks", sampler.finish, NO_STACKS), taken
 
 
-def _targets(discovery: Discovery, proc: Path, number: int) -> list[Target]:
+def _targets(discovery: Discovery, proc: Path, rests: Callable[[int], bool] | None) -> list[Target]:
+    """Whom to look at; not again at an idle worker of Ray that `rests`. One that is being made ready has the same title."""
     targets = []
     for found in discovery.found:
-        if found.kind not in SAMPLED or (number and found.arguments[:1] == ("ray::IDLE",)):
+        if found.kind not in SAMPLED or (rests is not None and found.arguments[:1] == ("ray::IDLE",) and rests(found.pid)):
             continue
         status = read_status(found.pid, proc)
         if status and not status.get("State", "Z").startswith(("Z", "X")):

@@ -76,6 +76,10 @@ def _are_others(earlier: Sequence[ObjectRefWait], now: Sequence[ObjectRefWait]) 
     return bool(ids[0]) and ids[0].isdisjoint(ids[1])
 
 
+_RESTS = "main_loop"
+"""Of ``ray/_private/worker.py``: where workers wait for work."""
+
+
 class StackSampler:
     """Takes samples of the processes of one node with py-spy (and pystack where asked), and keeps account of what it could not see."""
 
@@ -111,6 +115,12 @@ class StackSampler:
             self._record(target.pid, at_s + ended - began, outcome, waits)
         if first and self._pystack is not None:
             self._sample_with_pystack([target.pid for target in wanted if target.pid not in self._not_python], at_s + time.monotonic() - began)
+
+    def rests(self, pid: int) -> bool:
+        """Did its main thread wait for Ray to give it work when it was looked at last? True where it could not be looked at."""
+        samples = self._samples.get(pid)
+        main = next((t for t in samples[-1].threads if t.tid == pid), None) if samples else None
+        return main is None or (self._table.end(main.stack) or "").rpartition(".")[2] == _RESTS
 
     def finish(self) -> Stacks:
         """Everything seen. Ends the sampler: no target is left stopped by it."""

@@ -68,6 +68,11 @@ class StackTable:
         ends = {stack[0] for stack in self._stacks if stack}
         return {number: places[number][1:] for number in sorted(ends) if not short_file(places[number][1])[1]}
 
+    def end(self, stack: int) -> str | None:
+        """The innermost function of a stack."""
+        frames = tuple(self._stacks)[stack]
+        return tuple(self._frames)[frames[0]][0] if frames else None
+
     def stacks(self) -> tuple[tuple[int, ...], ...]:
         return tuple(self._stacks)
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.main_activity import is_in_group
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
-from ray_rl_debug.analyze.restarts import tried_in_vain, words
+from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
@@ -29,13 +30,13 @@ def find_dead(scene: Scene, rule_id: str, name: str, cause: Cause, remedy: list[
         if not waiters or any(waits_as_rank(scene, w, node) for w in waiters):
             continue
         who = scene.who(node)
-        label = who.label.removesuffix(f" (pid {who.pid})")
+        label = who.label.removesuffix(f" (pid {who.pid})") + (f" (pid {who.pid})" if who.pid is not None else "")
         finding = make_finding(
             rule_id,
             name,
             cause,
             Certainty.LIKELY,
-            f"{label} (pid {who.pid}) {dead[1]}; {waiters[0].where()} still waits for {_owed(into[0])}",
+            f"{label} {dead[1]}; {waiters[0].where()} still waits for {_owed(into[0])}",
             who=[who],
             evidence=[
                 dead[2],
@@ -63,6 +64,10 @@ def waits_as_rank(scene: Scene, waiter: Seen, node: str) -> bool:
 def _dead(scene: Scene, node: str) -> tuple[str, str, Evidence] | None:
     """Its names, that it died and how, and what tells it; None when it lives."""
     actor, process = scene.actor(node), scene.view.seen.get(node)
+    task = scene.view.tasks.get(name_of(node)) if kind_of(node) is NodeKind.TASK else None
+    if task is not None and fails_again(task):
+        told = Evidence(kind="task", where="Ray's table of tasks", text=f"{task.name} {task.state}, attempt {task.attempt}: {words(task)}")
+        return task.name, f"fails again and again ({words(task)})", told
     if actor is not None and (tried := tried_in_vain(scene.view, actor)) is not None:
         told = Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}, {actor.restarts} restarts: {words(tried)}")
         return f"{actor.class_name} {actor.name or ''}", f"dies again and again ({words(tried)})", told

@@ -6,14 +6,15 @@ Story
 
 Evidence
     Ray's actor table says DEAD or RESTARTING of an actor that is an engine by its class or name; a process of the engine
-    is a zombie; a server goes on serving without anything that lives as long as its engine core. The waiter's stack.
+    is a zombie; a server goes on serving without anything that lives as long as its engine core. Or Ray starts its actor anew for each try
+    of one call, and each has ended with the process. The waiter's stack.
 
 Remedy
     Find why it died; give requests a time limit, and let the router take dead engines out.
 
 Not this when
     The engine was shut down on purpose, or other engines answer what waits. A server that does not serve yet has no
-    engine core either: it starts.
+    engine core either: it starts. An actor that was started anew a moment ago.
 """
 
 from __future__ import annotations

@@ -5,13 +5,14 @@ Story
     that would fail.
 
 Evidence
-    Ray's actor table says DEAD, or the child process that should deliver is a zombie; the poller's stack.
+    Ray's actor table says DEAD, or the child process that should deliver is a zombie; or Ray starts the actor anew for each
+    try of one call, and each has ended with the process; or a task fails in each of many tries. The poller's stack.
 
 Remedy
     Find why it died; check the producer's life while polling.
 
 Not this when
-    Other producers still deliver, or the actor ended on purpose.
+    Other producers still deliver, the actor ended on purpose, or it was started anew a moment ago.
 """
 
 from __future__ import annotations

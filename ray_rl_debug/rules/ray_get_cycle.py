@@ -34,12 +34,15 @@ _SHOWN = 6
 """Waits that the evidence tells."""
 _CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE, Why.INSIDE}
 
+_BY_RAY = RAY_CALLS | {Why.DEAD_MEANWHILE}
+"""A ring without any of these is none of Ray's."""
+
 
 def detect(scene: Scene) -> Iterator[Found]:
     """Cycles of Ray waits alone, and those that close over collectives."""
     for root, members, edges in scene.cycles():
         calls = [e for e in edges if e.why in _CALLS]
-        if members and len(calls) == len(edges) and any(e.why is not Why.INSIDE for e in edges):
+        if members and len(calls) == len(edges) and any(e.why in _BY_RAY for e in edges):
             yield Found(finding=_finding(scene, members, calls), explains=frozenset(root.nodes))
         elif calls and _closes_over_collectives(scene, members, calls, edges):
             yield Found(

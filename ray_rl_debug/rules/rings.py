@@ -18,7 +18,8 @@ from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 _SHOWN = 3
 """Members of a ring whose places the summary tells."""
 _OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
-_OF_CALLS = RAY_CALLS | {Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.DEAD_MEANWHILE}
+_AWAITED = frozenset({Why.AWAITED_SOCKET, Why.AWAITED_CHILD})
+_OF_CALLS = RAY_CALLS | _AWAITED | {Why.DEAD_MEANWHILE}
 
 
 class Ring(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +51,8 @@ def rings(scene: Scene) -> Iterator[Ring]:
             continue
         if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
             continue  # a ring of ranks: other rules'
-        if any(e.certainty is Certainty.POSSIBLE or e.why in _OF_CALLS for e in edges):
+        awaited = all(e.why in _AWAITED for e in edges)  # by coroutines, and no call of Ray among them
+        if any(e.certainty is Certainty.POSSIBLE or (e.why in _OF_CALLS and not awaited) for e in edges):
             continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
         if any(_has_hands_free(m) for m in members) or any(_holds_copies(scene, e) for e in edges):
@@ -62,7 +64,7 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
     """What a rule says of a ring."""
     members, accused = ring.members, ring.accused
     pids = [f"{m.name} (pid {m.process.pid}" for m in members]
-    shown = [f"{pid}: {m.at()})" if len(members) <= _SHOWN else f"{pid})" for pid, m in zip(pids, members, strict=True)]
+    shown = [f"{pid}: {_at(m)})" if len(members) <= _SHOWN else f"{pid})" for pid, m in zip(pids, members, strict=True)]
     said = " → ".join([*shown, f"{pids[0]})"])
     finding = make_finding(
         id,
@@ -79,6 +81,11 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         phase=members[0].phase,
     )
     return Found(finding=finding, explains=frozenset(ring.root.nodes), rests_on=frozenset(m.key for m in ring.members))
+
+
+def _at(one: Seen) -> str:
+    """Of a process whose loop is idle, where its coroutines wait."""
+    return f"a coroutine waits at {one.ends[0].at}" if one.is_idle and one.ends else one.at()
 
 
 def thread_at_own_lock(scene: Scene, edge: Edge) -> SeenThread | None:

@@ -42,9 +42,13 @@ class Programs:
     def start(self, code: str, *arguments: object, python: str = sys.executable, **env: str) -> tuple[subprocess.Popen[str], str]:
         argv = [python, "-c", code, *map(str, arguments)]
         child = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **env})
-        self._stack.callback(_end, child)
+        self.ends(child)
         assert child.stdout is not None
         return child, child.stdout.readline().strip()
+
+    def ends(self, child: subprocess.Popen[str]) -> None:
+        """Has a program ended with the test."""
+        self._stack.callback(_end, child)
 
 
 def _end(child: subprocess.Popen[str]) -> None:
@@ -313,3 +317,38 @@ def test_a_cluster_that_our_own_process_started_is_not_taken_for_ours() -> None:
     assert kinds[str(answer["worker"])] == "ray-worker"
     assert {"raylet", "gcs", "ray-system"} <= set(kinds.values())
     assert kinds.get(own, "agent") == "agent"
+
+
+def test_an_idle_worker_is_looked_at_once_unless_it_is_being_made_ready(programs: Programs) -> None:
+    """Both have the title of an idle worker; one waits in Ray's loop for work, the other in a hook of the job."""
+    code = "import time\ndef {name}():\n  print('ready', flush=True)\n  time.sleep(600)\n{name}()"
+    found = {}
+    for name in ("main_loop", "read_licence"):
+        child = subprocess.Popen(["ray::IDLE", "-c", code.format(name=name)], executable=sys.executable, stdout=subprocess.PIPE, text=True)
+        programs.ends(child)
+        assert child.stdout is not None and child.stdout.readline() == "ready\n"
+        found[name] = child.pid
+    node = collect(*found.values(), samples=2, interval_s=0.1)
+    assert {name: len(of(node, pid).samples) for name, pid in found.items()} == {"main_loop": 1, "read_licence": 2}
+
+
+def test_a_program_that_was_left_behind_with_a_pipe_is_found(programs: Programs) -> None:
+    """The shell has ended; what it has started in the background holds the output that is still read."""
+    code = "import subprocess, sys; subprocess.run(['sh', '-c', sys.argv[1]], stdout=subprocess.PIPE)"
+    left = f"{sys.executable} -c 'import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)' & "
+    with tempfile.TemporaryFile("w+") as told:
+        child = subprocess.Popen([sys.executable, "-c", code, left], stderr=told)
+        programs.ends(child)
+
+        def pid() -> int:
+            told.seek(0)
+            return int(told.read() or 0)
+
+        def parent(of: int) -> int:
+            return int(Path(f"/proc/{of}/stat").read_text().rpartition(")")[2].split()[1])
+
+        wait_for(lambda: pid() and parent(parent(pid())) != child.pid)
+        try:
+            assert {child.pid, pid()} <= {p.pid for p in collect(child.pid).processes}
+        finally:
+            os.kill(pid(), signal.SIGKILL)

@@ -41,6 +41,7 @@ MISSED = {
     "flag_of_round-hang": "a follower looks again and again for a flag file that was taken away: slow, only possible",
     "question_on_terminal-hang": "a command asks on its terminal: who is on which terminal is not recorded; unknown",
     "flags_in_memory-hang": "ranks spin on flags in shared memory: which of them is not there yet is not recorded; unknown",
+    "news_by_datagram-hang": "a datagram that was lost: who may send one is not recorded; unknown, the rollout is named as possible",
     "module_instead_of_ddp-hang": "three ranks stand in three calls, two of them one call apart: unknown, the rank is named as possible",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

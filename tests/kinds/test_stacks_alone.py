@@ -31,6 +31,8 @@ CANNOT_TELL = {
     "weights_from_source-hang": "the source that each rank names is in no stack: told as a stalled collective",
     "flag_of_round-hang": "a file that is looked for again and again: no stack shows that anybody waits for it",
     "module_instead_of_ddp-hang": "two collectives and one that stands at neither: told as a straggler",
+    "graded_again-hang": "a task that is tried again and again: stacks show a worker at work, or an idle one",
+    "prompts_tried_again-hang": "an actor that is started anew for each try: stacks show it idle",
     "rounds_of_players-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")

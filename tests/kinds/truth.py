@@ -230,6 +230,11 @@ warnings_of_child    | other end of a pipe                | simulator main      
 registered_clients   | client, server, handler, engine    | server                  | blocked-io lock-deadlock producer-died    | main
 second_node_missing  | identity of groups                 | label:launcher          | init-deadlock                             |
 lock_of_ended_job    | semaphores across processes        | turns                   | asyncio-stuck lock-deadlock producer-died ray-queued-call | main
+batches_of_graph     | mixed                              | main                    | blocked-io straggler                      |
+streams_both_ways    | ring over a connection             | main rollout            | asyncio-stuck blocked-io lock-deadlock    |
+ends_of_episodes     | inside one process                 | main                    | lock-deadlock producer-died               |
+killed_tools         | other end of a pipe                | server                  | blocked-io asyncio-stuck lock-deadlock    | main
+graded_again         | mixed                              | label:grade             | producer-died straggler ray-pending       | trainer
 """
 
 

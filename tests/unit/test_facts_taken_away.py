@@ -91,6 +91,14 @@ def test_a_child_of_long_ago_without_a_stack(python: str | None, accused: bool) 
     assert (report.verdict.state is State.HANG) is accused
 
 
+@pytest.mark.parametrize(("syscall", "state"), [(SLEEP, State.SLOW), (WAIT, State.HANG)], ids=["sleeps", "waits"])
+def test_a_child_without_a_stack_that_sleeps_may_wake(syscall: int, state: State) -> None:
+    stacks = Stacks()
+    parent = process(stacks, MAIN_PID, "python train.py", POPEN, kind="named", wchan="do_wait", syscall=WAIT, arg0=FIRST)
+    child = replace(process(stacks, FIRST, "sleep", IDLE, kind="child", ppid=MAIN_PID, syscall=syscall), samples=(), start_time_s=198.0)
+    assert diagnose(snapshot(stacks.node([parent, child]))).verdict.state is state
+
+
 def to_service(quiet_s: float) -> Socket:
     return Socket(family="tcp", state="ESTABLISHED", local="10.0.0.1:50000", remote="203.0.113.7:443", fd=9, quiet_s=quiet_s)
 

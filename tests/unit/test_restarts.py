@@ -55,3 +55,16 @@ def test_a_restart_that_has_just_begun_accuses_nobody(tries: int, restarts: int)
 def test_a_restart_that_takes_long_stands() -> None:
     given = run("RESTARTING", tries=1, restarts=1, since_s=120.0)
     assert find_waits(build_view(given)).graph.hope(NODE) is Outlook.STANDS
+
+
+@pytest.mark.parametrize(("tries", "is_hang"), [(9, True), (1, False)], ids=["in every try", "once"])
+def test_a_task_that_fails_in_every_try_is_named(tries: int, is_hang: bool) -> None:
+    """Its tries run in one worker after another, which is always at work."""
+    stacks = Stacks()
+    call = RayTask(task_id=task_id(1), name="grade", kind="NORMAL_TASK", state="RUNNING", attempt=tries, pid=ENGINE)
+    cores = [core(DRIVER, owned=[OwnedTask(task_id=task_id(1), name="grade", status="RUNNING")]), core(ENGINE, running=[1])]
+    main = process(stacks, DRIVER, "python train.py", f"{RAY_GET} main@app/train.py:9", kind="driver", wchan="futex_do_wait", refs=[task_id(1)])
+    worker = process(stacks, ENGINE, "ray::grade", *(f"parse@app/{line}.py:7 grade@app/judge.py:20" for line in "abc"), cpu_s=1.5)
+    report = diagnose(snapshot(stacks.node([main, worker]), ray_state(tasks=[call], cores=cores)))
+    assert (report.verdict.state is State.HANG) is is_hang
+    assert ("grade has failed in each of 9 tries" in report.findings[0].summary) is is_hang

@@ -48,7 +48,7 @@ def test_who_reads_waits_for_the_one_that_is_elsewhere() -> None:
     stacks = Stacks()
     view = view_of(stacks, driver(stacks), stage(stacks, POLICY, READS), stage(stacks, CRITIC, WORKS))
     assert view.seen[f"node1/{POLICY}"].is_idle, "it waits for its next piece of work"
-    assert waits(view) == {("node1/100", "node1/202")}
+    assert waits(view) == {("node1/100", "node1/202"), ("node1/201", "node1/202")}
 
 
 def test_a_reader_that_spins_does_not_move_but_one_that_comes_to_another_step_does() -> None:

@@ -23,6 +23,11 @@ _ABOVE = 3
 """Frames of Ray's worker above the channel's own."""
 
 
+def is_of_graph(frames: Sequence[Frame]) -> bool:
+    """Does a stack show that its process belongs to a graph, as an actor or as its caller?"""
+    return any(f.file == _MONITOR.file for f in frames)
+
+
 def runs_graph(frames: Sequence[Frame]) -> bool:
     """Is it the thread of an actor that runs its part of a graph?"""
     return any(spot.matches(f.function, f.file) for f in frames for spot in LOOPS)

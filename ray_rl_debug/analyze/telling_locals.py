@@ -1,0 +1,42 @@
+"""What the local variables of library frames tell of a wait: whom it names, and whether it is still the same one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.model.snapshot import Frame, Local, ThreadSample
+
+_LOCALS = frozenset({"waiter", "execution_index", "timeout", "src", "dst", "group_src", "group_dst"})
+
+
+def telling_locals(locals_: Sequence[Local], kind: Kind) -> tuple[tuple[int, str, str], ...]:
+    """The only locals at which `waiter_of` and `peer_of` look, of a thread at a place of this kind."""
+    joins = kind is Kind.JOIN
+    return tuple((x.frame, x.name, x.value) for x in locals_ if x.name in _LOCALS or (joins and x.name == "self"))
+
+
+def waiter_of(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:
+    """What makes a wait without a time limit another one than the next: the lock that ``Condition.wait`` makes for it, the thread that is joined,
+    the step of a compiled graph."""
+    told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
+    for (frame, name), value in told.items():
+        function = short_name(frames[frame].function) if frame < len(frames) else ""
+        if name == "execution_index":
+            return value
+        is_wait = (name == "waiter" and function == "wait") or (name == "self" and function == "join" and frames[frame].file == "threading.py")
+        if is_wait and told.get((frame, "timeout")) == "None":
+            return value
+    return None
+
+
+def peer_of(sample: ThreadSample | None, frames: Sequence[Frame]) -> int | None:
+    """The rank that a send, recv or rooted collective names."""
+    if sample is None:
+        return None
+    for wanted in ("src", "dst", "group_src", "group_dst"):
+        for local in sample.locals:
+            if local.name == wanted and local.frame < len(frames) and local.value.lstrip("-").isdigit():
+                return int(local.value)
+    return None

@@ -1,0 +1,56 @@
+"""Coroutines that wait with a time limit, and those that read what a program has left open."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from scenes import Stacks, process, snapshot
+
+from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.analyze.waits import find_waits
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, Process
+
+MAIN, SHELL, SERVER = 100, 4000, 4001
+LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run@asyncio/runners.py:118 main@app/agent.py:40"
+ACCEPTS = "accept@socket.py:294 serve@app/server.py:3"
+EPOLL = 232
+OUTPUT = OpenFile(fd=7, path="pipe:[77]", kind="pipe", inode=77, writable=False)
+
+
+def task(number: int, function: str, line: int, awaited: Awaited) -> AsyncTask:
+    chain = (AwaitFrame(function=function, file="app/agent.py", line=line),)
+    return AsyncTask(name=f"Task-{number}", chain=chain, address=number, stable=True, awaited=awaited, tid=MAIN, loop=9, timers=0)
+
+
+def loop(stacks: Stacks, *tasks: AsyncTask) -> Process:
+    one = process(stacks, MAIN, "python agent.py", LOOP, kind="named", wchan="do_epoll_wait", syscall=EPOLL, async_tasks=tasks)
+    return replace(one, files=(OUTPUT,))
+
+
+@pytest.mark.parametrize(
+    ("limit", "outlook", "certainty"),
+    [("wait_for 4 s", Outlook.WAKES, Certainty.POSSIBLE), ("wait_for 3600 s", Outlook.STANDS, None), ("wait_for", Outlook.STANDS, None)],
+    ids=["seconds", "an hour", "no limit"],
+)
+def test_who_gives_up_in_time_wakes_by_itself(limit: str, outlook: Outlook, certainty: Certainty | None) -> None:
+    stacks = Stacks()
+    waits = task(1, "run_tool", 25, Awaited(kind="task", detail=limit, address=2, tasks=(2,)))
+    ends = task(2, "end_of_tool", 30, Awaited(kind="subprocess", detail="process", pid=SHELL))
+    shell = replace(process(stacks, SHELL, "sh", "x@y.py:1", kind="child", ppid=MAIN, wchan="do_wait", syscall=61), samples=())
+    taken = snapshot(stacks.node([loop(stacks, waits, ends), shell]))
+    assert find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook is outlook
+    if certainty is not None:
+        assert all(f.certainty is certainty for f in diagnose(taken).findings)
+
+
+def test_who_reads_the_output_of_a_program_that_has_ended_waits_for_whom_it_left_behind() -> None:
+    stacks = Stacks()
+    reads = task(1, "run_tool", 31, Awaited(kind="subprocess", detail="process"))
+    server = replace(process(stacks, SERVER, "python -c", ACCEPTS, kind="child", ppid=1), files=(replace(OUTPUT, fd=1, writable=True),))
+    found = find_waits(build_view(snapshot(stacks.node([loop(stacks, reads), server])))).graph.edges
+    assert [(e.source, e.target, e.why.value) for e in found] == [(f"node1/{MAIN}", f"node1/{SERVER}", "pipe")]
+    others = replace(server, files=(replace(OUTPUT, fd=1, inode=78, writable=True),))
+    assert find_waits(build_view(snapshot(stacks.node([loop(stacks, reads), others])))).graph.edges == ()
