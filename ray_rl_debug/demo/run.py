@@ -82,21 +82,21 @@ def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
         yield json.loads(line)
     finally:
         guard.cancel()
-        progress("stopping the demo's cluster")
-        _close(job)
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            progress("stopping the demo's cluster")
+            _close(job)
+        finally:  # also when a second signal ends the waiting, such as timeout's, which comes twice
+            _end(job)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _close(job: subprocess.Popen[str]) -> None:
-    """Ask the job to end, then end its whole session."""
+    """Ask the job to end, and wait until it has."""
     assert job.stdin is not None
     with contextlib.suppress(OSError):
         job.stdin.close()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         job.wait(25)
-    except subprocess.TimeoutExpired:
-        pass
-    _end(job)
 
 
 def _end(job: subprocess.Popen[str]) -> None:
