@@ -229,17 +229,20 @@ def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
 
 
 def _left_behind(table: _Table, found: Mapping[int, str]) -> list[int]:
-    """Programs whose parents have ended and that hold a pipe of these processes: whoever reads it waits for them. Not what all inherited."""
+    """Programs whose parents have ended and that hold a pipe of these processes: whoever reads it waits for them. Not one that was given
+    to them: standard input and output, and what those above them hold too."""
     since = min(table.stats[pid].start_ticks for pid in found)
-    adopters = {1}  # or whoever above has asked the kernel for it
+    above = {1}  # adopts them, or whoever has asked the kernel for it
     for pid in found:
         while (pid := table.stats[pid].ppid) in table.stats:
-            adopters.add(pid)
-    below = [pid for parent in sorted(adopters - found.keys()) for pid in table.children.get(parent, ())]
+            above.add(pid)
+    above -= found.keys()
+    below = [pid for parent in sorted(above) for pid in table.children.get(parent, ())]
     adopted = [pid for pid in below if pid not in found and table.stats[pid].start_ticks >= since]
     if not adopted:
         return []
     given = {pipe for pid, kind in found.items() if kind == "named" for fd, pipe in _pipes(table, pid) if fd <= _STANDARD_ERROR}
+    given |= {pipe for pid in above for _, pipe in _pipes(table, pid)}
     own = {pipe for pid in found for _, pipe in _pipes(table, pid)} - given
     left = [pid for pid in adopted if any(pipe in own for _, pipe in _pipes(table, pid))]
     return sorted({one for pid in left for one in (pid, *table.descendants(pid))})
