@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Snapshot
 
+LOG = "demo.log"
 START_DEADLINE_S = 90.0
 
 
@@ -55,12 +57,47 @@ def run_demo(*, progress: Callable[[str], None] = lambda _: None) -> tuple[Repor
 @contextlib.contextmanager
 def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
     folder = tempfile.mkdtemp(prefix="rrd-")  # short: Unix socket paths are limited to 107 bytes
+    job: subprocess.Popen[str] | None = None
+    try:
+        progress("starting two Ray nodes and a miniature RL job")
+        with _interrupted_later():
+            job = _started(folder)
+        yield json.loads(_first_line(job, os.path.join(folder, LOG)))
+    finally:
+        try:
+            progress("stopping the demo's cluster")
+            if job is not None:
+                _close(job)
+        finally:  # also when a second signal ends the waiting, such as timeout's, which comes twice
+            with _interrupted_later():
+                if job is not None:
+                    _end(job)
+                _end_rest(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """While a process is started or ended nothing interrupts us: it would live on, and nobody would know of it."""
+    came: list[int] = []
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    heard = [n for n, handler in before.items() if callable(handler)]
+    for number in heard:
+        signal.signal(number, lambda n, _: came.append(n))
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, before[number])
+    if came:
+        raise KeyboardInterrupt
+
+
+def _started(folder: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_TMPDIR": folder}
     environment.pop("RAY_ADDRESS", None)
-    progress("starting two Ray nodes and a miniature RL job")
-    log_path = os.path.join(folder, "demo.log")
-    with open(log_path, "wb") as log:
-        job = subprocess.Popen(
+    with open(os.path.join(folder, LOG), "wb") as log:
+        return subprocess.Popen(
             own_module("ray_rl_debug.demo.demo_job", folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -69,25 +106,22 @@ def _job(progress: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
             start_new_session=True,
             text=True,
         )
+
+
+def _first_line(job: subprocess.Popen[str], log: str) -> str:
+    """What the job says once it stands; DemoFailedError where it does not in its time."""
     guard = threading.Timer(START_DEADLINE_S, _end, args=(job,))
     guard.start()
     try:
         assert job.stdout is not None
         line = next((text for text in job.stdout if text.startswith("{")), None)
-        guard.cancel()
-        if line is None:
-            with open(log_path, encoding="utf-8", errors="replace") as f:
-                tail = f.read()[-600:]
-            raise DemoFailedError(f"the demo's cluster did not start: {tail.strip().splitlines()[-1] if tail.strip() else 'no output'}")
-        yield json.loads(line)
     finally:
         guard.cancel()
-        try:
-            progress("stopping the demo's cluster")
-            _close(job)
-        finally:  # also when a second signal ends the waiting, such as timeout's, which comes twice
-            _end(job)
-            shutil.rmtree(folder, ignore_errors=True)
+    if line is None:
+        with open(log, encoding="utf-8", errors="replace") as f:
+            tail = f.read()[-600:]
+        raise DemoFailedError(f"the demo's cluster did not start: {tail.strip().splitlines()[-1] if tail.strip() else 'no output'}")
+    return line
 
 
 def _close(job: subprocess.Popen[str]) -> None:
@@ -97,6 +131,27 @@ def _close(job: subprocess.Popen[str]) -> None:
         job.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         job.wait(25)
+
+
+def _end_rest(folder: str) -> None:
+    """Ray's own processes, which live in sessions of their own and would go on writing: known by the folder in their environment."""
+    mark, until = f"RAY_TMPDIR={folder}".encode(), time.monotonic() + 5.0
+    while time.monotonic() < until:
+        left = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid() and mark in _environment(name)]
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _environment(pid: str) -> list[bytes]:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:  # it has ended, or is somebody else's
+        return []
 
 
 def _end(job: subprocess.Popen[str]) -> None:

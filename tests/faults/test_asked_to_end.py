@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -53,6 +54,26 @@ def test_a_snapshot_is_asked_to_end(number: int, target: int, tmp_path: Path) ->
     assert json.loads(out)["schema"] == "rayrl-debug/report/1"
     assert (tmp_path / "snapshot.json.gz").stat().st_size > 0
     wait_for(lambda: not marked(mark) and not troubles(target), f"left behind: {marked(mark)} {troubles(target)}", 2)
+
+
+def test_the_demo_is_asked_to_end_twice() -> None:
+    """The demo starts its cluster and gets SIGTERM twice, as `timeout` sends it.
+
+    It ends with exit code 130, and leaves neither a process of its cluster nor a folder.
+    """
+    with tempfile.TemporaryDirectory(dir="/tmp") as scratch:  # paths of sockets are short
+        environment = {**os.environ, "TMPDIR": scratch}
+        child = subprocess.Popen([*COMMAND, "demo"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, preexec_fn=hear_signals)
+        assert child.stderr is not None
+        assert b"starting" in child.stderr.readline()
+        child.send_signal(signal.SIGTERM)
+        child.stderr.readline()  # that it ends the cluster
+        child.send_signal(signal.SIGTERM)
+        child.communicate(timeout=60)
+        assert child.returncode == 130
+        assert not list(Path(scratch).glob("rrd-*"))
+        left = subprocess.run(["pgrep", "-f", scratch], capture_output=True, text=True, check=False)
+        assert left.stdout == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
