@@ -20,7 +20,7 @@ MAX_SETTING = 100
 TEXTS = ("rollout.name", "rollout.mode", "adv_estimator", "loss_mode", "strategy", "dtype", "trainer_mode", "kl_loss_type")
 """Settings whose values are words of the frameworks."""
 _SECRET = re.compile(r"key|token|secret|passw|credential|user|mail", re.IGNORECASE)
-STEP_NAMES = ("step", "global_step", "training/global_step", "train/global_step", "trainer/global_step", "_step", "iteration", "train_step")
+STEP_NAMES = ("step", "global_step", "training/global_step", "train/global_step", "trainer/global_step", "_step", "iteration", "train_step", "training_iteration")
 """Under which a table holds the number of the step, the best first."""
 
 
