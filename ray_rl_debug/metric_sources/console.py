@@ -1,8 +1,8 @@
 """What verl and AReaL print, also through the prefixes and colours that Ray puts before each line.
 
 verl: one line for each step, ``step:3 - actor/grad_norm:0.40 - ...``. AReaL: ``Epoch 1/1 Step 3/10 Train step 3/10 done.``, and after it a table
-in a frame whose rows hold four pairs of name and value. Both forms may stand in one file. Where neither stands there, `printed` looks for the forms of
-other families.
+in a frame whose rows hold four pairs of name and value. Both forms may stand in one file. Where neither stands there, `printed` looks for the
+forms of other families.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_number, flat
+from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_step, flat
 from ray_rl_debug.metric_sources.lines import read_lines
 
 SETTINGS_OF_ROW = ("config",)
@@ -58,9 +58,8 @@ def _step(row: Mapping[str, Any], names: Mapping[str, str]) -> int | None:
     wanted = (names["step"],) if "step" in names else STEP_NAMES
     flattened = dict(flat(row)) if "step" in names and "/" in names["step"] else row
     for name in wanted:
-        value = as_number(flattened.get(name))
-        if value is not None and value == value and abs(value) < 1 << 53:
-            return int(value)
+        if (step := as_step(flattened.get(name))) is not None:
+            return step
     return None
 
 

@@ -26,10 +26,10 @@ LEARNING = (Quantity.LOSS, Quantity.REWARD, Quantity.TEST_REWARD, Quantity.GRAD_
 """A report of training has at least one of them; the answer to a request or a configuration has none of it step after step."""
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|-?inf(?:inity)?"
 _STEP = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter)"
-_BEFORE = re.compile(rf"\b(?:{_STEP}|rollout|perf|train|eval)[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?\W*$", re.IGNORECASE)
-"""The words before a mapping that number it."""
+_BEFORE = re.compile(rf"(?:\b{_STEP}[ =:#]*|\b(?:rollout|perf|train|eval) +)(\d{{1,15}})(?:\s*/\s*\d+)?\W*$", re.IGNORECASE)
+"""The words before a mapping that number it; ``train:201`` is a line of the source, as loggers write it."""
 _HEADING = re.compile(rf"^\W*{_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?\W*$", re.IGNORECASE)
-_LINE = re.compile(rf"(?:^|[\s\[(|]){_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?(?=[\s\])|,:;-])", re.IGNORECASE)
+_LINE = re.compile(rf"(?:^|[\s\[(|:]){_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?(?=[\s\])|,:;-])", re.IGNORECASE)
 _PAIR = re.compile(rf"([A-Za-z][\w./@()% -]{{0,80}}?)\s*[:=]\s*({_NUMBER})(?![\w.:]*[:/]\d)(?=[A-Za-z%/\s,;|)\]]|$)", re.IGNORECASE)
 _ROW = re.compile(rf"^\s*[-*\u2022]\s+([^:=]{{1,80}}?)\s*[:=]\s*({_NUMBER})\s*(?:[A-Za-z%/]+)?\s*(?:\([^)]*\))?\s*$", re.IGNORECASE)
 _SECTION = re.compile(r"^\W*([A-Za-z][\w -]{1,40}):\s*$")
@@ -91,7 +91,7 @@ class Printed:
             self._into.is_ended = True
             return
         values = dict(flat(found))
-        if before is not None:
+        if before is not None and not any(name in values for name in STEP_NAMES):
             self._put(int(before[1]), values)
         else:
             self._unnumbered(values)
@@ -100,7 +100,7 @@ class Printed:
         """A report that may hold its step, or is counted."""
         if len(values) < 2 or not ("epoch" in values or _is_learning(values)):
             return
-        for name in (*STEP_NAMES, "time/iterations"):
+        for name in STEP_NAMES:
             step = values.get(name)
             if step is not None and step == step and 0 <= step < 1 << 53:
                 self._put(int(step), {n: v for n, v in values.items() if n not in STEP_NAMES})
