@@ -1,7 +1,8 @@
 """What verl and AReaL print, also through the prefixes and colours that Ray puts before each line.
 
 verl: one line for each step, ``step:3 - actor/grad_norm:0.40 - ...``. AReaL: ``Epoch 1/1 Step 3/10 Train step 3/10 done.``, and after it a table
-in a frame whose rows hold four pairs of name and value. Both forms may stand in one file.
+in a frame whose rows hold four pairs of name and value. Both forms may stand in one file. Where neither stands there, `printed` looks for the
+forms of other families.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from ray_rl_debug.metric_sources.gathered import Gathered, as_number
 from ray_rl_debug.metric_sources.lines import read_lines
+from ray_rl_debug.metric_sources.printed import Printed
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _REPEATED = re.compile(r"\s*\[repeated \d+x across [^\]]*\]\s*(?:\([^)]*\))?\s*$")
@@ -29,6 +31,8 @@ def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
     cut: list[str] = []
     step: int | None = None
     verl = areal = 0
+    # Logs of verl and AReaL hold lines of other forms as well (engines, warnings): theirs are the only ones that count there.
+    others = None if _is_known(path) else Printed(into)
     for raw in read_lines(path, cut):
         line = _COLOUR.sub("", raw) if "\x1b" in raw else raw
         found = _VERL.search(line) if "step:" in line else None
@@ -42,13 +46,33 @@ def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
             areal += 1
         elif any(words in line for words in _ENDED):
             into.is_ended = True
-        elif "': " in line:
+        elif others is not None:
+            _shared_screen(line, others)
+        if "': " in line:
             for key, value in _SETTING.findall(line):
                 into.settings.setdefault(key, value)
     form = " and ".join(n for n, count in (("verl", verl), ("AReaL", areal)) if count) or "no framework that is known"
-    into.sources.append(f"{path.name}: console of {form}, {verl + areal:,} steps")
+    if others is not None:
+        others.end()
+    if others is not None and others.reports:
+        into.sources.append(f"{path.name}: console, {others.reports:,} reports")
+        if others.counted:
+            into.sources.append(f"{path.name} tells no step: its reports are counted, 1 to {others.counted:,}")
+    else:
+        into.sources.append(f"{path.name}: console of {form}, {verl + areal:,} steps")
     for reason in cut:
         into.trouble(str(path), reason)
+
+
+def _is_known(path: Path) -> bool:
+    """Does a line of verl or AReaL stand in it?"""
+    return any(_VERL.search(_COLOUR.sub("", line)) or _AREAL.search(line) for line in read_lines(path, []) if "step:" in line or "Train step" in line)
+
+
+def _shared_screen(line: str, others: Printed) -> None:
+    """A progress bar goes back to the beginning of its line with a carriage return: what follows it is a line of its own."""
+    for part in _REPEATED.sub("", line).split("\r"):
+        others.take(part)
 
 
 def _verl_line(step: int, rest: str, into: Gathered) -> None:

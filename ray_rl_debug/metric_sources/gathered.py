@@ -20,7 +20,20 @@ MAX_SETTING = 100
 TEXTS = ("rollout.name", "rollout.mode", "adv_estimator", "loss_mode", "strategy", "dtype", "trainer_mode", "kl_loss_type")
 """Settings whose values are words of the frameworks."""
 _SECRET = re.compile(r"key|token|secret|passw|credential|user|mail", re.IGNORECASE)
-STEP_NAMES = ("step", "global_step", "training/global_step", "train/global_step", "trainer/global_step", "_step", "iteration", "train_step")
+STEP_NAMES = (
+    "step",
+    "global_step",
+    "training/global_step",
+    "train/global_step",
+    "trainer/global_step",
+    "_step",
+    "iteration",
+    "train_step",
+    "training_iteration",
+    "time/iterations",
+    "current_steps",
+    "global_step/max_steps",
+)
 """Under which a table holds the number of the step, the best first."""
 
 
@@ -80,6 +93,12 @@ class Gathered:
             is_ended=self.is_ended,
             gaps=tuple(self._gaps),
         )
+
+
+def as_step(value: object) -> int | None:
+    """The number of a step, also as ``5/120``; None for anything else."""
+    number = as_number(value.partition("/")[0] if isinstance(value, str) else value)
+    return int(number) if number is not None and abs(number) < MAX_STEP else None
 
 
 def flat(row: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float | None]]:

@@ -6,27 +6,38 @@ verl writes ``{"step": 3, "data": {metric: value}}``. Other loggers write the me
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_number, flat
+from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_step, flat
 from ray_rl_debug.metric_sources.lines import read_lines
+
+SETTINGS_OF_ROW = ("config",)
+"""Ray Tune writes the whole configuration into each row; it is no metric."""
 
 
 def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
     """All rows; a line that cannot be read is counted, the others are used."""
     cut: list[str] = []
+    add_rows(path, (_parsed(line) for line in read_lines(path, cut) if line.strip()), into, names, form="JSON lines")
+    for reason in cut:
+        into.trouble(str(path), reason)
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def add_rows(path: Path, rows: Iterable[dict[str, Any] | None], into: Gathered, names: Mapping[str, str], *, form: str) -> None:
+    """Rows of any source; None stands for one that could not be read."""
     damaged = stepless = used = 0
-    for line in read_lines(path, cut):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            damaged += 1
-            continue
-        if not isinstance(row, dict):
+    for row in rows:
+        if row is None:
             damaged += 1
             continue
         step = _step(row, names)
@@ -36,24 +47,21 @@ def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
         used += 1
         data = row.get("data")
         into.add_row(step, data if isinstance(data, dict) and "step" in row else _without_steps(row))
-    into.sources.append(f"{path.name}: JSON lines, {used:,} rows")
+    into.sources.append(f"{path.name}: {form}, {used:,} rows")
     if damaged:
         into.trouble(str(path), f"lines that are no JSON objects: {damaged:,}; the others were used")
     if stepless:
         into.trouble(str(path), f"lines without a step: {stepless:,} ({', '.join(STEP_NAMES[:3])}; name it with --map step=COLUMN)")
-    for reason in cut:
-        into.trouble(str(path), reason)
 
 
 def _step(row: Mapping[str, Any], names: Mapping[str, str]) -> int | None:
     wanted = (names["step"],) if "step" in names else STEP_NAMES
     flattened = dict(flat(row)) if "step" in names and "/" in names["step"] else row
     for name in wanted:
-        value = as_number(flattened.get(name))
-        if value is not None and value == value and abs(value) < 1 << 53:
-            return int(value)
+        if (step := as_step(flattened.get(name))) is not None:
+            return step
     return None
 
 
 def _without_steps(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in row.items() if k not in STEP_NAMES}
+    return {k: v for k, v in row.items() if k not in STEP_NAMES and k not in SETTINGS_OF_ROW}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ray_rl_debug.metric_sources import console, jsonl, mlflow, table, tensorboard, wandb
+from ray_rl_debug.metric_sources import console, document, jsonl, mlflow, table, tensorboard, wandb
 from ray_rl_debug.metric_sources.gathered import Gathered
 from ray_rl_debug.metric_sources.lines import open_lines
 from ray_rl_debug.metrics.model import Run
@@ -60,7 +60,17 @@ def _read_file(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
                 raise UnreadableFileError(f"{path}: damaged ({e})") from e
         if "\0" in head:
             raise UnreadableFileError(f"{path}: binary data, of no form that is known")
-        (jsonl if head.lstrip().startswith("{") else console).read(path, into, names)
+        _read_text(head, path, into, names)
+
+
+def _read_text(head: str, path: Path, into: Gathered, names: Mapping[str, str]) -> None:
+    first = head.lstrip().partition("\n")[0].strip()
+    if first in ("{", "[") or first.startswith("[{"):
+        document.read(path, into, names)
+    elif first.startswith("{") and not first.startswith("{'"):
+        jsonl.read(path, into, names)
+    else:
+        console.read(path, into, names)
 
 
 def _read_folder(path: Path, into: Gathered, names: Mapping[str, str]) -> None:

@@ -61,7 +61,7 @@ def _verdict(run: Run, findings: list[Judgement], judged: tuple[Judgement, ...],
         )
     steps, wanted = len(run.steps()), bench.count("min_trend")
     if not run.series:
-        text = "no metric is in the source; wanted: the trainer's log (verl, AReaL), JSON lines, CSV, or a folder of TensorBoard, W&B or MLflow"
+        text = "no metric is in the source; wanted: the trainer's log, JSON lines, CSV, or a folder of TensorBoard, W&B or MLflow"
         return MetricsVerdict(state=State.UNKNOWN, summary=text, certainty=Certainty.POSSIBLE)
     if steps < wanted:
         text = f"{steps} of the {wanted} steps that it takes to judge a trend"

@@ -1,7 +1,8 @@
 """What the metrics of the frameworks are called. Names of foreign code stand here only, never in a rule.
 
 verl 0.9.1 (``verl/trainer/ppo/metric_utils.py``, ``utils/debug/metrics.py``), AReaL 1.0.4 (``areal/trainer/ppo/actor.py``,
-``utils/stats_tracker.py``), TRL (``trl/trainer/grpo_trainer.py``) and OpenRLHF. A pattern is a regular expression that the whole name must match; the
+``utils/stats_tracker.py``), TRL (``trl/trainer/grpo_trainer.py``), OpenRLHF, slime, NeMo-RL, RLlib
+and Stable-Baselines3. A pattern is a regular expression that the whole name must match; the
 first pattern that some name matches is taken, so the best comes first.
 """
 
@@ -49,7 +50,10 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         "critic/score/mean",
         "critic/rewards/mean",
         "ppo_actor/task_reward/avg",
+        "rollout/raw_reward",
+        "objective/rlhf_reward",
         "rollout/reward(?:/avg)?",
+        f"{_ANY}(?:avg_reward|avg_raw_reward|average_reward|episode_return_mean|episode_reward_mean|ep_rew_mean)",
         f"{_ANY}(?:task_reward|train_reward|mean_reward|reward_mean|reward|rewards)(?:/(?:avg|mean))?",
     ),
     Quantity.TEST_REWARD: (
@@ -80,16 +84,26 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         f"{_ANY}seq_len(?:/avg)?",
         f"{_ANY}response_len(?:gth)?(?:/(?:avg|mean))?",
         f"{_ANY}completions/mean_length",
+        f"{_ANY}(?:mean_generation_length|mean_completion_length|mean_response_length|completion_length)",
     ),
     Quantity.PROBS_DIFF: (f"{_ANY}rollout_probs_diff_mean", f"{_ANY}rollout_probs_diff"),
-    Quantity.GRAD_NORM: ("actor/grad_norm", f"{_ANY}grad_norm(?:/avg)?", f"{_ANY}actor_grad_norm"),
-    Quantity.POLICY_KL: ("actor/ppo_kl", f"{_ANY}update/approx_kl/avg", f"{_ANY}(?:approx_kl|ppo_kl)(?:/avg)?"),
+    Quantity.GRAD_NORM: (
+        "actor/grad_norm",
+        f"{_ANY}grad_norm(?:/avg)?",
+        f"{_ANY}(?:actor_grad_norm|raw_grad_norm|grad_gnorm|gradients_\\w+_global_norm)",
+    ),
+    Quantity.POLICY_KL: (
+        "actor/ppo_kl",
+        f"{_ANY}update/approx_kl/avg",
+        f"{_ANY}(?:approx_kl|ppo_kl)(?:/avg)?",
+        f"{_ANY}(?:approxkl_avg|policy_kl|learner_stats/kl|mean_kl_loss)",
+    ),
     Quantity.REFERENCE_KL: (
         "actor/kl_loss",
         "critic/kl",
         "actor/reward_kl_penalty",
         f"{_ANY}ref_kl(?:/avg)?",
-        f"{_ANY}kl(?:_loss|_div)?(?:/(?:avg|mean))?",
+        f"(?!.*learner_stats/){_ANY}kl(?:_loss|_div)?(?:/(?:avg|mean))?",
     ),
     Quantity.CLIP_FRACTION: (
         "actor/pg_clipfrac",
@@ -97,15 +111,41 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         f"{_ANY}(?:clip_?frac(?:tion)?|pg_clipfrac)(?:/(?:avg|mean))?",
         "(?:train/)?clip_ratio(?:/region_mean)?",
         f"{_ANY}ppo_clip_ratio",
+        "policy/clipfrac_avg",
     ),
-    Quantity.ENTROPY: ("actor/entropy", "actor/entropy_loss", f"{_ANY}update/entropy/avg", f"{_ANY}entropy(?:_loss)?(?:/(?:avg|mean))?"),
-    Quantity.RESPONSE_CLIP_RATIO: ("response_length/clip_ratio", f"{_ANY}response_clip_ratio", f"{_ANY}completions/clipped_ratio"),
+    Quantity.ENTROPY: (
+        "actor/entropy",
+        "actor/entropy_loss",
+        "policy/entropy_avg",
+        f"{_ANY}policy_entropy",
+        f"{_ANY}update/entropy/avg",
+        f"{_ANY}entropy(?:_loss)?(?:/(?:avg|mean))?",
+    ),
+    Quantity.RESPONSE_CLIP_RATIO: (
+        "response_length/clip_ratio",
+        f"{_ANY}response_clip_ratio",
+        f"{_ANY}completions/clipped_ratio",
+        "rollout/truncated(?:_ratio)?",
+    ),
     Quantity.ABORTED_RATIO: ("response/aborted_ratio", f"{_ANY}aborted_ratio"),
     Quantity.EVICTED: ("training/(?:off_policy|rollout_failure)/evicted_samples", f"{_ANY}evicted_samples"),
-    Quantity.STEP_TIME: ("timing_s/step", "perf/time_per_step", f"{_ANY}(?:step_time|time_per_step)(?:_s)?"),
-    Quantity.PHASE_TIME: ("timing_s/(?!step$|testing$|save_checkpoint$)[^/]+", "timeperf/(?!eval$|save$|checkpoint$|recover)[^/]+"),
-    Quantity.THROUGHPUT: ("perf/throughput", f"{_ANY}(?:throughput|tokens_per_s(?:ec(?:ond)?)?)"),
-    Quantity.LOSS: ("(?:actor|critic)/(?:pg_loss|loss|vf_loss)", f"{_ANY}(?:actor_loss|critic_loss|policy_loss|loss)(?:/avg)?"),
+    Quantity.STEP_TIME: (
+        "timing_s/step",
+        "perf/time_per_step",
+        f"{_ANY}(?:step_time|time_per_step|total_step_time|time_this_iter|step_total)(?:_s)?",
+        "time",
+    ),
+    Quantity.PHASE_TIME: (
+        "timing_s/(?!step$|testing$|save_checkpoint$)[^/]+",
+        "timeperf/(?!eval$|save$|checkpoint$|recover)[^/]+",
+        "timing/(?!(?:total_)?step)[^/]+",
+    ),
+    Quantity.THROUGHPUT: ("perf/throughput", f"{_ANY}(?:throughput|tokens_per_(?:gpu_per_)?s(?:ec(?:ond)?)?)"),
+    Quantity.LOSS: (
+        "(?:actor|critic)/(?:pg_loss|loss|vf_loss)",
+        f"{_ANY}(?:actor_loss|critic_loss|policy_loss|pg_loss|total_loss|lm_loss|loss)(?:/avg)?",
+        "loss/policy_avg",
+    ),
 }
 
 SEVERAL = frozenset((Quantity.TEST_REWARD, Quantity.PHASE_TIME, Quantity.EVICTED, Quantity.LOSS, Quantity.GRAD_NORM))
