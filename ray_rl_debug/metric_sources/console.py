@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ray_rl_debug.metric_sources.gathered import Gathered, as_number
 from ray_rl_debug.metric_sources.lines import read_lines
-from ray_rl_debug.metric_sources.printed import Printed
+from ray_rl_debug.metric_sources.printed import MAX_MAPPING, Printed
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _REPEATED = re.compile(r"\s*\[repeated \d+x across [^\]]*\]\s*(?:\([^)]*\))?\s*$")
@@ -71,6 +71,8 @@ def _is_known(path: Path) -> bool:
 
 def _shared_screen(line: str, others: Printed) -> None:
     """A progress bar goes back to the beginning of its line with a carriage return: what follows it is a line of its own."""
+    if len(line) > MAX_MAPPING:
+        return  # data, not what a person is to read
     for part in _REPEATED.sub("", line).split("\r"):
         others.take(part)
 

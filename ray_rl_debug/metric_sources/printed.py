@@ -22,6 +22,8 @@ from ray_rl_debug.metrics.quantities import Quantity, find
 
 MAX_MAPPING = 200_000
 """Characters; a longer one is data, not the report of a step."""
+MAX_TEXT = 20_000
+"""Characters of any other line; a longer one is no report either, and to look for pairs in it costs time."""
 LEARNING = (Quantity.LOSS, Quantity.REWARD, Quantity.TEST_REWARD, Quantity.GRAD_NORM, Quantity.POLICY_KL, Quantity.REFERENCE_KL, Quantity.ENTROPY)
 """A report of training has at least one of them; the answer to a request or a configuration has none of it step after step."""
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|-?inf(?:inity)?"
@@ -60,6 +62,8 @@ class Printed:
         """One line, without colours."""
         if "{" in line and "}" in line:
             self._mapping(line)
+            return
+        if len(line) > MAX_TEXT:
             return
         text = _without_prefix(line)
         if (cells := _CELLS.match(text)) is not None:
