@@ -42,7 +42,8 @@ def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         manager = view.seen[key]
         if not any(t.stack.once(_is_held) for t in manager.threads):
             continue
-        family = [s for s in view if s.node is manager.node and s.process.ppid in (manager.process.ppid, *_pids(view, waiting[key]))]
+        # one whose parent was not read may belong to them too
+        family = [s for s in view if s.node is manager.node and s.process.ppid in (None, manager.process.ppid, *_pids(view, waiting[key]))]
         clients = {s.key: s for s in (*_unix_clients(view, manager), *family) if s is not manager and not is_tracker(s)}
         others = [s for s in clients.values() if s.key not in waiting[key]]
         living = [s for s in others if not _has_ended(s)]

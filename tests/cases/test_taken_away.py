@@ -61,6 +61,7 @@ forked_simulators    | process 6468: state                     | that a child ha
 one_gpu              | semaphores[0]                           | who has the lock
 two_engines          | process 21813: sockets[1]               | who is at the other end
 coroutines_of_grpc   | process 1188: sockets                   | with whom it is connected
+lease_of_manager     | process 19262: ppid                     | whose child the dead client was
 """
 """Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
 

@@ -143,6 +143,13 @@ def _equal(columns: Columns, at: int) -> None:
         columns[name][at:] = 0
 
 
+def _collapse(columns: Columns, at: int) -> None:
+    """Answers become alike, and a part of the reward is lost with those that were right in another way."""
+    entropy, score = columns["actor/entropy"], columns["critic/score/mean"]
+    entropy[at:] *= np.maximum(0.88 ** np.arange(1, len(entropy) - at + 1), 0.01)
+    score[at:] *= np.maximum(0.6, 1 - 0.02 * np.arange(1, len(score) - at + 1))
+
+
 def _noisy(columns: Columns, at: int) -> None:
     score = columns["critic/score/mean"]
     score[at:] = np.clip(0.5 + np.random.default_rng(at).normal(0, 0.35, len(score) - at), 0, 1)
@@ -170,7 +177,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "RRD711": ("actor/grad_norm", _from("actor/grad_norm", lambda v, i: v * 1.12 ** (i + 1))),
     "RRD712": ("actor/ppo_kl", _from("actor/ppo_kl", lambda v, _: v + 0.3)),
     "RRD713": ("actor/pg_clipfrac", _from("actor/pg_clipfrac", lambda v, _: v + 0.4)),
-    "RRD714": ("actor/entropy", _from("actor/entropy", lambda v, i: v * np.maximum(0.88 ** (i + 1), 0.01))),
+    "RRD714": ("actor/entropy", _collapse),
     "RRD715": ("response_length/clip_ratio", _from("response_length/clip_ratio", lambda v, _: v + 0.2)),
     "RRD716": ("response/aborted_ratio", _from("response/aborted_ratio", lambda v, _: v + 0.2)),
     "RRD717": ("steps", _lost),

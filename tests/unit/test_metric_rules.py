@@ -209,6 +209,14 @@ def test_a_flat_reward_near_its_best_is_good() -> None:
     assert "RRD706" not in {f.id for f in judge(as_run(columns), LIMITS).findings}
 
 
+def test_a_collapse_of_entropy_beside_the_best_reward_is_possible_only() -> None:
+    columns = healthy(94, "plain", 200)
+    columns["actor/entropy"][60:] *= np.maximum(0.88 ** np.arange(1, 141), 0.01)
+    finding = found(judge(as_run(columns), LIMITS), "RRD714")
+    assert finding.certainty is Certainty.POSSIBLE
+    assert "ends near its best" in finding.summary
+
+
 def test_noise_that_hides_a_rise_gives_unknown() -> None:
     values = list(np.random.default_rng(1).normal(0.4, 0.12, 60))
     run = one("critic/score/mean", values)
