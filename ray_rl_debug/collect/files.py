@@ -24,7 +24,7 @@ _EVENTFD = "anon_inode:[eventfd]"
 _PLASMA = "/dev/shm/plasma"
 """Ray's object store: every process of a node maps it."""
 _MAPPED = re.compile(rf"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)\s+({SHARED_MEMORY}.+)$", re.MULTILINE)
-_BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts|/dev/zero)")
+_BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts/ptmx|/dev/zero)")
 # one who waits behind another waiter stands further to the right
 _LOCK = re.compile(r"^(\d{1,20}): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d{1,20}) ([0-9a-f]+:[0-9a-f]+):(\d{1,20})", re.ASCII)
 

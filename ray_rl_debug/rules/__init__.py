@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ray_rl_debug.model.report import Cause
 from ray_rl_debug.rules import (
+    asks_person,
     asyncio_stuck,
     blocked_io,
     cleanup_deadlock,
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     raylet_start,
     object_store,
     left_breakpoint,
+    asks_person,
     lock_file_left,
     gil_held,
     dataloader_stuck,
