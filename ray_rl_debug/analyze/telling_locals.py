@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_rl_debug.analyze.frameworks.compiled_graphs import RESULTS
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.model.snapshot import Frame, Local, ThreadSample
 
-_LOCALS = frozenset({"waiter", "execution_index", "timeout", "src", "dst", "group_src", "group_dst"})
+_LOCALS = frozenset({"waiter", RESULTS[1], "timeout", "src", "dst", "group_src", "group_dst"})
 
 
 def telling_locals(locals_: Sequence[Local], kind: Kind) -> tuple[tuple[int, str, str], ...]:
@@ -23,7 +24,7 @@ def waiter_of(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | Non
     told = {(local.frame, local.name): local.value for local in sample.locals} if sample is not None else {}
     for (frame, name), value in told.items():
         function = short_name(frames[frame].function) if frame < len(frames) else ""
-        if name == "execution_index":
+        if (function, name) == RESULTS:
             return value
         is_wait = (name == "waiter" and function == "wait") or (name == "self" and function == "join" and frames[frame].file == "threading.py")
         if is_wait and told.get((frame, "timeout")) == "None":
