@@ -24,10 +24,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 
 class Starts:
-    """Counts the workers of ours that each raylet starts."""
+    """Counts the workers of ours that each raylet starts; one that was counted before `forget` is never new again."""
 
     def __init__(self, raylets: list[int]) -> None:
         self.seen: dict[int, set[int]] = {r: set() for r in raylets}
+        self._counted: set[int] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -36,9 +37,12 @@ class Starts:
         while not self._stop.wait(0.05):
             for pid in processes_titled("ray::RayRlDebugAgent"):
                 try:
-                    self.seen.get(psutil.Process(pid).ppid(), set()).add(pid)
+                    raylet = psutil.Process(pid).ppid()
                 except psutil.Error:
                     continue
+                if pid not in self._counted and raylet in self.seen:
+                    self._counted.add(pid)
+                    self.seen[raylet].add(pid)
 
     def forget(self) -> None:
         for pids in self.seen.values():
@@ -76,7 +80,7 @@ def test_silent_node_and_node_without_room(tmp_path: Path, monkeypatch: pytest.M
 
         try:
             wait_for(lambda: are_watched(2), 120)
-            assert {r: len(pids) for r, pids in starts.seen.items()} == dict.fromkeys(c["raylets"], 1)
+            wait_for(lambda: {r: len(pids) for r, pids in starts.seen.items()} == dict.fromkeys(c["raylets"], 1), 30)
             starts.forget()
 
             os.kill(far, signal.SIGSTOP)
