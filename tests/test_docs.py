@@ -27,13 +27,15 @@ OF_OTHERS = frozenset("--replace --more --custom --target".split())
 """Options in code spans that belong to our scripts, and to kubectl."""
 COMMANDS = dict(commands())
 WIDTH = 80
+TESTS = "-m pytest -n 2"
+"""The command that runs the tests, behind the name of a Python."""
 
 
 def test_readmes_first_two_blocks_are_install_and_tests() -> None:
     first, second = re.findall(r"```sh\n(.+?)\n```", README, re.DOTALL)[:2]
     assert "pip install ." in first
     assert first.endswith("rayrl-debug demo")
-    assert second.endswith("-m pytest")
+    assert second.endswith(TESTS)
     assert second.index("torch==2.13.0") < second.index(".[test]")
 
 
@@ -44,7 +46,7 @@ def test_readme_is_three_screens() -> None:
 def test_ci_runs_the_readmes_test_command() -> None:
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "torch==2.13.0" in ci
-    assert "-m pytest" in ci
+    assert f" {TESTS}\n" in ci
 
 
 def test_every_verb_is_in_the_readme() -> None:
