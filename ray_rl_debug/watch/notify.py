@@ -24,6 +24,16 @@ SLACK_CHARS = 2900
 """Slack refuses longer text blocks than 3,000 characters."""
 
 
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows nobody: the message, which names people's jobs, goes to the address that was given, and a POST that is sent on loses its body."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Stay)
+
+
 class Notifier:
     """Runs what tells people in threads of its own."""
 
@@ -64,10 +74,10 @@ class Notifier:
                 self._sleep(2.0 ** (number - 1))
             request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json", "User-Agent": "rayrl-debug"}, method="POST")
             try:
-                with urllib.request.urlopen(request, timeout=POST_S):
+                with _OPENER.open(request, timeout=POST_S):
                     return
             except urllib.error.HTTPError as e:
-                last = f"HTTP {e.code}"
+                last = f"HTTP {e.code}" + (", it sends on to another address; give that one" if e.code in range(300, 400) else "")
                 e.close()
                 if e.code < 500 and e.code not in (408, 429):
                     break

@@ -32,6 +32,7 @@ class Hook:
 
     def __init__(self, *answers: int) -> None:
         self.bodies: list[dict[str, Any]] = []
+        self.gets: list[str] = []
         left = list(answers)
         hook = self
 
@@ -42,6 +43,13 @@ class Hook:
                 if code == 200:
                     hook.bodies.append(body)
                 self.send_response(code)
+                if code in range(300, 400):
+                    self.send_header("Location", f"{hook.url}/elsewhere")
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                hook.gets.append(self.path)
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, *arguments: object) -> None:
@@ -89,6 +97,15 @@ def test_webhook_that_refuses_is_not_asked_again(telling: Notifier, heard: list[
     telling.finish(10)
     assert heard == ["the webhook did not take the message: HTTP 404"]
     assert hooks[0].bodies == []
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_webhook_that_sends_on_is_told(telling: Notifier, heard: list[str], hooks: list[Hook], code: int) -> None:
+    hooks.append(Hook(code))
+    telling.post(hooks[0].url, dict)
+    telling.finish(10)
+    assert heard == [f"the webhook did not take the message: HTTP {code}, it sends on to another address; give that one"]
+    assert (hooks[0].bodies, hooks[0].gets) == ([], [])
 
 
 def test_dead_webhook_is_told_and_costs_nothing(telling: Notifier, heard: list[str]) -> None:
