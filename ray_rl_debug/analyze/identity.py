@@ -86,14 +86,14 @@ def identify(
     part = (parts or Parts(Stacks())).part_of(node, process)
     title_class, method = split_title(process.title)
     actor = actors.get((node.node_id, process.pid)) if process.kind == "ray-worker" else None
-    env = {**process.env, **(process.env_now or {})}
+    env = {**process.env, **process.env_now} if process.env_now else process.env
     class_name = actor.class_name.rsplit(".", 1)[-1] if actor else title_class
     role, rank, source = _rank(process, actor, env)
     size = _int(env.get("WORLD_SIZE"))
     if rank is not None and source != "arguments" and parent is not None and rank == _own_rank(parent):
         rank, size = None, None
-    default = next((g for g in process.torch.groups if g.is_default), None) if process.torch is not None else None
-    if rank is None and default is not None and default.rank is not None:
+    default = next((g for g in process.torch.groups if g.is_default), None) if rank is None and process.torch is not None else None
+    if default is not None and default.rank is not None:
         rank, size, source = default.rank, default.size, "torch"
     if part is not None:
         role, rank, size, source = "engine", part.rank, None, "title"
@@ -107,7 +107,7 @@ def identify(
         world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
         if part is not None:
             world = f"{job_id or '-'}|engine|{node.name}/{process.ppid} {part.group}|-"
-    label = _label(process, actor, class_name, role, rank, _in_agent_lightning(node, process))
+    label = _label(node, process, actor, class_name, role, rank)
     if part is not None and not (actor and actor.name):
         owner = owner_name(process, pids, lambda pid: actors.get((node.node_id, pid)))
         label = f"{part.label} of {owner}" if owner else f"{part.label} (pid {process.pid})" if process.pid else part.label
@@ -176,7 +176,8 @@ def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> t
 
 
 def _own_rank(process: Process) -> int | None:
-    return _int({**process.env, **(process.env_now or {})}.get("RANK"))
+    now = process.env_now.get("RANK") if process.env_now else None
+    return _int(now if now is not None else process.env.get("RANK"))
 
 
 def _role_of(method: str | None, class_name: str | None) -> str | None:
@@ -188,7 +189,7 @@ def _role_of(method: str | None, class_name: str | None) -> str | None:
     return None
 
 
-def _label(process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None, agent_lightning: str | None) -> str:
+def _label(node: Node, process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None) -> str:
     if rank is not None:
         return f"{role or class_name or 'rank'}/{rank}"
     if actor and actor.name:
@@ -197,6 +198,7 @@ def _label(process: Process, actor: RayActor | None, class_name: str | None, rol
         return class_name
     if process.kind == "driver":
         return "driver"
+    agent_lightning = _in_agent_lightning(node, process)
     if not process.pid and (source := source_of(process)) is not None and not agent_lightning:
         # nothing but its file is known of it, or what its writer calls it
         is_nameless = process.title == source.split(".", 1)[0]

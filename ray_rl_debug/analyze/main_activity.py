@@ -242,8 +242,10 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    comms = "\n".join([*(t.comm for t in process.threads), *process.idle_threads])
-    return any(comms.startswith(name) or f"\n{name}" in comms for name in _GROUP_THREADS)
+    for thread in process.threads:
+        if thread.comm.startswith(_GROUP_THREADS):
+            return True
+    return any(comm.startswith(_GROUP_THREADS) for comm in process.idle_threads)
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

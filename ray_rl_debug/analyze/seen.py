@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from ray_rl_debug.analyze.by_hand import is_assumed, source_of
 from ray_rl_debug.analyze.coroutines import Coroutines, End
@@ -46,6 +47,22 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Its asyncio tasks; None where it has none, or they were not read."""
     lane_of: str | None = None
     """Of a lane: the key of its process. None: a process as a whole."""
+    # these follow from the others, and are asked tens of times of each process
+    place: Place | None = None
+    """Where the telling thread stands."""
+    kind: Kind | None = None
+    """Of that place."""
+    is_stopped: bool = False
+    """By a signal, or by a tracer that holds it; one that gets somewhere is only looked at."""
+    has_ended: bool = False
+    """Is it a zombie, of which the kernel keeps the exit status only?"""
+
+    def __post_init__(self) -> None:
+        place, state = self.telling.place if self.telling is not None else None, self.process.state
+        force_setattr(self, "place", place)
+        force_setattr(self, "kind", place.kind if place is not None else None)
+        force_setattr(self, "is_stopped", state == "T" or (state == "t" and self.motion is not Motion.MOVING))
+        force_setattr(self, "has_ended", state in ("Z", "X"))
 
     @property
     def ends(self) -> tuple[End, ...]:
@@ -58,14 +75,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.lane_of or self.key
 
     @property
-    def place(self) -> Place | None:
-        return self.telling.place if self.telling else None
-
-    @property
-    def kind(self) -> Kind | None:
-        return self.telling.place.kind if self.telling else None
-
-    @property
     def is_at_work(self) -> bool:
         """Was it seen to run or to get somewhere?"""
         return self.motion in (Motion.MOVING, Motion.BUSY)
@@ -74,16 +83,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def is_assumed(self) -> bool:
         """Was it looked at once, or within moments, so that standing still is an assumption?"""
         return is_assumed(self.process)
-
-    @property
-    def is_stopped(self) -> bool:
-        """By a signal, or by a tracer that holds it; one that gets somewhere is only looked at."""
-        return self.process.state == "T" or (self.process.state == "t" and self.motion is not Motion.MOVING)
-
-    @property
-    def has_ended(self) -> bool:
-        """Is it a zombie, of which the kernel keeps the exit status only?"""
-        return self.process.state in ("Z", "X")
 
     @property
     def age_s(self) -> float | None:

@@ -129,6 +129,8 @@ def _hopeful(activity: Activity) -> tuple[Outlook, int, str, str]:
 _CERTAINTIES = tuple(DOUBT)
 _HOPES = (*(Outlook.STANDS for _ in DOUBT), Outlook.UNSEEN, Outlook.WAKES, Outlook.MOVES)
 """One scale of heights: STANDS three times, proven, likely and possible, then the better hopes."""
+_LEVELS = {hope: _HOPES.index(hope) for hope in Outlook}
+"""The lowest height of each."""
 
 
 def _lift(known: Mapping[str, Activity], waits: list[Wait]) -> tuple[dict[str | int, int], list[int]]:
@@ -146,7 +148,7 @@ def _lift(known: Mapping[str, Activity], waits: list[Wait]) -> tuple[dict[str | 
             helps[name].append(number)
     start: defaultdict[int, list[str | int]] = defaultdict(list, {doubt: [doubt] for doubt in DOUBT.values()})
     for name, activity in known.items():
-        start[_HOPES.index(activity.outlook) or DOUBT[activity.certainty]].append(name)
+        start[_LEVELS[activity.outlook] or DOUBT[activity.certainty]].append(name)
 
     height: dict[str | int, int] = {}
     ways_out = [0] * len(waits)

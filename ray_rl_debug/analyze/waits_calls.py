@@ -34,6 +34,8 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """
     known = tuple(known)  # one such actor says nothing of who may call the next
     for one in view:
+        if not one.process.async_tasks and not any(t.place.kind is Kind.EVENT for t in one.threads):
+            continue
         stored, others = _stored_calls(view, one)
         if others:
             said = f"{_count(len(stored))} for a call of another method (so far {', '.join(others[:_MOST_NAMED])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
+from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.room import fits, holders, need_of
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
@@ -13,12 +13,9 @@ from ray_rl_debug.model.report import Certainty
 
 def room_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """`known` are the edges found so far. In a cluster as a whole others may end, or nodes may come: there no holder is blamed."""
-    awaited = sorted({e.target for e in known if kind_of(e.target) is NodeKind.ACTOR})
-    for node in awaited:
-        actor = view.actors.get(name_of(node))
-        if actor is None or actor.pid or actor.state != "PENDING_CREATION":
-            continue
-        need = need_of(view, actor)
+    pending = {node_of(NodeKind.ACTOR, key): a for key, a in view.actors.items() if a.state == "PENDING_CREATION" and not a.pid}
+    for node in sorted({e.target for e in known if e.target in pending} if pending else ()):
+        need = need_of(view, pending[node])
         if need.group is None or not need.amounts or fits(view, need):
             continue
         for holder in holders(view, need):

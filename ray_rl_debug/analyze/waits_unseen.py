@@ -44,6 +44,8 @@ def sibling_edges(view: View, edges: Sequence[Edge]) -> Iterator[Edge]:
 
     What the line waits for is not known; that its fellows at the same line are no culprits is.
     """
+    if len(view.at(Kind.CODE)) < 2:
+        return
     told = {e.source for e in edges}
     for group in _groups(view, with_stacks=True):
         places: dict[tuple[tuple[str, str, int | None], ...], list[Seen]] = defaultdict(list)
@@ -102,7 +104,7 @@ def _groups(view: View, *, with_stacks: bool = False) -> Iterator[list[Seen]]:
     found: dict[tuple[str | None, str, str], list[Seen]] = defaultdict(list)
     for one in view:
         i = one.identity
-        if one.process.kind == "ray-worker" and bool(one.threads) is with_stacks and not one.is_stopped and i.class_name and i.method:
+        if bool(one.threads) is with_stacks and one.process.kind == "ray-worker" and not one.is_stopped and i.class_name and i.method:
             found[(i.job_id, i.class_name, i.method)].append(one)
     yield from (members for _, members in sorted(found.items(), key=lambda f: f[1][0].key) if len(members) > 1)
 

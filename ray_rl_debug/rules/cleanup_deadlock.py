@@ -55,8 +55,10 @@ def _leaves(one: Seen) -> bool:
 
 def _leaves_alone(one: Seen, waiters: Sequence[Seen]) -> bool:
     """Is it on its way out in a function in which not all of those are that wait for it? All in one "finalize" do one thing together."""
+    if one.place is None or not is_leaving(f for f, _, _ in one.place.path):
+        return False
     shared = set.intersection(*({(f, file) for f, file, _ in w.place.path} if w.place is not None else set() for w in waiters))
-    return one.place is not None and is_leaving(f for f, file, _ in one.place.path if (f, file) not in shared)
+    return is_leaving(f for f, file, _ in one.place.path if (f, file) not in shared)
 
 
 def _destroys(one: Seen) -> bool:
