@@ -5,6 +5,8 @@
 - Pairs behind a step: ``Step 12 | Loss: 0.1 | Grad. Norm: 0.5`` or ``[step 12] loss=0.1 kl=0.02``.
 - A heading with the step, and a list under it: ``=== Step 5/100 ===``, ``Timing:``, ``- generation: 15.2s`` (NeMo-RL).
 - A table of two columns in a frame, with sections: ``| train/ | |``, ``|    loss | 20.1 |`` (Stable-Baselines3).
+- A table with a heading, a row for each step: ``| Step | Training Loss | reward |`` (notebooks).
+- Pairs of a line of their own behind one that tells the step: ``Average reward score: 0.4 | EMA reward score: 0.4`` (DeepSpeed-Chat).
 
 Where the log tells no step, its reports are counted: a name that comes again begins the next one.
 """
@@ -18,6 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_number, flat
+from ray_rl_debug.metric_sources.headed_table import HeadedTable
 from ray_rl_debug.metrics.quantities import Quantity, find
 
 MAX_MAPPING = 200_000
@@ -33,6 +36,7 @@ _BEFORE = re.compile(rf"(?:\b{_STEP}[ =:#]*|\b(?:rollout|perf|train|eval) +)(\d{
 _HEADING = re.compile(rf"^\W*{_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?\W*$", re.IGNORECASE)
 _LINE = re.compile(rf"(?:^|[\s\[(|:]){_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?(?=[\s\])|,:;-])", re.IGNORECASE)
 _PAIR = re.compile(rf"([A-Za-z][\w./@()% -]{{0,80}}?)\s*[:=]\s*({_NUMBER})(?![\w.:]*[:/]\d)(?=[A-Za-z%/\s,;|)\]]|$)", re.IGNORECASE)
+_WHOLE_PAIR = re.compile(rf"\s*([A-Za-z][\w./@()% -]{{0,80}}?)\s*[:=]\s*({_NUMBER})\s*", re.IGNORECASE)
 _ROW = re.compile(rf"^\s*[-*\u2022]\s+([^:=]{{1,80}}?)\s*[:=]\s*({_NUMBER})\s*(?:[A-Za-z%/]+)?\s*(?:\([^)]*\))?\s*$", re.IGNORECASE)
 _SECTION = re.compile(r"^\W*([A-Za-z][\w -]{1,40}):\s*$")
 _CELLS = re.compile(r"^\s*\|\s*(\S[^|]*?)\s*\|\s*([^|]*?)\s*\|\s*$")
@@ -53,7 +57,10 @@ class Printed:
         self.counted = 0
         """Reports whose step the log does not tell."""
         self._into = into
+        self._headed = HeadedTable()
         self._step: int | None = None
+        self._told: int | None = None
+        """The step of the last line of pairs."""
         self._section = ""
         self._seen: set[str] = set()
         self._table: dict[str, Any] = {}
@@ -66,14 +73,16 @@ class Printed:
         if len(line) > MAX_TEXT:
             return
         text = _without_prefix(line)
-        if (cells := _CELLS.match(text)) is not None:
+        if (row := self._headed.take(text)) is not None:
+            self._row(*row)
+        elif (cells := _CELLS.match(text)) is not None:
             self._cells(cells[1], cells[2])
         elif self._table and _RULED.match(text) is not None:
             self._end_table()
         elif (heading := _HEADING.match(text)) is not None:
             self._step, self._section = int(heading[1]), ""
-        elif self._step is not None and (row := _ROW.match(text)) is not None:
-            self._put(self._step, {self._section + plain(row[1]): as_number(row[2])})
+        elif self._step is not None and (entry := _ROW.match(text)) is not None:
+            self._put(self._step, {self._section + plain(entry[1]): as_number(entry[2])})
         elif self._step is not None and (section := _SECTION.match(text)) is not None:
             self._section = plain(section[1]) + "/"
         elif ":" in text or "=" in text:
@@ -119,6 +128,7 @@ class Printed:
     def _pairs(self, text: str) -> None:
         step = _LINE.search(text)
         if step is None:
+            self._more_pairs(text)
             return
         rest = text[step.end() :]
         values: dict[str, float | None] = {}
@@ -128,7 +138,20 @@ class Printed:
                 key = name.split()[-1] if f"{name}=" in part else name
                 values[plain(key)] = as_number(value)
         if len(values) > 1 and _is_learning(values):
-            self._put(int(step[1]), values)
+            self._told = int(step[1])
+            self._put(self._told, values)
+
+    def _more_pairs(self, text: str) -> None:
+        """A line of nothing but pairs, of the step that a line before it told."""
+        pairs = [_WHOLE_PAIR.fullmatch(part) for part in text.split("|")]
+        values = {plain(pair[1]): as_number(pair[2]) for pair in pairs if pair is not None}
+        if self._told is not None and None not in pairs and _is_learning(values):
+            self._put(self._told, values)
+
+    def _row(self, step: int, cells: Mapping[str, float]) -> None:
+        values = {plain(name): value for name, value in cells.items()}
+        if _is_learning(values):
+            self._put(step, values)
 
     def _cells(self, name: str, value: str) -> None:
         if not value:

@@ -53,7 +53,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         "rollout/raw_reward",
         "objective/rlhf_reward",
         "rollout/reward(?:/avg)?",
-        f"{_ANY}(?:avg_reward|avg_raw_reward|average_reward|episode_return_mean|episode_reward_mean|ep_rew_mean)",
+        f"{_ANY}(?:avg_reward|avg_raw_reward|average_reward(?:_score)?|episode_return_mean|episode_reward_mean|ep_rew_mean)",
         f"{_ANY}(?:task_reward|train_reward|mean_reward|reward_mean|reward|rewards)(?:/(?:avg|mean))?",
     ),
     Quantity.TEST_REWARD: (
@@ -126,6 +126,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         f"{_ANY}response_clip_ratio",
         f"{_ANY}completions/clipped_ratio",
         "rollout/truncated(?:_ratio)?",
+        f"{_ANY}truncated_(?:ratio|rate|fraction)(?:/(?:avg|mean))?",
     ),
     Quantity.ABORTED_RATIO: ("response/aborted_ratio", f"{_ANY}aborted_ratio"),
     Quantity.EVICTED: ("training/(?:off_policy|rollout_failure)/evicted_samples", f"{_ANY}evicted_samples"),
@@ -143,7 +144,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
     Quantity.THROUGHPUT: ("perf/throughput", f"{_ANY}(?:throughput|tokens_per_(?:gpu_per_)?s(?:ec(?:ond)?)?)"),
     Quantity.LOSS: (
         "(?:actor|critic)/(?:pg_loss|loss|vf_loss)",
-        f"{_ANY}(?:actor_loss|critic_loss|policy_loss|pg_loss|total_loss|lm_loss|loss)(?:/avg)?",
+        f"{_ANY}(?:actor_loss|critic_loss|policy_loss|pg_loss|total_loss|lm_loss|train(?:ing)?_loss|loss)(?:/avg)?",
         "loss/policy_avg",
     ),
 }

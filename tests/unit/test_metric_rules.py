@@ -234,6 +234,17 @@ def test_slow_steps_with_longer_answers_are_possible_only() -> None:
     assert "sequences grow as well" in finding.summary
 
 
+def test_steps_that_become_slower_by_more_than_answers_grow_are_likely() -> None:
+    columns = healthy(6, "plain", 200)
+    columns["response_length/mean"] *= np.linspace(1.0, 1.6, 200)
+    for name in ("timing_s/gen", "timing_s/step"):
+        columns[name][150:] *= 2.5
+    report = judge(as_run(columns), LIMITS)
+    for finding in (found(report, "RRD719"), found(report, "RRD720")):
+        assert finding.certainty is Certainty.LIKELY
+        assert "sequences grow too little to explain it" in " ".join((finding.summary, *finding.evidence))
+
+
 def test_steps_that_are_logged_every_ten_are_not_missing() -> None:
     steps = tuple(range(10, 410, 10))
     series = Series(name="actor/entropy", steps=steps, values=(1.0,) * len(steps))

@@ -43,6 +43,13 @@ FORMS = {
     "pairs with bars": ("12:00:01 INFO Step 3 | Time: 1.5s | Reward: 0.25 | Loss: 1e-3", "12:00:03 INFO Step 4 | Reward: 0.50 | Loss: 1e-3"),
     "pairs with blanks": ("[step 3] 2:31<6:50 loss=0.1 reward=0.25", "[step 4] 2:32<6:49 loss=0.1 reward=0.5"),
     "behind a logger without a blank": ("INFO:root:Iter 3: reward=0.25, loss=0.1", "INFO:root:Iter 4: reward=0.5, loss=0.1"),
+    "a row under bars": ("| Step | Training Loss | reward | kl |", "| --- | --- | --- | --- |", "| 3 | 0.1 | 0.25 | 0.01 |", "| 4 | 0.1 | 0.50 |  |"),
+    "a row with tabs": ("Step\tTraining Loss\treward", "3\t0.1\t0.25", "4\tNo log\t0.5"),
+    "a row of pandas": ("    step    loss  reward", "0      3    0.1    0.25", "1      4    0.1     0.5"),
+    "pairs on a line of their own": (
+        "Epoch: 0 | Step: 3 | Actor Loss: 0.1 | Critic Loss: 0.2", "Average reward score: 0.25 | EMA reward score: 0.2",
+        "Epoch: 0 | Step: 4 | Actor Loss: 0.1 | Critic Loss: 0.2", "Average reward score: 0.5 | EMA reward score: 0.2",
+    ),
     "a list under a heading": (
         "==== Step 3/9 ====", "Results:", "  \u2022 Avg Reward: 0.25", "==== Step 4/9 ====", "Results:", "  \u2022 Avg Reward: 0.5",
     ),

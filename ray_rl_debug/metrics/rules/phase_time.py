@@ -12,6 +12,7 @@ Remedy
 
 Not this when
     The phase is a small part of the step: it is not judged. Phases that come at some steps only are judged at those.
+    Where sequences grow meanwhile, and the square of their growth is as large as the rise, it is told as *possible*.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
 from ray_rl_debug.metrics.judging import Drift, short
+from ray_rl_debug.metrics.lengths import beside_length
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
-from ray_rl_debug.metrics.rules.truncated import growing_length
 from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
 from ray_rl_debug.model.report import Certainty
 
@@ -49,12 +50,12 @@ def judge(bench: Bench) -> Iterator[Judgement]:
         return _typical(series) / step_s if step_s else None
 
     def say(series: Series, found: Drift) -> Said:
-        part, growth = part_of_step(series), growing_length(bench)
+        part, (is_explained, lengths) = part_of_step(series), beside_length(bench, found)
         return Said(
             remedy=OF_ROLLOUT if series.name.split("/")[-1].startswith(ROLLOUT) else OF_OTHERS,
             before=f"rises by a factor of {short(found.factor)}: ",
-            evidence=((f"{part:.0%} of the step at the last steps",) if part is not None else ()) + ((growth,) if growth else ()),
-            certainty=Certainty.POSSIBLE if growth else Certainty.LIKELY,
+            evidence=((f"{part:.0%} of the step at the last steps",) if part is not None else ()) + ((lengths,) if lengths is not None else ()),
+            certainty=Certainty.POSSIBLE if is_explained else Certainty.LIKELY,
         )
 
     def matters(series: Series) -> bool:

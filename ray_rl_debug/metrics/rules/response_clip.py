@@ -21,9 +21,9 @@ from sys import modules
 from ray_rl_debug.metrics.advice import FILTERED, LONGER
 from ray_rl_debug.metrics.bench import Bench
 from ray_rl_debug.metrics.judging import Beyond
+from ray_rl_debug.metrics.lengths import growing_length
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
-from ray_rl_debug.metrics.rules.truncated import growing_length
 from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit
 
 ID = "RRD715"
@@ -36,6 +36,6 @@ def judge(bench: Bench) -> Iterator[Judgement]:
 
     def say(_: Beyond) -> Said:
         growth = growing_length(bench)
-        return Said(remedy=(LONGER, FILTERED), evidence=(f"responses grow: {growth}",) if growth else ())
+        return Said(remedy=(LONGER, FILTERED), evidence=(f"responses grow: {growth.words}",) if growth is not None else ())
 
     yield from judge_limit(RULE, bench, Quantity.RESPONSE_CLIP_RATIO, at_most(bench.threshold("response_clip_ratio")), say)

@@ -10,7 +10,8 @@ Remedy
     See which phase became slower (RRD720). Longer sequences: see RRD705 and RRD715. Else look at the run while it is slow: rayrl-debug timeline.
 
 Not this when
-    Single steps are slow (validation, checkpoints): they are left out. Where sequences grow by as much, it is told as *possible*.
+    Single steps are slow (validation, checkpoints): they are left out. Where sequences grow meanwhile, and the square of their growth is as large as
+    the rise (attention takes time with the square of the length), it is told as *possible*.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
 from ray_rl_debug.metrics.judging import Drift, short
+from ray_rl_debug.metrics.lengths import beside_length
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import VALIDATION_S, Quantity
-from ray_rl_debug.metrics.rules.truncated import growing_length
 from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
 from ray_rl_debug.model.report import Certainty
 
@@ -41,12 +42,12 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     factor = bench.threshold("step_time_rise")
 
     def say(_: Series, found: Drift) -> Said:
-        growth = growing_length(bench)
+        is_explained, lengths = beside_length(bench, found)
         return Said(
             remedy=REMEDY,
             before=f"rises by a factor of {short(found.factor)}: ",
-            after=f"; sequences grow as well: {growth}" if growth else "",
-            certainty=Certainty.POSSIBLE if growth else Certainty.LIKELY,
+            after=f"; {lengths}" if lengths is not None else "",
+            certainty=Certainty.POSSIBLE if is_explained else Certainty.LIKELY,
         )
 
     fine = f"does not rise by a factor of {factor:g}"

@@ -21,10 +21,11 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import FILTERED, LONGER
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import Beyond, drift
+from ray_rl_debug.metrics.judging import Beyond
+from ray_rl_debug.metrics.lengths import growing_length
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
-from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit, rises_by
+from ray_rl_debug.metrics.shapes import Said, at_most, judge_limit
 
 ID = "RRD705"
 NAME = "answers cut off"
@@ -36,16 +37,7 @@ def judge(bench: Bench) -> Iterator[Judgement]:
 
     def say(_: Beyond) -> Said:
         growth = growing_length(bench)
-        return Said(remedy=(LONGER, FILTERED), after=f"; sequences grow: {growth}" if growth else "", evidence=(growth,) if growth else ())
+        after, evidence = (f"; sequences grow: {growth.words}", (growth.words,)) if growth is not None else ("", ())
+        return Said(remedy=(LONGER, FILTERED), after=after, evidence=evidence)
 
     yield from judge_limit(RULE, bench, Quantity.NO_EOS_RATIO, at_most(bench.threshold("no_eos_ratio")), say)
-
-
-def growing_length(bench: Bench) -> str | None:
-    """``seq_len 410 → 890 since step 120``, where sequences grow."""
-    lengths = bench.one(Quantity.SEQ_LEN)
-    if lengths is None or len(lengths.finite()[0]) < bench.count("min_trend"):
-        return None
-    factor = bench.threshold("seq_len_rise")
-    found = drift(bench, lengths, up=True, is_large=rises_by(factor))
-    return f"{lengths.name} {found.text()}" if found is not None else None
