@@ -25,12 +25,12 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
         return self.factor**2 >= rise.factor
 
 
-def growing_length(bench: Bench, beside: Drift | None = None) -> Growth | None:
-    """How sequences grow; None where they do not. The factor is that of the time in which `beside` rose."""
+def growing_length(bench: Bench, factor: float, beside: Drift | None = None) -> Growth | None:
+    """How sequences grow, by `factor` at the least; None where they do not. The growth that is told is that of the time in which `beside` rose."""
     lengths = bench.one(Quantity.SEQ_LEN)
     if lengths is None or len(lengths.finite()[0]) < bench.count("min_trend"):
         return None
-    found = drift(bench, lengths, up=True, is_large=rises_by(bench.threshold("seq_len_rise")))
+    found = drift(bench, lengths, up=True, is_large=rises_by(factor))
     if found is None:
         return None
     steps, values = lengths.finite()
@@ -41,7 +41,7 @@ def growing_length(bench: Bench, beside: Drift | None = None) -> Growth | None:
 
 def beside_length(bench: Bench, rise: Drift) -> tuple[bool, str | None]:
     """Whether longer sequences may explain that times rise, and what to say of them; None where they do not grow."""
-    growth = growing_length(bench, rise)
+    growth = growing_length(bench, bench.threshold("seq_len_rise"), rise)
     if growth is None:
         return False, None
     if growth.explains(rise):

@@ -35,7 +35,7 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     """The ratio, and beside it the length that may be the reason."""
 
     def say(_: Beyond) -> Said:
-        growth = growing_length(bench)
+        growth = growing_length(bench, bench.threshold("seq_len_rise"))
         return Said(remedy=(LONGER, FILTERED), evidence=(f"responses grow: {growth.words}",) if growth is not None else ())
 
     yield from judge_limit(RULE, bench, Quantity.RESPONSE_CLIP_RATIO, at_most(bench.threshold("response_clip_ratio")), say)

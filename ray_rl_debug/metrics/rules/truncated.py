@@ -36,7 +36,7 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     """The ratio, and beside it the length that may be the reason."""
 
     def say(_: Beyond) -> Said:
-        growth = growing_length(bench)
+        growth = growing_length(bench, bench.threshold("seq_len_rise"))
         after, evidence = (f"; sequences grow: {growth.words}", (growth.words,)) if growth is not None else ("", ())
         return Said(remedy=(LONGER, FILTERED), after=after, evidence=evidence)
 
