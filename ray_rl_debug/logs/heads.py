@@ -252,7 +252,7 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if got.time_s is not None and got.level is None and (found := marks.LOGGER_LEVEL.match(line, at)):
         got.level, got.rank = LEVELS[found["level"]], found["rank"] or got.rank
         return found.end()
-    if got.time_s is not None and got.level is None and (found := marks.TF_LEVEL.match(line, at)):
+    if got.time_s is not None and got.level is None and (found := marks.DOTTED_LEVEL.match(line, at) or marks.TF_LEVEL.match(line, at)):
         got.level = LEVELS[found["level"]]
         return found.end()
     if found := marks.NCCL.match(line, at):

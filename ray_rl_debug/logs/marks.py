@@ -8,9 +8,13 @@ LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERRO
 LOGGER_LEVEL = re.compile(
     r"(?!(?i:observation|tool|answer|response|prompt|question|output|completion|sample))"
     r"(?:[a-z][\w.-]{1,40}|[A-Z][\w.-]{1,40}(?: (?!Rank)[A-Z][\w.-]{1,40}){0,2})(?: Rank (?P<rank>\d{1,6}))?"
-    r" (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): "
+    r" +(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)(?:: | *(?:(?<=DEBUG)|(?<=INFO)) +(?=\S))"
 )
-"""``RemoteInfEngine Rank 2 ERROR: ``: the name of a logger may have words. What a model or its tool said has such heads, too."""
+"""``RemoteInfEngine Rank 2 ERROR: ``: the name of a logger may have words. What a model or its tool said has such heads, too.
+
+Without a colon only a note counts: ``got ERROR from the server`` is a sentence."""
+DOTTED_LEVEL = re.compile(r"[a-z]\w{0,40}(?:\.\w{1,40}){1,8} +(?P<level>WARNING|ERROR|CRITICAL) +(?=\S)")
+"""``app.agent ERROR ``: a name with dots is that of a logger."""
 LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
 WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160}(?:\([^()\n]{0,80}\)[^()\n]{0,80})?)\)\s?")
 """The name of a Ray actor is what it calls itself: ``(Sampler(3) pid=92)``."""

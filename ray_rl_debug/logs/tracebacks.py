@@ -141,7 +141,15 @@ def _is_same(head: Head, first: Head) -> bool:
 
 
 def _ran_text(frames: list[tuple[str, str, str]]) -> bool:
-    return any(file == "<string>" and function == "<module>" for file, _, function in frames[1:]) and frames[0][0] != "<string>"
+    """`exec` calls the text ``<string>``, as ``python -c`` does; another name, such as ``<candidate>``, the program has given it itself."""
+    as_string = any(file == "<string>" and function == "<module>" for file, _, function in frames[1:]) and frames[0][0] != "<string>"
+    return as_string or any(_OWN_TEXT.fullmatch(file) for file, _, _ in frames)
+
+
+_OWN_TEXT = re.compile(
+    r"<(?!string|stdin|console|ipython|frozen|decorator-gen|attrs generated|__\w+__|eval_with_key|doctest|stringsource)[\w -]{1,60}>"
+)
+"""Not what Python, IPython and libraries (attrs, numpy, torch.fx) call text that they compile."""
 
 
 def _innermost(frames: list[tuple[str, str, str]]) -> str | None:

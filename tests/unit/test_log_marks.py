@@ -156,3 +156,16 @@ def test_a_name_and_a_number_in_brackets_are_no_host_and_process(inner: str) -> 
 def test_keys_in_brackets_mean_what_they_say(inner: str, node: str | None, pid: int | None) -> None:
     head = read_head(f"[{inner}] loss 0.3")
     assert (head.writer.node, head.writer.pid) == (node, pid)
+
+
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        ("2026-01-01 10:00:00 agent INFO tool returned exit code 1", "I"),
+        ("2026-01-01 10:00:00 agent        DEBUG    tool returned exit code 1", "D"),
+        ("2026-01-01 10:00:00 app.agent ERROR tool failed", "E"),
+        ("2026-01-01 10:00:00 got ERROR from the server", None),
+    ],
+)
+def test_a_level_behind_the_name_of_a_logger(line: str, level: str | None) -> None:
+    assert read_head(line).level == level
