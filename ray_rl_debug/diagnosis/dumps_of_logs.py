@@ -27,7 +27,7 @@ def of_logs(findings: Sequence[Finding]) -> Iterator[NextDump]:
             ),
         )
         return
-    if first.cause is not Cause.STRAGGLER or any(w.pid is not None for w in first.who):
+    if first.cause not in (Cause.STRAGGLER, Cause.COLLECTIVE_MISMATCH) or any(w.pid is not None for w in first.who):
         return
     if any(w.rank is not None for w in first.who):
         told = " and ".join(w.label for w in first.who[:4])
@@ -35,7 +35,9 @@ def of_logs(findings: Sequence[Finding]) -> Iterator[NextDump]:
             what=f"{told}, while the others wait",
             who=first.who,
             command="py-spy dump --pid PID",
-            why=f"the log says that {told} did not come, and not why",
+            why=f"the log says that {told} did not come, and not why"
+            if first.cause is Cause.STRAGGLER
+            else f"the log says that {told} went elsewhere, and not on which path",
             outcomes=(
                 Outcome(seen="it is in code of its own", means="that line is the cause: give its stack and the log to report together"),
                 Outcome(seen="it is in another collective", means="the ranks took different paths in the program"),

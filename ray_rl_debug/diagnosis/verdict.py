@@ -29,7 +29,7 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 
     Of stacks from files `next_dump` is the command of the first further look.
     """
-    if scene.story is not None and not scene.view.seen and all(signatures.find(f.id) or f.id == FIRST_FAILURE for f in findings):
+    if scene.story is not None and not scene.view.seen and all(e.kind == "log" for f in findings for e in f.evidence):
         return _of_story(scene.story, findings)
     if findings and not scene.view.seen and signatures.find(findings[0].id) is not None:
         summary = f"the logs hold a known error: {findings[0].summary}; they do not say whether the job still runs"
@@ -83,9 +83,10 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
     """Of logs alone: they tell what failed first, not whether the job still runs."""
     if findings:
         what = f"explain {findings[0].id}"
+        is_told = signatures.find(findings[0].id) is not None or findings[0].id == FIRST_FAILURE
         return Verdict(
             state=State.UNKNOWN,
-            summary=f"{story.summary}; logs do not say whether the job still runs",
+            summary=f"{story.summary if is_told else findings[0].summary}; logs do not say whether the job still runs",
             certainty=findings[0].certainty,
             next=f"rayrl-debug {what}",
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.named import described_in, filled, launched_in, named_in
 from ray_rl_debug.logs.samples import is_in_sample
@@ -134,6 +135,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         beneath=redact(block.first) if block and block.first else None,
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
+        collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
         handled=_handled(window, one),
     )
 

@@ -191,6 +191,8 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if found is None:
         return None
     inner = found["inner"].strip()
+    if got.rank is not None and marks.OF_TORCH.match(inner):
+        return _done(got, found.end())
     if rank := marks.RANK.match(inner):
         got.rank = rank["rank"]
         return _done(got, found.end())

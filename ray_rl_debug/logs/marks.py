@@ -28,6 +28,8 @@ ROLE = re.compile(
 ROLE_COLUMN = re.compile(r"(?P<name>\w+[ _:/#-]?\d{1,6}) +\| ")
 TF_LEVEL = re.compile(r"(?P<level>[IWF]) (?=[\w./-]{1,200}\.(?:cc|cu|h|cpp):\d+\] )")
 """Of TensorFlow and XLA, behind their stamp: ``: F external/xla/agent.cc:431] ``; their ``E`` also means what does no harm."""
+OF_TORCH = re.compile(r"Rank \d{1,6}$|PG (?:ID )?\d[^\n]* Rank \d{1,6}$")
+"""torch counts the rank in a group; the ``[rank5]:`` in front of its lines is that of the world, and counts."""
 OF_GROUP = re.compile(r"\bRank (?P<rank>\d{1,6})\b")
 PARTS = re.compile(r"\b((?:(?:DP|TP|PP|EP|CP|ATTN_TP)\d{1,5})(?: (?:DP|TP|PP|EP|CP)\d{1,5})*)$")
 BARE_RANK = re.compile(r"\[(?P<rank>\d{1,5})\]: (?= *\S)|[Rr]ank[_-]?(?P<named>\d{1,6}): ")

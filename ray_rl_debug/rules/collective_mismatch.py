@@ -18,6 +18,7 @@ Not this when
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import modules
 
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -33,9 +34,11 @@ from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.rules.placed_ranks import is_minority
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
+from ray_rl_debug.rules.watchdog_evidence import found_in_accounts
 
 ID = "RRD102"
 NAME = "collective mismatch"
+RULE = modules[__name__]
 CAUSE = Cause.COLLECTIVE_MISMATCH
 
 _REMEDY_FIRST = "look for a decision that each rank makes on its own before the collective: a skipped micro-batch, an exception, a time-out, a cache"
@@ -47,6 +50,7 @@ _REMEDY_TOGETHER = "make the decision together (all_reduce the flag), or run the
 def detect(scene: Scene) -> Iterator[Found]:
     """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
     yield from _by_dumps(scene)
+    yield from found_in_accounts(scene, RULE, ("type", "size"), (_REMEDY_FIRST, _REMEDY_TOGETHER))
     rooted = list(_by_named_rank(scene))
     yield from rooted
     for root, members, edges in scene.cycles():

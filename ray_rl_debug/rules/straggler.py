@@ -19,6 +19,7 @@ Not this when
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from sys import modules
 
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Why
@@ -28,9 +29,15 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.counter_evidence import counted
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
+from ray_rl_debug.rules.watchdog_evidence import found_in_accounts
 
 ID = "RRD101"
 NAME = "straggler"
+RULE = modules[__name__]
+_REMEDY_LOGS = (
+    "read the log of this rank before the time-out: an exception, an early return, a longer step",
+    "next time take its stack while the others wait: rayrl-debug watch does it before the watchdog ends the job",
+)
 CAUSE = Cause.STRAGGLER
 
 
@@ -74,6 +81,7 @@ def _told(scene: Scene) -> Iterator[Found]:
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that others wait for and that no better rule explains."""
     yield from _told(scene)
+    yield from found_in_accounts(scene, RULE, ("missing", "number"), _REMEDY_LOGS)
     for root, one in scene.process_roots():
         told, counts = counted(scene, one.key)
         is_idle = one.is_idle and (bool(one.threads) or told is None)

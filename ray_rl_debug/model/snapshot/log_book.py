@@ -18,6 +18,22 @@ class LogWriter(Fact, frozen=True, kw_only=True):
     """Actor class, engine part or program: ``WorkerDict``, ``EngineCore_DP0``, ``srun``."""
 
 
+class LogCollective(Fact, frozen=True, kw_only=True):
+    """What torch's watchdog says of one rank: the collective that timed out, or how far the rank had come."""
+
+    seq: int
+    """Number of the collective in its group."""
+    group: str | None = None
+    """As the line names it: ``0(default_pg)``; old torch does not."""
+    op: str | None = None
+    """``ALLREDUCE``"""
+    elements: int | None = None
+    """That the rank gave."""
+    enqueued: int | None = None
+    """Number of the last one that the rank has enqueued."""
+    completed: int | None = None
+
+
 class LogEvent(Fact, frozen=True, kw_only=True):
     """A traceback, a fatal line, or a line of a known error. Equal ones of one writer are one event."""
 
@@ -44,6 +60,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """Innermost frame of the first traceback, ``dp_actor.py:30 in update_policy``."""
     lines: tuple[str, ...] = ()
     """The first and last lines of the block, safe to show."""
+    collective: LogCollective | None = None
+    """Of a line of torch's watchdog."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1
