@@ -43,6 +43,9 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
             return Verdict(state=State.FINISHED, summary=best.summary, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
         unseen = f"; not seen: {_names(silent)}" if silent else ""
         return Verdict(state=State.HANG, summary=best.summary + more + unseen, certainty=best.certainty, next=f"rayrl-debug explain {best.id}")
+    if findings and not scene.view.seen and scene.view.snapshot.listed is not None:
+        summary = f"{findings[0].summary}; the lists do not say since when"
+        return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=next_dump or "ray status")
     counts_alone = bool(scene.joined.flight or scene.joined.ras) and not any(s.threads for s in scene.view)
     if scene.view.by_hand and scene.view.seen and not counts_alone:
         return verdict_by_hand(scene, findings, next_dump or LONGER)

@@ -22,6 +22,10 @@ _DEMAND = re.compile(
 """``{'GPU': 1.0}: 4+ pending tasks/actors``"""
 
 
+_USAGE = re.compile(r"^\W{0,12}(?P<used>\d{1,12}\.\d{1,6})/(?P<whole>\d{1,12}\.\d{1,6}) (?P<name>[A-Za-z][\w:.-]{0,80})$", re.MULTILINE)
+"""`` 2.0/8.0 GPU``"""
+
+
 def read_lists(text: str) -> RayState | None:
     """Actors, tasks and demands of all such tables in the text; None where it has none. Cells that are missing are None."""
     actors: dict[str, RayActor] = {}
@@ -53,7 +57,8 @@ def read_lists(text: str) -> RayState | None:
     demands = tuple(RayDemand(need=m["need"].replace("'", ""), count=int(m["count"]), kind=m["kind"]) for m in _DEMAND.finditer(text))[:MAX_ROWS]
     if not actors and not tasks and not demands:
         return None
-    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values()), demands=demands)
+    usage = {m["name"]: (float(m["used"]), float(m["whole"])) for m in _USAGE.finditer(text)}
+    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values()), demands=demands, usage=usage)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -232,6 +232,19 @@ def without_errors(files: list[FileDumps]) -> list[FileDumps]:
     return kept
 
 
+def without_shared_ends(files: list[FileDumps]) -> list[FileDumps]:
+    """A signal that all of them were ended by came from outside (a watchdog, their user), and shows where each stood: it is nobody's own failure."""
+    looks = [d for f in files for d in f.dumps if d.threads]
+    ends = [{s.text for _, s in d.said if s.kind == "failed" and s.text.startswith(_SIGNALLED)} for d in looks]
+    shared = set.intersection(*ends) if len(ends) > 1 else set()
+    for dump in looks if shared else ():
+        dump.said = [(line, s) for line, s in dump.said if s.text not in shared]
+    return files
+
+
+_SIGNALLED = ("Fatal Python error: Aborted", "Fatal Python error: Terminated", "Fatal Python error: User defined signal")
+
+
 def is_error(dump: Dump) -> bool:
     """Is it the traceback of an error, or the line of a fatal one alone, and no look at a process that runs?"""
     if not any(s.kind == "failed" for _, s in dump.said):

@@ -11,7 +11,7 @@ import msgspec
 from ray_rl_debug.bounded.opening import NOT_REGULAR
 from ray_rl_debug.formats.nccl_ras import is_ras
 from ray_rl_debug.formats.speedscope import is_speedscope
-from ray_rl_debug.imports.build import FileDumps, build, without_errors
+from ray_rl_debug.imports.build import FileDumps, build, without_errors, without_shared_ends
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
 from ray_rl_debug.imports.looks import as_looks
@@ -77,7 +77,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
             dumps += [found] if found.dumps else []
             listed += [found.listed] if found.listed is not None else []
             counters += _counters_inside(found, path, troubles)
-    dumps = without_errors(dumps)
+    dumps = without_shared_ends(without_errors(dumps))
     if dumps:
         snapshots.append(build(as_looks(_one_format(dumps))))
     if snapshots or counters or logs or listed:
@@ -89,6 +89,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
             actors=tuple(a for s in listed for a in s.actors),
             tasks=tuple(t for s in listed for t in s.tasks),
             demands=tuple(d for s in listed for d in s.demands),
+            usage={name: amounts for s in listed for name, amounts in s.usage.items()},
         )
         return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, listed=rows if listed else None, gaps=(*merged.gaps, *troubles))))
     if reports:

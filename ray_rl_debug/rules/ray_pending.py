@@ -18,6 +18,8 @@ Not this when
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -30,7 +32,7 @@ from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, need_of, 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
-from ray_rl_debug.model.snapshot import RayTask
+from ray_rl_debug.model.snapshot import RayState, RayTask
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
 ID = "RRD402"
@@ -103,21 +105,24 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
     named = [f"actor {a.name or a.class_name} is {a.state}" for a in actors] or [f"task {t.name} is {t.state}" for t in tasks]
     named = named or [f"{d.count} or more pending {d.kind.replace('/', ' or ')} need {{{d.need}}}" for d in listed.demands]
     waiting = [one for one in scene.view if one.kind in WAITS_FOR_RAY and not scene.graph.out(one.key)]
-    if not named or not waiting:
+    short = _short(listed)
+    if not named or not (waiting or (short and not scene.view.seen)):
         return
     more = f", and {len(named) - 1} more" if len(named) > 1 else ""
+    why = [*short, *(f"{one.where()} {one.does()}" for one in waiting[:1])]
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         Certainty.POSSIBLE,
-        f"Ray's list that was given says: {named[0]}{more}; {waiting[0].where()} {waiting[0].does()}",
+        f"Ray's list that was given says: {named[0]}{more}; {'; '.join(why)}",
         who=[Who(label=a.name or a.class_name) for a in actors[:_SHOWN]]
         or [Who(label=t.name) for t in tasks[:_SHOWN]]
         or [Who(label=f"what needs {{{d.need}}}") for d in listed.demands[:_SHOWN]],
         evidence=[
             *(Evidence(kind="task", where="ray list" if actors or tasks else "ray status", text=text) for text in named[:_SHOWN]),
-            stack_evidence(waiting[0]),
+            *(Evidence(kind="task", where="ray status", text=text) for text in short),
+            *(stack_evidence(one) for one in waiting[:1]),
         ],
         remedy=[
             "ray status: compare what is requested with what single nodes have free",
@@ -125,7 +130,22 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
         ],
         phase="init" if actors else None,
     )
-    yield Found(finding=msgspec.structs.replace(finding, victims=tuple(w.who() for w in waiting)), explains=frozenset(w.key for w in waiting))
+    explains = frozenset(w.key for w in waiting) or frozenset(["ray list"])
+    yield Found(finding=msgspec.structs.replace(finding, victims=tuple(w.who() for w in waiting)), explains=explains)
+
+
+def _short(listed: RayState) -> list[str]:
+    """Resources of which less is free than one of those that wait needs."""
+    told = {}
+    for demand in listed.demands:
+        for name, amount in _AMOUNT.findall(demand.need):
+            used, whole = listed.usage.get(name, (0.0, math.inf))
+            if float(amount) > whole - used:
+                told[name] = f"{used:g} of {whole:g} {name} are in use, and each that waits needs {float(amount):g}"
+    return list(told.values())
+
+
+_AMOUNT = re.compile(r"([A-Za-z][\w:.-]*): (\d+(?:\.\d+)?)")
 
 
 def _pending(scene: Scene) -> Iterator[str]:

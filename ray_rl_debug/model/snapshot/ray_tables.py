@@ -178,6 +178,8 @@ class RayState(Fact, frozen=True, kw_only=True):
     core_workers: tuple[CoreWorker, ...] = ()
     demands: tuple[RayDemand, ...] = ()
     """Of a pasted ``ray status`` only."""
+    usage: dict[str, tuple[float, float]] = {}
+    """Of the same: for each resource how much is in use, and how much there is."""
     finished_before: dict[str, int] = {}
     """Per job: tasks finished when the window began, where counted."""
     finished_after: dict[str, int] = {}
