@@ -48,6 +48,8 @@ THRESHOLDS: dict[str, Threshold] = {
     "grad_norm_rise": Threshold(3, "rise of the gradient norm, as a factor"),
     "policy_kl": Threshold(0.1, "KL between the policies before and after an update"),
     "reference_kl": Threshold(1, "KL between the policy and the reference"),
+    "kl_rise": Threshold(10, "factor by which a KL takes off"),
+    "kl_part": Threshold(0.3, "part of its limit that a KL reaches which takes off"),
     "clip_fraction": Threshold(0.3, "part of the tokens whose ratio is clipped"),
     "entropy_fall": Threshold(0.2, "what is left of the entropy, as a factor"),
     "step_time_rise": Threshold(1.3, "rise of the time per step, as a factor"),

@@ -245,6 +245,15 @@ def test_steps_that_become_slower_by_more_than_answers_grow_are_likely() -> None
         assert "sequences grow too little to explain it" in " ".join((finding.summary, *finding.evidence))
 
 
+def test_a_kl_that_takes_off_below_its_limit_is_possible() -> None:
+    rises = [0.01 + 0.00002 * i + (0.02 * (i - 80) if i >= 80 else 0.0) + 0.0003 * math.sin(7 * i) for i in range(120)]
+    finding = found(judge(one("kl", rises), LIMITS), "RRD712")
+    assert (finding.certainty, abs((finding.first_step or 0) - 80) <= 3) == (Certainty.POSSIBLE, True)
+    assert "still below its limit of 1" in finding.summary
+    away_from_zero = [0.5 * (1 - math.exp(-i / 40)) + 0.0003 * math.sin(7 * i) for i in range(120)]
+    assert judge(one("kl", away_from_zero), LIMITS).findings == ()
+
+
 def test_steps_that_are_logged_every_ten_are_not_missing() -> None:
     steps = tuple(range(10, 410, 10))
     series = Series(name="actor/entropy", steps=steps, values=(1.0,) * len(steps))

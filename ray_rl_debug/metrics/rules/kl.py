@@ -5,7 +5,8 @@ Story
     reward shows it.
 
 Evidence
-    The KL over several steps, against a limit for each kind.
+    The KL over several steps, against a limit for each kind. Below the limit a KL that takes off is told as *possible*: from a certain step on it
+    rises to many times what it was, and to a good part of the limit.
 
 Remedy
     KL of the update: lower the learning rate, fewer updates from one batch. KL to the reference: a larger kl_loss_coef or kl_coef, and a look at
@@ -22,9 +23,11 @@ from collections.abc import Iterator
 from sys import modules
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.model import Judgement
+from ray_rl_debug.metrics.judging import bad, drift, short
+from ray_rl_debug.metrics.model import Judgement, Status
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.shapes import Limit, Said, judge_limit
+from ray_rl_debug.model.report import Certainty
 
 ID = "RRD712"
 NAME = "KL too large"
@@ -40,4 +43,18 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     for quantity, name, remedy in KINDS:
         value = bench.threshold(name)
         limit = Limit(is_beyond=lambda v, value=value: abs(v) > value, told=f"at most {value:g}", high=value)  # type: ignore[misc]
-        yield from judge_limit(RULE, bench, quantity, limit, lambda _, remedy=remedy: Said(remedy=(remedy,)))  # type: ignore[misc]
+        for found in judge_limit(RULE, bench, quantity, limit, lambda _, remedy=remedy: Said(remedy=(remedy,))):  # type: ignore[misc]
+            yield (_takes_off(bench, quantity, value, remedy) or found) if found.status is Status.GOOD else found
+
+
+def _takes_off(bench: Bench, quantity: Quantity, limit: float, remedy: str) -> Judgement | None:
+    """Away from zero every KL rises at first; so a rise counts from where it was something already."""
+    factor, part = bench.threshold("kl_rise"), bench.threshold("kl_part")
+    series = bench.one(quantity)
+    if series is None or len(series.finite()[0]) < bench.count("min_trend"):
+        return None
+    found = drift(bench, series, up=True, is_large=lambda before, now: now > part * limit and 0 < before < now / factor, logarithm=False)
+    if found is None or found.from_start or found.may_be_noise:
+        return None
+    text = f"{series.name} takes off: {found.text()}, by a factor of {short(found.factor)}; still below its limit of {limit:g}"
+    return bad(RULE, series.name, Certainty.POSSIBLE, text, found.first_step, high=limit, remedy=(remedy,), evidence=(found.evidence(),))
