@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ray_rl_debug.bounded.opening import open_regular
 from ray_rl_debug.commands.options import is_colour_wanted, progress
 from ray_rl_debug.commands.paths import PatientPath
 from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_INTERRUPTED, EXIT_NO_VERDICT, EXIT_OK, UnreadableFileError, UsageError
@@ -38,6 +39,7 @@ DEFAULT_ROW: dict[str, object] = {
 }
 MAX_ROWS = 4096
 MAX_DATA_BYTES = 64 << 20
+MAX_CONFIG_BYTES = 4 << 20
 
 
 @click.command(name="try", epilog=EPILOG)
@@ -202,7 +204,7 @@ def _rows(path: Path | None) -> tuple[dict[str, object], ...]:
         return (DEFAULT_ROW,)
     rows: list[dict[str, object]] = []
     try:
-        with path.open("rb") as file:
+        with open_regular(path, follow=True) as file:
             data = file.read(MAX_DATA_BYTES)
     except OSError as e:
         raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give a file of JSON lines") from e
@@ -243,10 +245,14 @@ def _rollout_of(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        whole = yaml.safe_load(path.read_text())
+        with open_regular(path, follow=True) as file:
+            text = file.read(MAX_CONFIG_BYTES + 1)
+        if len(text) > MAX_CONFIG_BYTES:
+            raise UnreadableFileError(f"{path} is larger than a configuration: over {MAX_CONFIG_BYTES >> 20} MiB", hint="give AReaL's YAML file")
+        whole = yaml.safe_load(text)
     except OSError as e:
         raise UnreadableFileError(f"cannot read {path}: {e.strerror}", hint="give AReaL's YAML file") from e
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as e:
+    except (yaml.YAMLError, ValueError, RecursionError) as e:  # a ValueError: a date with a thirteenth month, a number of thousands of digits
         raise UnreadableFileError(f"{path} is no YAML: {str(e).splitlines()[0][:100]}", hint="give AReaL's YAML file") from e
     rollout = whole.get("rollout") if isinstance(whole, dict) else None
     if not isinstance(rollout, dict):

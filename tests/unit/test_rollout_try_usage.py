@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from ray_rl_debug.commands.cli import main
-from ray_rl_debug.commands.rollout_try import _endpoints, _gate, _rows
+from ray_rl_debug.commands.rollout_try import _endpoints, _gate, _rollout_of, _rows
 from ray_rl_debug.model.errors import UnreadableFileError, UsageError
 
 
@@ -42,6 +43,32 @@ def test_rows_that_cannot_be_read(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(UnreadableFileError):
         _rows(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "is no YAML"),
+        ("a: 2026-13-45", "is no YAML"),
+        ("rollout: 1", "has no section rollout"),
+        ("[" * 5000, "is no YAML"),
+        ("# " + "x" * (5 << 20), "is larger than a configuration"),
+    ],
+    ids=["cut off", "a thirteenth month", "no section", "deep", "large"],
+)
+def test_a_configuration_that_cannot_be_read(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "grpo.yaml"
+    path.write_text(text)
+    with pytest.raises(UnreadableFileError, match=said):
+        _rollout_of(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for read in (_rollout_of, _rows):
+        with pytest.raises(UnreadableFileError, match="cannot read"):
+            read(path)
 
 
 def test_rows_are_bounded(tmp_path: Path) -> None:
