@@ -9,6 +9,7 @@ from array import array
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ray_rl_debug.commands.cli import main
@@ -79,6 +80,17 @@ def test_a_right_batch_is_left_alone(kind: str) -> None:
         ("AReaL", {"versions": [[-1, -1, -1, 1, 4, 4], [-1, -1, -1, 4, 4, -1]]}, "RRD236", "up to 3 versions behind the newest (4); 2 are allowed"),
         ("AReaL", {"versions": [[-1, -1, -1, 4, 3, 3], [-1, -1, -1, 4, 4, -1]]}, "RRD236", "versions fall along 1 trajectories"),
         ("AReaL", {"input_ids": [[5, 6, 7, 8, 400, 2], [5, 6, 7, 8, 2, 0]]}, "RRD237", "400 in trajectory 0, place 4; the vocabulary has 100"),
+        ("verl", {"input_ids": [[0, 5, 6, 8, 9, 2], [5, 6, 7, 2, 8, 0]]}, "RRD237", "trajectory 1, place 3 has 2, but 8 in prompts and responses"),
+        (
+            "AReaL",
+            {
+                "input_ids": [[5, 6, 7, 8, 9, 2], [5, 6, 2, 0, 0, 0]],
+                "attention_mask": [[1] * 6, [1] * 6],
+                "loss_mask": [[0, 0, 0, 1, 1, 1], [0, 1, 1, 0, 0, 0]],
+            },
+            "RRD234",
+            "reads padding in 1 trajectories, the first is 1",
+        ),
         ("verl", {"responses": [[8, 0, 2], [8, 2, 0]]}, "RRD237", "pad token 0 stands inside 1 answers, first in trajectory 0, token 2"),
         ("verl", {"responses": [[8, 9, 9], [8, 9, 0]]}, "RRD237", "100% of 2 answers have no end token"),
         ("verl", {"responses": [[2, 9, 2], [8, 2, 0]]}, "RRD237", "go on after an end token, first in trajectory 0, token 1"),
@@ -89,6 +101,14 @@ def test_each_fault_is_told_with_its_place(kind: str, changes: dict[str, Any], i
     found = {f.id: f for f in check_batch(batch(kind, **changes), LIMITS, "b.pt").findings}
     assert id_ in found
     assert any(said in text for text in (found[id_].summary, *found[id_].evidence)), found[id_]
+
+
+def test_ids_that_are_no_whole_numbers_are_told() -> None:
+    right = batch("verl")
+    fields = {**right.fields, "responses": msgspec.structs.replace(right.fields["responses"], dtype="float32")}
+    found = check_batch(msgspec.structs.replace(right, fields=fields), LIMITS, "b.pt").findings
+    assert [f.id for f in found] == ["RRD237"]
+    assert "responses holds float32" in found[0].summary
 
 
 def test_groups_of_equal_rewards_teach_nothing() -> None:

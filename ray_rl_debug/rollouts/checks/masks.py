@@ -4,7 +4,8 @@ Story
     A mask says which tokens the model read and which it made. A wrong one trains on prompts, padding or tool output, or on nothing.
 
 Evidence
-    The first trajectory in which a mask has other values than 0 and 1, holes, trained tokens that were not read, or nothing to train on.
+    The first trajectory in which a mask has other values than 0 and 1, holes, trained tokens that were not read, padding that is read, or nothing
+    to train on.
 
 Remedy
     Build the masks where the tokens are made; pad prompts at the left and answers at the right.
@@ -30,7 +31,7 @@ MASKS = ("attention_mask", "response_mask", "loss_mask")
 
 def check(batch: Batch, limits: Limits) -> Iterator[Found]:
     """Masks that cannot be right, whatever was trained."""
-    told = [*_values(batch), *_holes(batch), *_unread(batch), *_empty(batch)]
+    told = [*_values(batch), *_holes(batch), *_unread(batch), *_reads_padding(batch), *_empty(batch)]
     if told:
         yield Found(
             id=ID,
@@ -77,6 +78,27 @@ def _unread(batch: Batch) -> Iterator[str]:
             if at is not None:
                 yield f"{name} trains on padding: trajectory {n}, place {at} of {name} is outside of attention_mask"
                 break
+
+
+def _reads_padding(batch: Batch) -> Iterator[str]:
+    """What stands behind the last token to train on, and is one token again and again, is padding."""
+    ids, attention = batch.fields.get("input_ids"), batch.fields.get("attention_mask")
+    masks = [f for f in (batch.fields.get("response_mask"), batch.fields.get("loss_mask")) if f is not None]
+    if ids is None or attention is None or not masks:
+        return
+    wrong = [n for n, rows in enumerate(zip(ids.rows, attention.rows, masks[0].rows, strict=False)) if _is_padding_read(*rows)]
+    if wrong:
+        yield f"attention_mask reads padding in {len(wrong)} trajectories, the first is {wrong[0]}: one token again and again behind the answer"
+
+
+def _is_padding_read(tokens: Sequence[float], read: Sequence[float], trained: Sequence[float]) -> bool:
+    last = next((at for at in range(len(trained) - 1, -1, -1) if trained[at]), None)
+    behind = len(tokens) - len(trained) + last + 1 if last is not None else len(tokens)
+    rest = tokens[behind:]
+    return len(rest) >= _RUN and len(set(rest)) == 1 and len(read) == len(tokens) and all(read[behind:])
+
+
+_RUN = 3
 
 
 def _empty(batch: Batch) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """RRD237 tokens, padding or ends are wrong
 
 Story
-    Token ids that the model does not have crash an embedding on a GPU without a useful message. Padding inside an answer is trained on. Many answers
-    without an end token were cut off (AReaL's guide: above 5 % raise max_new_tokens).
+    Token ids that are no whole numbers, or that the model does not have, crash an embedding on a GPU without a useful message. Padding inside an
+    answer is trained on. Many answers without an end token were cut off (AReaL's guide: above 5 % raise max_new_tokens).
 
 Evidence
     The first such token with its place; the share of answers without an end.
@@ -32,7 +32,7 @@ CAUSE = Cause.BATCH
 def check(batch: Batch, limits: Limits) -> Iterator[Found]:
     """Tokens outside of the vocabulary, padding inside of answers, answers after their end or without one."""
     rows = list(trajectories(batch))
-    told = [*_strange(batch, limits), *_padding(rows, limits), *_ends(rows, limits)]
+    told = [*_types(batch), *_strange(batch, limits), *_apart(batch), *_padding(rows, limits), *_ends(rows, limits)]
     if told:
         yield Found(
             id=ID,
@@ -48,8 +48,31 @@ def check(batch: Batch, limits: Limits) -> Iterator[Found]:
         )
 
 
+IDS = ("input_ids", "prompts", "responses")
+
+
+def _types(batch: Batch) -> Iterator[str]:
+    for name in IDS:
+        field = batch.fields.get(name)
+        if field is not None and "float" in field.dtype:
+            yield f"{name} holds {field.dtype}: token ids are whole numbers, and an embedding refuses others"
+
+
+def _apart(batch: Batch) -> Iterator[str]:
+    """verl's input_ids are its prompts and responses, one behind the other."""
+    whole, prompts, responses = (batch.fields.get(name) for name in IDS)
+    if whole is None or prompts is None or responses is None:
+        return
+    for n, (row, prompt, response) in enumerate(zip(whole.rows, prompts.rows, responses.rows, strict=False)):
+        joined = [*prompt, *response]
+        if len(joined) == len(row) and (at := next((i for i, (a, b) in enumerate(zip(row, joined, strict=True)) if a != b), None)) is not None:
+            part = f"{int(joined[at])} in prompts and responses"
+            yield f"input_ids is not what prompts and responses hold: trajectory {n}, place {at} has {int(row[at])}, but {part}"
+            return
+
+
 def _strange(batch: Batch, limits: Limits) -> Iterator[str]:
-    for name in ("input_ids", "prompts", "responses"):
+    for name in IDS:
         field = batch.fields.get(name)
         top = limits.vocabulary
         wrong = [(n, at, v) for n, row in enumerate(field.rows if field else ()) for at, v in enumerate(row) if v < 0 or (top and v >= top)]
