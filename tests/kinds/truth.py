@@ -235,6 +235,21 @@ streams_both_ways    | ring over a connection             | main rollout        
 ends_of_episodes     | inside one process                 | main                    | lock-deadlock producer-died               |
 killed_tools         | other end of a pipe                | server                  | blocked-io asyncio-stuck lock-deadlock    | main
 graded_again         | mixed                              | label:grade             | producer-died straggler ray-pending       | trainer
+scores_asked_back    | client, server, handler, engine    | server                  | blocked-io lock-deadlock                  |
+replies_half_read    | a loop that starves                | main                    | blocked-io lock-deadlock                  |
+forked_after_sums    | wait in a C extension              | simulator               | lock-deadlock blocked-io                  |
+asked_by_rpc         | ring over a connection             | main actor              | blocked-io lock-deadlock ray-get-cycle    |
+plugin_of_scorer     | inside one process                 | scorer                  | lock-deadlock                             |
+logs_of_envs         | queue with a dead producer         | main                    | producer-died lock-deadlock blocked-io    |
+probe_without_key    | client, server, handler, engine    | probe server            | blocked-io                                |
+tools_closed_between | ring over a connection             | main agent              | blocked-io lock-deadlock                  |
+checkpoint_of_first  | object collectives                 | rank0                   | collective-mismatch straggler             |
+lent_by_generator    | inside one process                 | main                    | asyncio-stuck lock-deadlock               |
+stopped_by_request   | client, server, handler, engine    | verifier                | blocked-io lock-deadlock                  |
+engine_not_reaped    | polls for what nobody makes        | keeper main             | producer-died blocked-io lock-deadlock    |
+cache_and_index      | semaphores across processes        | loader0 loader1         | lock-deadlock blocked-io                  |
+flush_of_streamer    | concurrency groups of an actor     | main sampler            | ray-get-cycle ray-queued-call lock-deadlock blocked-io |
+asked_within_limits  | inside one process                 | main                    | asyncio-stuck lock-deadlock producer-died |
 """
 
 
