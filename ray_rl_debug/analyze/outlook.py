@@ -30,6 +30,7 @@ from ray_rl_debug.analyze.pauses import (
     script_goes_on,
     sleeps,
     wakes_often,
+    wakes_soon,
 )
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
@@ -238,11 +239,14 @@ def _polls(f: Facts) -> str | None:
 
 
 def _silent_server(f: Facts) -> str | None:
-    """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them."""
+    """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them.
+
+    Where the kernel told when its clock wakes it, that decides.
+    """
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
     asked = any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked)
-    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel):
+    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel) or wakes_soon(kernel):
         return None
     return f"{f.one.motion_reason}; it sleeps while others wait for its answer"
 

@@ -45,6 +45,11 @@ def sleeps(one: Seen) -> bool:
     return thread.place.timed or may_sleep(one)
 
 
+def wakes_soon(kernel: Thread) -> bool:
+    """Does the clock end its sleep within the time that answers take?"""
+    return kernel.wakes_in_s is not None and kernel.wakes_in_s < ANSWER_S
+
+
 def wakes_often(one: Seen, kernel: Thread) -> bool:
     """Did a thread that sleeps in all samples wake up between them? Then it came back to the same pause again and again."""
     return (kernel.run_slices or 0) > 2 * len(one.process.samples) + FEW_WAKES

@@ -238,7 +238,6 @@ graded_again         | mixed                              | label:grade         
 scores_asked_back    | client, server, handler, engine    | server                  | blocked-io lock-deadlock                  |
 replies_half_read    | a loop that starves                | main                    | blocked-io lock-deadlock                  |
 forked_after_sums    | wait in a C extension              | simulator               | lock-deadlock blocked-io                  |
-asked_by_rpc         | ring over a connection             | main actor              | blocked-io lock-deadlock ray-get-cycle    |
 plugin_of_scorer     | inside one process                 | scorer                  | lock-deadlock                             |
 logs_of_envs         | queue with a dead producer         | main                    | producer-died lock-deadlock blocked-io    |
 probe_without_key    | client, server, handler, engine    | probe server            | blocked-io                                |

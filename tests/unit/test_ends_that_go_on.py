@@ -107,6 +107,16 @@ def test_a_handler_that_sleeps_does_not_wait_for_whoever_asked_it() -> None:
     assert [w.pid for f in found.findings for w in f.who] == [END]
 
 
+@pytest.mark.parametrize(("wakes_in_s", "is_hang"), [(3.5, False), (3600.0, True), (None, True)], ids=["some seconds", "an hour", "not known"])
+def test_a_server_that_sleeps_goes_on_when_its_clock_says_so(wakes_in_s: float | None, is_hang: bool) -> None:
+    stacks = Stacks()
+    asks = "SocketIO.readinto@socket.py:706 urlopen@urllib/request.py:216 ask@app/client.py:2"
+    client = process(stacks, RANK, "python client.py", asks, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    api = process(stacks, END, "python api.py", ANSWERS, kind="named", sockets=[SERVER], syscall=SLEEP, wchan="hrtimer_nanosleep")
+    api = replace(api, threads=tuple(replace(t, wakes_in_s=wakes_in_s) for t in api.threads))
+    assert sure(diagnose(snapshot(stacks.node([client, api])))) is is_hang
+
+
 def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:
     stacks = Stacks()
     rank = process(stacks, RANK, "ray::Trainer.step", ASKS, rank=0, size=2, sockets=[CLIENT], syscall=RECV, arg0=9)

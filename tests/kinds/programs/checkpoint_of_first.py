@@ -1,7 +1,7 @@
 """Three ranks train with DDP, and every third step is saved with torch's distributed checkpoint.
 
-The save is wrapped in the usual "only the first rank", though all ranks have to take part; the others go on to the next step. In the twin all take part
-and the disk is slow.
+The save is wrapped in the usual "only the first rank", though all ranks have to take part; the others go on to the next step. In the twin all take
+part and the disk is slow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A node's keeper starts inference engines; the trainer asks it for one, uses it, kills it by its pid and looks until the pid is gone.
 
-The keeper does not wait for what it started, so the ended engine stays as a zombie and its pid is never gone. In the twin the keeper reaps, some seconds
-later.
+The keeper does not wait for what it started, so the ended engine stays as a zombie and its pid is never gone. In the twin the keeper reaps, some
+seconds later.
 """
 
 from __future__ import annotations

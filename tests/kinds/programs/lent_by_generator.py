@@ -1,4 +1,4 @@
-"""Agents borrow sandboxes with `async for attempt in attempts(pool)`: each attempt has a sandbox of its own, given back when the loop goes on or ends.
+"""Agents borrow sandboxes with `async for attempt in attempts(pool)`: each attempt has one of its own, given back when the loop goes on or ends.
 
 A good attempt leaves the loop early, and the generator is kept for the statistics: it is never closed, and the sandbox never given back. The twin
 closes it and sleeps.

@@ -1,7 +1,7 @@
 """A replay server greets whoever connects with a challenge, one after the other, and then serves their requests in a thread each.
 
-A probe connects to see whether the port is open, and keeps the connection: the server waits for its answer to the challenge, and the next writer waits
-for its greeting. In the twin the probe closes after some seconds.
+A probe connects to see whether the port is open, and keeps the connection: the server waits for its answer to the challenge, and the next writer
+waits for its greeting. In the twin the probe closes after some seconds.
 """
 
 from __future__ import annotations
