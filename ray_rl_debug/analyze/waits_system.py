@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, socket_owners
+from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, not_accepted, socket_owners
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
@@ -107,7 +107,7 @@ def _edge_to_peer(
 ) -> Iterator[Edge]:
     if _flows(one, socket):
         return
-    if _is_served(one, socket) and not writes:
+    if _is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
         yield from _edge_to_silent_client(view, one, socket, owners)
         return
     if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
@@ -131,6 +131,19 @@ def _edge_to_peer(
     key, process = ends[0]
     if process.kind not in RAY_PROCESSES:
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
+
+
+def _keeps_others_out(view: View, one: Seen, socket: Socket) -> bool:
+    """Does somebody else read at a connection to this server that it has not accepted? Then it takes one client after the other."""
+    for key, process in not_accepted(view).get((endpoint_key(one.node.name, socket.local), None), []):
+        ends = [s for s in process.sockets or () if s.remote is not None and endpoint_key(one.node.name, s.remote)[1] == _port(socket)]
+        if key in view.seen and key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
+            return True
+    return False
+
+
+def _port(socket: Socket) -> str:
+    return socket.local.rpartition(":")[2]
 
 
 def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[Edge]:
@@ -274,7 +287,7 @@ def _to_unseen_parent(one: Seen, path: str) -> Edge:
 
 def _is_served(one: Seen, socket: Socket) -> bool:
     """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
-    port = socket.local.rpartition(":")[2]
+    port = _port(socket)
     if socket.family == "unix":
         return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())

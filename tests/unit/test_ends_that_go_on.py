@@ -107,6 +107,28 @@ def test_a_handler_that_sleeps_does_not_wait_for_whoever_asked_it() -> None:
     assert [w.pid for f in found.findings for w in f.who] == [END]
 
 
+SERIAL = "readinto@socket.py:706 handle_one_request@http/server.py:399 serve_forever@socketserver.py:233 main@app/api.py:40"
+LISTENER = Socket(family="tcp", state="LISTEN", local="127.0.0.1:8000", fd=3)
+OTHER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50001", remote="127.0.0.1:8000", fd=4)
+
+
+@pytest.mark.parametrize(("accepted", "named"), [(False, [300]), (True, [])], ids=["one after the other", "both at once"])
+def test_a_server_that_takes_one_client_after_the_other_waits_for_the_one_that_it_has(accepted: bool, named: list[int]) -> None:
+    """What a server reads nobody owes it; but while it reads, the next client stands before its door."""
+    stacks = Stacks()
+    client = process(stacks, RANK, "python client.py", ASKS, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    probe = process(stacks, 300, "python probe.py", "look@app/probe.py:3", kind="named", sockets=[OTHER], syscall=OPEN, wchan="wait_for_partner")
+    held = [
+        LISTENER,
+        Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50001", fd=6),
+        *([SERVER] if accepted else []),
+    ]
+    api = process(stacks, END, "python api.py", SERIAL, kind="named", sockets=held, syscall=RECV, arg0=6)
+    found = diagnose(snapshot(stacks.node([client, api, probe])))
+    assert [link.target.pid for link in found.links if link.waiter.pid == END] == named
+    assert accepted or [w.pid for f in found.findings if f.root for w in f.who] == [300]
+
+
 @pytest.mark.parametrize(("wakes_in_s", "is_hang"), [(3.5, False), (3600.0, True), (None, True)], ids=["some seconds", "an hour", "not known"])
 def test_a_server_that_sleeps_goes_on_when_its_clock_says_so(wakes_in_s: float | None, is_hang: bool) -> None:
     stacks = Stacks()
