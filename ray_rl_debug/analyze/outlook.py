@@ -29,6 +29,7 @@ from ray_rl_debug.analyze.pauses import (
     puts_object,
     script_goes_on,
     sleeps,
+    thread_ended,
     wakes_often,
     wakes_soon,
 )
@@ -183,6 +184,10 @@ def _children(f: Facts) -> str | None:
     return "a child that it waits for started or ended during the window, so its script goes on" if child_ended(f.view, f.one) else None
 
 
+def _threads(f: Facts) -> str | None:
+    return "a thread of it ended or began during the window, and it joins threads" if thread_ended(f.one) else None
+
+
 def _blind(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; its coroutines could not be read" if is_blind(f.one) else None
 
@@ -290,6 +295,7 @@ TABLE: tuple[Row, ...] = (
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),
+    Row("its threads start and end", Outlook.WAKES, _threads),
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),

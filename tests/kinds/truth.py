@@ -249,6 +249,12 @@ engine_not_reaped    | polls for what nobody makes        | keeper main         
 cache_and_index      | semaphores across processes        | loader0 loader1         | lock-deadlock blocked-io                  |
 flush_of_streamer    | concurrency groups of an actor     | main sampler            | ray-get-cycle ray-queued-call lock-deadlock blocked-io |
 asked_within_limits  | inside one process                 | main                    | asyncio-stuck lock-deadlock producer-died |
+tokens_of_stream     | inside one process                 | main                    | asyncio-stuck lock-deadlock               |
+retried_for_ever     | polls for what nobody makes        | main rollout            | producer-died blocked-io lock-deadlock straggler |
+tuned_while_stepping | inside one process                 | main                    | lock-deadlock                             |
+weights_in_parts     | recv against collective            | rank2 rank0             | p2p-mismatch collective-mismatch          |
+judge_behind_proxy   | client, server, handler, engine    | judge model             | blocked-io lock-deadlock                  |
+slots_of_async_actor | concurrency groups of an actor     | sandboxes               | ray-queued-call asyncio-stuck lock-deadlock |
 """
 
 

@@ -107,6 +107,24 @@ def test_a_handler_that_sleeps_does_not_wait_for_whoever_asked_it() -> None:
     assert [w.pid for f in found.findings for w in f.who] == [END]
 
 
+@pytest.mark.parametrize(
+    ("looks", "is_there", "is_hang"),
+    [(3, True, True), (2, False, False), (3, False, False), (0, True, True)],
+    ids=["the same thread all the time", "ended between two looks", "ended after the last look", "no thread at all"],
+)
+def test_a_server_that_joins_one_thread_after_the_other_goes_on(looks: int, is_there: bool, is_hang: bool) -> None:
+    """The thread that it joined is not there any more: it has come to the next one. `looks`: at how many of three the thread was met."""
+    stacks = Stacks()
+    joins = "_wait_for_tstate_lock@threading.py:1139 join@threading.py:1119 server_close@socketserver.py:709 main@app/api.py:40"
+    reads = "readinto@socket.py:706 handle@app/api.py:20 process_request_thread@socketserver.py:683"
+    one = process(stacks, RANK, "python api.py", joins, kind="named", syscall=202, wchan="futex_do_wait", extra_threads=[("handler", reads)])
+    samples = tuple(s if i < looks else replace(s, threads=s.threads[:1]) for i, s in enumerate(one.samples))
+    one = replace(one, samples=samples, threads=one.threads if is_there and looks else one.threads[:1])
+    found = diagnose(snapshot(stacks.node([one])))
+    assert (found.verdict.state is State.HANG) is is_hang
+    assert is_hang or all(f.certainty is Certainty.POSSIBLE for f in found.findings)
+
+
 SERIAL = "readinto@socket.py:706 handle_one_request@http/server.py:399 serve_forever@socketserver.py:233 main@app/api.py:40"
 LISTENER = Socket(family="tcp", state="LISTEN", local="127.0.0.1:8000", fd=3)
 OTHER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50001", remote="127.0.0.1:8000", fd=4)
