@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.handlers import pausing_handler
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
@@ -127,6 +128,11 @@ def _serves_in_coroutine(f: Facts) -> str | None:
     if any(e.why not in EXACT for e in f.asked) and any(not is_own(t.chain[0]) for t in napping(f.one)):
         return "its coroutines that answer sleep and will go on by themselves"
     return None
+
+
+def _handler_pauses(f: Facts) -> str | None:
+    thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked) else None
+    return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
 
 
 def _works_below(f: Facts) -> str | None:
@@ -279,6 +285,7 @@ TABLE: tuple[Row, ...] = (
     Row("does not read", Outlook.STANDS, _fills_pipe),
     Row("a child that does not end", Outlook.STANDS, _old_child),
     Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine),
+    Row("a thread on the way to an answer", Outlook.WAKES, _handler_pauses),
     Row("its children work", Outlook.WAKES, _works_below),
     Row("a program that may end", Outlook.WAKES, _young_program),
     Row("no Python, and stands still", Outlook.STANDS, _foreign),

@@ -148,6 +148,18 @@ def test_a_server_that_takes_one_client_after_the_other_waits_for_the_one_that_i
 
 
 @pytest.mark.parametrize(("wakes_in_s", "is_hang"), [(3.5, False), (3600.0, True), (None, True)], ids=["some seconds", "an hour", "not known"])
+def test_a_server_that_listens_goes_on_with_the_thread_that_has_the_request(wakes_in_s: float | None, is_hang: bool) -> None:
+    stacks = Stacks()
+    client = process(stacks, RANK, "python client.py", ASKS, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    handler = [("handler", "answer@app/api.py:30 run@threading.py:982")]
+    api = process(stacks, END, "python api.py", LISTENS[0], kind="child", sockets=[SERVER], syscall=ACCEPT, arg0=3, extra_threads=handler)
+    sleeps = replace(api.threads[1], wchan="hrtimer_nanosleep", syscall=SLEEP, wakes_in_s=wakes_in_s)
+    found = diagnose(snapshot(stacks.node([client, replace(api, threads=(api.threads[0], sleeps))])))
+    assert sure(found) is is_hang
+    assert is_hang or all(f.certainty is Certainty.POSSIBLE for f in found.findings)
+
+
+@pytest.mark.parametrize(("wakes_in_s", "is_hang"), [(3.5, False), (3600.0, True), (None, True)], ids=["some seconds", "an hour", "not known"])
 def test_a_server_that_sleeps_goes_on_when_its_clock_says_so(wakes_in_s: float | None, is_hang: bool) -> None:
     stacks = Stacks()
     asks = "SocketIO.readinto@socket.py:706 urlopen@urllib/request.py:216 ask@app/client.py:2"
