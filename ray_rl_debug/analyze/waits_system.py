@@ -9,6 +9,7 @@ import msgspec
 from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, not_accepted, socket_owners
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.handlers import handlers
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -70,7 +71,8 @@ _TERMINALS = "/dev/ptmx"
 def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> Iterator[Edge]:
     kernel = thread.kernel
     if thread.listens:
-        return  # a server that waits for somebody to call
+        yield from _edges_of_handlers(view, one, owners)
+        return
     is_blocked, fd = kernel_call(kernel) in _BLOCKED, descriptor(kernel)
     if fd is not None:
         yield from descriptor_edges(view, one, fd, owners, Certainty.PROVEN, "blocked in this socket")
@@ -160,6 +162,19 @@ def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners
         if key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
             evidence = f"TCP {socket.local} → {socket.remote}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _edges_of_handlers(view: View, one: Seen, owners: Owners) -> Iterator[Edge]:
+    """A server that listens waits for nobody. Where each of its threads reads at a client that reads as well, no thread has a request in hand."""
+    edges = []
+    for thread in handlers(one):
+        fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
+        socket = next((s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
+        to_client = list(_edge_to_silent_client(view, one, socket, owners)) if socket is not None and _is_served(one, socket) else []
+        if not to_client:
+            return
+        edges += to_client
+    yield from edges
 
 
 def _reads_at(one: Seen, socket: Socket) -> bool:

@@ -16,6 +16,7 @@ STEP = f"Trainer.step@app/trainer.py:20 {EXECUTOR} {MAIN}"
 PIPE = OpenFile(fd=1, path="pipe:[77]", kind="pipe", inode=77)
 POPEN = f"Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 Trainer.upload@app/trainer.py:9 {STEP}"
 CLIENT = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
+LISTENER = Socket(family="tcp", state="LISTEN", local="127.0.0.1:8000", fd=3)
 SERVER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
 LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
 ASKS = f"SocketIO.readinto@socket.py:706 post@requests/api.py:115 Trainer.verify@app/trainer.py:61 {STEP}"
@@ -125,8 +126,24 @@ def test_a_server_that_joins_one_thread_after_the_other_goes_on(looks: int, is_t
     assert is_hang or all(f.certainty is Certainty.POSSIBLE for f in found.findings)
 
 
+@pytest.mark.parametrize(
+    ("fd", "call", "named"), [(5, RECV, [RANK]), (7, RECV, []), (5, SLEEP, [])], ids=["at the client's connection", "at another", "it does not read"]
+)
+def test_a_server_whose_threads_read_at_who_asks_has_no_request_in_hand(fd: int, call: int, named: list[int]) -> None:
+    stacks = Stacks()
+    client = process(stacks, RANK, "python client.py", ASKS, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    handler = [("handler", "readinto@socket.py:706 answer@app/api.py:20 process_request_thread@socketserver.py:683")]
+    held = [SERVER, LISTENER, Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50009", fd=7)]
+    api = process(stacks, END, "python api.py", LISTENS[0], kind="child", sockets=held, syscall=ACCEPT, arg0=3, extra_threads=handler)
+    reads = replace(api.threads[1], wchan=None, syscall=call, syscall_arg0=fd)
+    found = diagnose(snapshot(stacks.node([client, replace(api, threads=(api.threads[0], reads))])))
+    assert [link.target.pid for link in found.links if link.waiter.pid == END] == named
+    if named:
+        (root,) = (f for f in found.findings if f.root)
+        assert END not in [w.pid for w in root.who]
+
+
 SERIAL = "readinto@socket.py:706 handle_one_request@http/server.py:399 serve_forever@socketserver.py:233 main@app/api.py:40"
-LISTENER = Socket(family="tcp", state="LISTEN", local="127.0.0.1:8000", fd=3)
 OTHER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50001", remote="127.0.0.1:8000", fd=4)
 
 
