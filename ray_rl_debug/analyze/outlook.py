@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.handlers import pausing_handler
+from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
@@ -78,6 +79,11 @@ def _looks_again(f: Facts) -> str | None:
 
 def _moves(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.MOVING else None
+
+
+def _imports_in_ring(f: Facts) -> str | None:
+    thread = imports_in_ring(f.one)
+    return f"it runs a module for the first time, and its thread {thread.name or thread.tid} waits for that to end" if thread is not None else None
 
 
 def _advanced(f: Facts) -> str | None:
@@ -277,6 +283,7 @@ TABLE: tuple[Row, ...] = (
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again),
     Row("moves", Outlook.MOVES, _moves),
+    Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
