@@ -30,8 +30,8 @@ def system_edges(view: View) -> Iterator[Edge]:
         kind = thread.place.kind if thread else None
         if kind is Kind.SOCKET and thread is not None:
             yield from _socket_edges(view, one, thread, socket_owners(view))
-            yield from _terminal_edges(one, thread)
         if kind is Kind.FILE and thread is not None:
+            yield from _terminal_edges(one, thread)
             yield from _pipe_edges(view, one, thread)
         paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE and thread is not None else []
         yield from paired
@@ -59,7 +59,7 @@ def waiting_thread(one: Seen) -> SeenThread | None:
 
 
 def _terminal_edges(one: Seen, thread: SeenThread) -> Iterator[Edge]:
-    """A reader of a terminal that it has opened for others waits for them; the kernel has it sleep as at a socket. Who they are is not recorded."""
+    """A reader of a terminal that it has opened for others waits for them. Who they are is not recorded."""
     fd = descriptor(thread.kernel)
     if fd is not None and any(f.fd == fd and f.path == _TERMINALS for f in one.process.files or ()):
         yield to_unseen(one, f"the other end of the terminal at descriptor {fd}")
