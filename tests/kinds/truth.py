@@ -255,6 +255,11 @@ tuned_while_stepping | inside one process                 | main                
 weights_in_parts     | recv against collective            | rank2 rank0             | p2p-mismatch collective-mismatch          |
 judge_behind_proxy   | client, server, handler, engine    | judge model             | blocked-io lock-deadlock                  |
 slots_of_async_actor | concurrency groups of an actor     | sandboxes               | ray-queued-call asyncio-stuck lock-deadlock |
+scorer_at_path       | client, server, handler, engine    | first main              | blocked-io lock-deadlock                  | scorer second
+backoff_in_pool      | inside one process                 | main                    | lock-deadlock                             |
+totals_of_client     | client, server, handler, engine    | judge                   | blocked-io asyncio-stuck lock-deadlock    |
+barrier_in_finally   | barrier on the wrong group         | rank2                   | collective-mismatch                       |
+followed_log         | coroutine, executor, child         | server tail             | blocked-io                                |
 """
 
 
