@@ -50,6 +50,20 @@ def listeners(view: View) -> dict[str, list[tuple[str, Process]]]:
     return found
 
 
+def not_accepted(view: View) -> Owners:
+    """Connections at whose other end somebody listens and nobody was seen who has accepted them, by that end; each with who has made it."""
+    return view.once(_not_accepted)
+
+
+def _not_accepted(view: View) -> Owners:
+    owners, ports = socket_owners(view), view.once(listeners)
+    found: Owners = defaultdict(list)
+    for (local, remote), ends in owners.items():
+        if remote is not None and remote[1] in ports and (remote, local) not in owners:
+            found[(remote, None)] += ends
+    return found
+
+
 def own_hosts(view: View) -> set[str]:
     """Addresses of the machines that were looked at."""
     return view.once(_own_hosts)

@@ -54,7 +54,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     is_still: bool = True
     """No task of it moved between the two reads, and no data came for them."""
     limit_s: float | None = None
-    """Each of them is given up after so long by the one that waits for it (``asyncio.wait_for``); None where one is not."""
+    """Each of them is given up after so long by the one that waits for it (``asyncio.wait_for``), or by a limit of its own
+    (``asyncio.timeout``); None where one is not."""
 
     @property
     def descriptors(self) -> frozenset[int]:
@@ -141,9 +142,11 @@ def find_ends(process: Process) -> tuple[End, ...]:
 
 
 def _limits(tasks: dict[int, AsyncTask]) -> dict[int, float]:
-    """How long somebody waits for a task before it is given up, by the address of the task."""
+    """How long somebody waits for a task before it is given up, by the address of the task: a limit of its own, or of one that waits for it."""
     found: dict[int, float] = {}
     for task in tasks.values():
+        if task.gives_up_s is not None and task.gives_up_s >= 0:  # one that is over should have ended the wait: its loop does not run
+            found |= dict.fromkeys((task.address, *(task.awaited.tasks if task.awaited is not None else ())), task.gives_up_s)
         told = _LIMIT.fullmatch(task.awaited.detail or "") if task.awaited is not None and task.awaited.kind == "task" else None
         if told is not None and task.awaited is not None:
             found |= {inner: float(told[1]) for inner in task.awaited.tasks}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.model.snapshot import Thread
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from ray_rl_debug.model.snapshot import OpenFile, Thread
 from ray_rl_debug.model.system_calls import call_name
 
 _FAMILIES = {
@@ -15,7 +20,7 @@ _FAMILIES = {
 }  # fmt: skip
 _WCHANS = {
     "wait_for_partner": "open", "locks_lock_inode_wait": "flock", "__break_lease": "open", "do_wait": "wait", "hrtimer_nanosleep": "sleep",
-    "do_nanosleep": "sleep", "wait_woken": "recv", "inet_csk_accept": "accept", "pipe_read": "read", "anon_pipe_read": "read",
+    "do_nanosleep": "sleep", "wait_woken": "recv", "n_tty_read": "read", "inet_csk_accept": "accept", "pipe_read": "read", "anon_pipe_read": "read",
     "pipe_write": "write", "anon_pipe_write": "write", "fifo_open": "open", "rpc_wait_bit_killable": "open", "unix_stream_read_generic": "recv",
     "unix_stream_data_wait": "recv", "sk_wait_data": "recv", "do_epoll_wait": "epoll", "do_poll": "poll", "poll_schedule_timeout": "poll",
     "do_sys_poll": "poll", "futex_wait_queue": "futex", "futex_do_wait": "futex", "futex_wait_queue_me": "futex", "do_select": "select",
@@ -58,6 +63,16 @@ def descriptor(thread: Thread | None) -> int | None:
     return thread.syscall_arg0 if thread.syscall_arg0 is not None or len(fds) != 1 else fds[0]
 
 
+def told_by_files(thread: Thread, files: Iterable[OpenFile]) -> Thread:
+    """A thread as it is, but for one that reads from a terminal: the kernel has it sleep where it has readers of sockets sleep."""
+    if (thread.wchan or "").partition(".")[0] != "wait_woken":
+        return thread
+    fd = descriptor(thread)
+    is_terminal = fd is not None and any(f.fd == fd and TERMINAL.match(f.path) for f in files)
+    return msgspec.structs.replace(thread, wchan="n_tty_read") if is_terminal else thread
+
+
+TERMINAL = re.compile(r"/dev/(pts/\d+|ptmx|tty\w*|console)$")
 _ON_ONE = frozenset({"recv", "send", "read", "connect", "write"})
 
 

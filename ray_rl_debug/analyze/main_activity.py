@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
@@ -106,7 +106,7 @@ class Looks:
         self.process = process
         self._stacks = stacks.of(node)
         self._lengths = node.stacks
-        self._kernel = {t.tid: t for t in process.threads}
+        self._kernel = {t.tid: told_by_files(t, process.files or ()) for t in process.threads}
         tasks = process.async_tasks or ()
         self._loops = {t.tid for t in tasks if t.tid is not None}
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}

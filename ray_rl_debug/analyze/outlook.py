@@ -14,6 +14,8 @@ from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.handlers import pausing_handler
+from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
@@ -29,7 +31,9 @@ from ray_rl_debug.analyze.pauses import (
     puts_object,
     script_goes_on,
     sleeps,
+    thread_ended,
     wakes_often,
+    wakes_soon,
 )
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
@@ -75,6 +79,11 @@ def _looks_again(f: Facts) -> str | None:
 
 def _moves(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.MOVING else None
+
+
+def _imports_in_ring(f: Facts) -> str | None:
+    thread = imports_in_ring(f.one)
+    return f"it runs a module for the first time, and its thread {thread.name or thread.tid} waits for that to end" if thread is not None else None
 
 
 def _advanced(f: Facts) -> str | None:
@@ -125,6 +134,11 @@ def _serves_in_coroutine(f: Facts) -> str | None:
     if any(e.why not in EXACT for e in f.asked) and any(not is_own(t.chain[0]) for t in napping(f.one)):
         return "its coroutines that answer sleep and will go on by themselves"
     return None
+
+
+def _handler_pauses(f: Facts) -> str | None:
+    thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked) else None
+    return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
 
 
 def _works_below(f: Facts) -> str | None:
@@ -180,6 +194,10 @@ def _script(f: Facts) -> str | None:
 
 def _children(f: Facts) -> str | None:
     return "a child that it waits for started or ended during the window, so its script goes on" if child_ended(f.view, f.one) else None
+
+
+def _threads(f: Facts) -> str | None:
+    return "a thread of it ended or began during the window, and it joins threads" if thread_ended(f.one) else None
 
 
 def _blind(f: Facts) -> str | None:
@@ -238,11 +256,14 @@ def _polls(f: Facts) -> str | None:
 
 
 def _silent_server(f: Facts) -> str | None:
-    """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them."""
+    """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them.
+
+    Where the kernel told when its clock wakes it, that decides.
+    """
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
     asked = any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked)
-    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel):
+    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel) or wakes_soon(kernel):
         return None
     return f"{f.one.motion_reason}; it sleeps while others wait for its answer"
 
@@ -262,6 +283,7 @@ TABLE: tuple[Row, ...] = (
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again),
     Row("moves", Outlook.MOVES, _moves),
+    Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
@@ -270,6 +292,7 @@ TABLE: tuple[Row, ...] = (
     Row("does not read", Outlook.STANDS, _fills_pipe),
     Row("a child that does not end", Outlook.STANDS, _old_child),
     Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine),
+    Row("a thread on the way to an answer", Outlook.WAKES, _handler_pauses),
     Row("its children work", Outlook.WAKES, _works_below),
     Row("a program that may end", Outlook.WAKES, _young_program),
     Row("no Python, and stands still", Outlook.STANDS, _foreign),
@@ -286,6 +309,7 @@ TABLE: tuple[Row, ...] = (
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),
+    Row("its threads start and end", Outlook.WAKES, _threads),
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, is_apart, rank, serves, serves_by_name
+from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, End, is_apart, is_write, rank, serves, serves_by_name
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -43,6 +43,11 @@ def sleeps(one: Seen) -> bool:
     if thread is None:
         return any(kernel_call(t) == "sleep" for t in one.process.threads[:1])
     return thread.place.timed or may_sleep(one)
+
+
+def wakes_soon(kernel: Thread) -> bool:
+    """Does the clock end its sleep within the time that answers take?"""
+    return kernel.wakes_in_s is not None and kernel.wakes_in_s < ANSWER_S
 
 
 def wakes_often(one: Seen, kernel: Thread) -> bool:
@@ -116,9 +121,16 @@ def may_be_fed(one: Seen) -> str | None:
 
 def given_up_s(one: Seen) -> float | None:
     """After how many seconds at most its coroutines give up what they wait for; None where one would wait on, or for longer than answers take."""
-    ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK]
+    ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK and (e.limit_s is not None or not _at_itself(one, e))]
     limits = [e.limit_s for e in ends if e.limit_s is not None and e.limit_s < ANSWER_S]
     return max(limits) if one.is_idle and limits and len(limits) == len(ends) else None
+
+
+def _at_itself(one: Seen, end: End) -> bool:
+    """Does a coroutine wait at connections whose other ends its own process holds? Another part of it is there, and waits for something itself."""
+    own = {s.local: s.remote for s in one.process.sockets or () if s.state != "LISTEN" and s.family != "unix"}
+    ends = [s for s in one.process.sockets or () if s.fd in end.descriptors]
+    return bool(ends) and all(s.remote is not None and own.get(s.remote) == s.local for s in ends) and not is_write(end.awaited)
 
 
 def is_blind(one: Seen) -> bool:
@@ -184,6 +196,15 @@ def script_goes_on(view: View, one: Seen) -> bool:
         return False
     children = (view.seen[k].process for k in view.below.get((one.node.name, one.process.pid), ()))
     return any(t.run_slices for child in children if child.comm in SHELLS for t in child.threads)
+
+
+def thread_ended(one: Seen) -> bool:
+    """One that joins thread after thread stands in the same line at every look, each time for another thread: has one ended or begun meanwhile?"""
+    thread = one.followed or one.telling
+    joins = any(t is not None and t.place.kind is Kind.JOIN for t in (one.telling, thread))
+    alive = {t.tid for t in one.process.threads}
+    met = {t.tid for s in one.process.samples for t in s.threads if t.tid is not None}
+    return joins and bool(alive) and (not met <= alive or any(t.tid in met and t.cpu_s is None for t in one.process.threads))
 
 
 def child_ended(view: View, one: Seen) -> bool:

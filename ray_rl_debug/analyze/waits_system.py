@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, socket_owners
+from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, not_accepted, socket_owners
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.handlers import handlers
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -29,8 +30,8 @@ def system_edges(view: View) -> Iterator[Edge]:
         kind = thread.place.kind if thread else None
         if kind is Kind.SOCKET and thread is not None:
             yield from _socket_edges(view, one, thread, socket_owners(view))
-            yield from _terminal_edges(one, thread)
         if kind is Kind.FILE and thread is not None:
+            yield from _terminal_edges(one, thread)
             yield from _pipe_edges(view, one, thread)
         paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE and thread is not None else []
         yield from paired
@@ -58,7 +59,7 @@ def waiting_thread(one: Seen) -> SeenThread | None:
 
 
 def _terminal_edges(one: Seen, thread: SeenThread) -> Iterator[Edge]:
-    """A reader of a terminal that it has opened for others waits for them; the kernel has it sleep as at a socket. Who they are is not recorded."""
+    """A reader of a terminal that it has opened for others waits for them. Who they are is not recorded."""
     fd = descriptor(thread.kernel)
     if fd is not None and any(f.fd == fd and f.path == _TERMINALS for f in one.process.files or ()):
         yield to_unseen(one, f"the other end of the terminal at descriptor {fd}")
@@ -70,7 +71,8 @@ _TERMINALS = "/dev/ptmx"
 def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> Iterator[Edge]:
     kernel = thread.kernel
     if thread.listens:
-        return  # a server that waits for somebody to call
+        yield from _edges_of_handlers(view, one, owners)
+        return
     is_blocked, fd = kernel_call(kernel) in _BLOCKED, descriptor(kernel)
     if fd is not None:
         yield from descriptor_edges(view, one, fd, owners, Certainty.PROVEN, "blocked in this socket")
@@ -107,7 +109,7 @@ def _edge_to_peer(
 ) -> Iterator[Edge]:
     if _flows(one, socket):
         return
-    if _is_served(one, socket) and not writes:
+    if _is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
         yield from _edge_to_silent_client(view, one, socket, owners)
         return
     if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
@@ -133,6 +135,19 @@ def _edge_to_peer(
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
 
 
+def _keeps_others_out(view: View, one: Seen, socket: Socket) -> bool:
+    """Does somebody else read at a connection to this server that it has not accepted? Then it takes one client after the other."""
+    for key, process in not_accepted(view).get((endpoint_key(one.node.name, socket.local), None), []):
+        ends = [s for s in process.sockets or () if s.remote is not None and endpoint_key(one.node.name, s.remote)[1] == _port(socket)]
+        if key in view.seen and key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
+            return True
+    return False
+
+
+def _port(socket: Socket) -> str:
+    return socket.local.rpartition(":")[2]
+
+
 def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[Edge]:
     """A server between two requests waits for nobody. Where its client waits at the other end of this very connection, each waits for the other."""
     if socket.remote is None or socket.rx_queue_bytes or not socket.family.startswith("tcp"):
@@ -147,6 +162,19 @@ def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners
         if key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
             evidence = f"TCP {socket.local} → {socket.remote}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _edges_of_handlers(view: View, one: Seen, owners: Owners) -> Iterator[Edge]:
+    """A server that listens waits for nobody. Where each of its threads reads at a client that reads as well, no thread has a request in hand."""
+    edges = []
+    for thread in handlers(one):
+        fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
+        socket = next((s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
+        to_client = list(_edge_to_silent_client(view, one, socket, owners)) if socket is not None and _is_served(one, socket) else []
+        if not to_client:
+            return
+        edges += to_client
+    yield from edges
 
 
 def _reads_at(one: Seen, socket: Socket) -> bool:
@@ -274,7 +302,7 @@ def _to_unseen_parent(one: Seen, path: str) -> Edge:
 
 def _is_served(one: Seen, socket: Socket) -> bool:
     """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
-    port = socket.local.rpartition(":")[2]
+    port = _port(socket)
     if socket.family == "unix":
         return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())

@@ -28,6 +28,7 @@ from ray_rl_debug.collect.procfs import (
     read_threads,
     whole,
 )
+from ray_rl_debug.collect.sleep_limits import read_sleep_limits
 from ray_rl_debug.collect.sockets import SocketReader
 from ray_rl_debug.collect.stacks import Stacks
 from ray_rl_debug.collect.stops import UNKNOWN, Stops, holder_of, tracer_of
@@ -189,8 +190,8 @@ class Reader:
             # py-spy let go of it a moment ago, and it is still on its way back to sleep
             time.sleep(SETTLE_S)
             threads = finish_threads(pid, dict(one.threads), read_threads(pid, self._proc), TICK_S, self._proc)
-        waited = read_waited_fds(pid, with_stack, self._proc)
-        return tuple(msgspec.structs.replace(t, waits_on_fds=waited[t.tid]) if t.tid in waited else t for t in threads)
+        waited, asleep = read_waited_fds(pid, with_stack, self._proc), read_sleep_limits(pid, with_stack, self._proc)
+        return tuple(msgspec.structs.replace(t, waits_on_fds=waited.get(t.tid), wakes_in_s=asleep.get(t.tid)) for t in threads)
 
 
 def _exit_code(pid: int, stat: Stat, proc: Path) -> int | None:

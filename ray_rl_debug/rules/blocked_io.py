@@ -22,12 +22,12 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_queued, rank, ticks, waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.handlers import handlers
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS
+from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
@@ -116,16 +116,8 @@ def _has_own_reason(server: Seen) -> bool:
     told = waiting_thread(server)
     if server.is_idle or told is None:
         return False
-    thread = next(iter(_handlers(server)), told)
+    thread = next(iter(handlers(server)), told)
     return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT)
-
-
-def _handlers(server: Seen) -> list[SeenThread]:
-    """Of a server whose telling thread only listens: threads of its program that may have the request, the most telling first."""
-    told = waiting_thread(server)
-    if told is None or not told.listens:
-        return []
-    return [t for t in server.threads if t.place.path and not t.listens and t.place.kind not in IDLE_KINDS][:_FEW]
 
 
 def _is_deaf(one: Seen) -> bool:
@@ -198,7 +190,7 @@ def _found(
     if server is None or not is_async:
         evidence.append(stack_evidence(client))
     if server is not None and edge is not None and edge.why in _SOCKETS:
-        evidence += [stack_evidence(server, thread=t) for t in _handlers(server)]
+        evidence += [stack_evidence(server, thread=t) for t in handlers(server)[:_FEW]]
     at = ""
     if edge is not None:
         evidence.append(Evidence(kind="socket" if edge.why in _SOCKETS else "lock", where=client.where(), text=edge.evidence))
@@ -234,7 +226,7 @@ def _found(
 
 def _stands(server: Seen) -> str:
     """Who stands where; of a server that listens, the thread that may have the request."""
-    for thread in _handlers(server)[:1]:
+    for thread in handlers(server)[:1]:
         return f"thread {thread.name or thread.tid} of {server.where()} {as_verb(describe_place(thread.place))}"
     return f"{server.where()} {server.does()}"
 

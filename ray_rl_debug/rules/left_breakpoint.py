@@ -11,7 +11,7 @@ Remedy
     Attach and continue, or remove the breakpoint and the environment variable that turns failures into breakpoints.
 
 Not this when
-    The process moves between the samples, or nobody waits for it: a person is at work there.
+    The process moves between the samples: a person is at work there. Only *possible* if it was named by its pid and nobody waits for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.debuggers import debugger_of
-from ray_rl_debug.model.report import Cause
+from ray_rl_debug.model.report import Cause, Certainty
 from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD506"
@@ -39,7 +39,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             ID,
             NAME,
             CAUSE,
-            verdict.certainty,
+            verdict.certainty if one.process.kind != "named" or scene.graph.into([one.key]) else Certainty.POSSIBLE,
             f"{one.where()} stands at a breakpoint: {stop} waits for a person",
             who=[one.who()],
             evidence=[stack_evidence(one), proc_evidence(one, verdict.reason)],

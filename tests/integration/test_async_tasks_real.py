@@ -77,6 +77,17 @@ def test_sleep_tells_when_it_is_due(start, tmp_path):
     assert 3600.5 - DEADLINE_S < nap.due_s < 3600.5
 
 
+@pytest.mark.parametrize("version", [v for v in VERSIONS if v not in ("3.10",)])
+def test_a_limit_of_its_own_tells_when_it_is_over(version, start, tmp_path):
+    path = tmp_path / "truth"
+    child = start(python_of(version), PROGRAM, path, ready=path)
+    tasks, _ = read_async_tasks(child.pid)
+    limits = {t.name: t.gives_up_s for t in tasks if t.gives_up_s is not None}
+    waits_for = {"limits", "limits shielded"} if version not in ("3.11",) else set()  # wait_for sets one itself since 3.12
+    assert set(limits) == {"has time"} | waits_for
+    assert all(7200 - DEADLINE_S < left <= 7200 for left in limits.values())
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_uvloop(version, start, tmp_path):
     path = tmp_path / "truth"

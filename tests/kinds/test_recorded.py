@@ -43,6 +43,11 @@ MISSED = {
     "flags_in_memory-hang": "ranks spin on flags in shared memory: which of them is not there yet is not recorded; unknown",
     "news_by_datagram-hang": "a datagram that was lost: who may send one is not recorded; unknown, the rollout is named as possible",
     "module_instead_of_ddp-hang": "three ranks stand in three calls, two of them one call apart: unknown, the rank is named as possible",
+    "asked_within_limits-hang": "a coroutine waits five seconds at a time for a task that has failed: its own limit looks like hope; healthy",
+    "engine_not_reaped-hang": "a trainer looks again and again for a zombie to go: slow, its keeper that does not reap is named as possible",
+    "logs_of_envs-hang": "a thread that wrote lines has ended: its process is named, in a ring with one of those that send lines",
+    "retried_for_ever-hang": "an actor tries a server again that has ended: slow, its call runs for 9 s where such took 6 s",
+    "tokens_of_stream-hang": "an answer is lost between a thread and its loop: the client is named, and said to wait for the engine",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
 BYSTANDER_FIRST = {
@@ -51,6 +56,7 @@ BYSTANDER_FIRST = {
     "lines_through_proxy-hang",
     "question_on_terminal-hang",
     "flags_in_memory-hang",
+    "asked_within_limits-hang",
 }
 """Where somebody else is named first: one that rests between its rounds looks like one that paces its work; an engine that reads, like its proxy;
 who reads a terminal, and who spins, is seen to wait; a launcher of another node has no pid here."""

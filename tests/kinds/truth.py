@@ -235,6 +235,31 @@ streams_both_ways    | ring over a connection             | main rollout        
 ends_of_episodes     | inside one process                 | main                    | lock-deadlock producer-died               |
 killed_tools         | other end of a pipe                | server                  | blocked-io asyncio-stuck lock-deadlock    | main
 graded_again         | mixed                              | label:grade             | producer-died straggler ray-pending       | trainer
+scores_asked_back    | client, server, handler, engine    | server                  | blocked-io lock-deadlock                  |
+replies_half_read    | a loop that starves                | main                    | blocked-io lock-deadlock                  |
+forked_after_sums    | wait in a C extension              | simulator               | lock-deadlock blocked-io                  |
+plugin_of_scorer     | inside one process                 | scorer                  | lock-deadlock                             |
+logs_of_envs         | queue with a dead producer         | main                    | producer-died lock-deadlock blocked-io    |
+probe_without_key    | client, server, handler, engine    | probe server            | blocked-io                                |
+tools_closed_between | ring over a connection             | main agent              | blocked-io lock-deadlock                  |
+checkpoint_of_first  | object collectives                 | rank0                   | collective-mismatch straggler             |
+lent_by_generator    | inside one process                 | main                    | asyncio-stuck lock-deadlock               |
+stopped_by_request   | client, server, handler, engine    | verifier                | blocked-io lock-deadlock                  |
+engine_not_reaped    | polls for what nobody makes        | keeper main             | producer-died blocked-io lock-deadlock    |
+cache_and_index      | semaphores across processes        | loader0 loader1         | lock-deadlock blocked-io                  |
+flush_of_streamer    | concurrency groups of an actor     | main sampler            | ray-get-cycle ray-queued-call lock-deadlock blocked-io |
+asked_within_limits  | inside one process                 | main                    | asyncio-stuck lock-deadlock producer-died |
+tokens_of_stream     | inside one process                 | main                    | asyncio-stuck lock-deadlock               |
+retried_for_ever     | polls for what nobody makes        | main rollout            | producer-died blocked-io lock-deadlock straggler |
+tuned_while_stepping | inside one process                 | main                    | lock-deadlock                             |
+weights_in_parts     | recv against collective            | rank2 rank0             | p2p-mismatch collective-mismatch          |
+judge_behind_proxy   | client, server, handler, engine    | judge model             | blocked-io lock-deadlock                  |
+slots_of_async_actor | concurrency groups of an actor     | sandboxes               | ray-queued-call asyncio-stuck lock-deadlock |
+scorer_at_path       | client, server, handler, engine    | first main              | blocked-io lock-deadlock                  | scorer second
+backoff_in_pool      | inside one process                 | main                    | lock-deadlock                             |
+totals_of_client     | client, server, handler, engine    | judge                   | blocked-io asyncio-stuck lock-deadlock    |
+barrier_in_finally   | barrier on the wrong group         | rank2                   | collective-mismatch                       |
+followed_log         | coroutine, executor, child         | server tail             | blocked-io                                |
 """
 
 

@@ -16,6 +16,7 @@ STEP = f"Trainer.step@app/trainer.py:20 {EXECUTOR} {MAIN}"
 PIPE = OpenFile(fd=1, path="pipe:[77]", kind="pipe", inode=77)
 POPEN = f"Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 Trainer.upload@app/trainer.py:9 {STEP}"
 CLIENT = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50000", remote="127.0.0.1:8000", fd=9)
+LISTENER = Socket(family="tcp", state="LISTEN", local="127.0.0.1:8000", fd=3)
 SERVER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50000", fd=5)
 LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run_forever@asyncio/base_events.py:607 run@threading.py:982"
 ASKS = f"SocketIO.readinto@socket.py:706 post@requests/api.py:115 Trainer.verify@app/trainer.py:61 {STEP}"
@@ -105,6 +106,84 @@ def test_a_handler_that_sleeps_does_not_wait_for_whoever_asked_it() -> None:
     api = process(stacks, END, "python api.py", ANSWERS, kind="named", sockets=[SERVER], syscall=SLEEP, wchan="hrtimer_nanosleep")
     found = diagnose(snapshot(stacks.node([client, api])))
     assert [w.pid for f in found.findings for w in f.who] == [END]
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_there", "is_hang"),
+    [(3, True, True), (2, False, False), (3, False, False), (0, True, True)],
+    ids=["the same thread all the time", "ended between two looks", "ended after the last look", "no thread at all"],
+)
+def test_a_server_that_joins_one_thread_after_the_other_goes_on(looks: int, is_there: bool, is_hang: bool) -> None:
+    """The thread that it joined is not there any more: it has come to the next one. `looks`: at how many of three the thread was met."""
+    stacks = Stacks()
+    joins = "_wait_for_tstate_lock@threading.py:1139 join@threading.py:1119 server_close@socketserver.py:709 main@app/api.py:40"
+    reads = "readinto@socket.py:706 handle@app/api.py:20 process_request_thread@socketserver.py:683"
+    one = process(stacks, RANK, "python api.py", joins, kind="named", syscall=202, wchan="futex_do_wait", extra_threads=[("handler", reads)])
+    samples = tuple(s if i < looks else replace(s, threads=s.threads[:1]) for i, s in enumerate(one.samples))
+    one = replace(one, samples=samples, threads=one.threads if is_there and looks else one.threads[:1])
+    found = diagnose(snapshot(stacks.node([one])))
+    assert (found.verdict.state is State.HANG) is is_hang
+    assert is_hang or all(f.certainty is Certainty.POSSIBLE for f in found.findings)
+
+
+@pytest.mark.parametrize(
+    ("fd", "call", "named"), [(5, RECV, [RANK]), (7, RECV, []), (5, SLEEP, [])], ids=["at the client's connection", "at another", "it does not read"]
+)
+def test_a_server_whose_threads_read_at_who_asks_has_no_request_in_hand(fd: int, call: int, named: list[int]) -> None:
+    stacks = Stacks()
+    client = process(stacks, RANK, "python client.py", ASKS, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    handler = [("handler", "readinto@socket.py:706 answer@app/api.py:20 process_request_thread@socketserver.py:683")]
+    held = [SERVER, LISTENER, Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50009", fd=7)]
+    api = process(stacks, END, "python api.py", LISTENS[0], kind="child", sockets=held, syscall=ACCEPT, arg0=3, extra_threads=handler)
+    reads = replace(api.threads[1], wchan=None, syscall=call, syscall_arg0=fd)
+    found = diagnose(snapshot(stacks.node([client, replace(api, threads=(api.threads[0], reads))])))
+    assert [link.target.pid for link in found.links if link.waiter.pid == END] == named
+    if named:
+        (root,) = (f for f in found.findings if f.root)
+        assert END not in [w.pid for w in root.who]
+
+
+SERIAL = "readinto@socket.py:706 handle_one_request@http/server.py:399 serve_forever@socketserver.py:233 main@app/api.py:40"
+OTHER = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:50001", remote="127.0.0.1:8000", fd=4)
+
+
+@pytest.mark.parametrize(("accepted", "named"), [(False, [300]), (True, [])], ids=["one after the other", "both at once"])
+def test_a_server_that_takes_one_client_after_the_other_waits_for_the_one_that_it_has(accepted: bool, named: list[int]) -> None:
+    """What a server reads nobody owes it; but while it reads, the next client stands before its door."""
+    stacks = Stacks()
+    client = process(stacks, RANK, "python client.py", ASKS, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    probe = process(stacks, 300, "python probe.py", "look@app/probe.py:3", kind="named", sockets=[OTHER], syscall=OPEN, wchan="wait_for_partner")
+    held = [
+        LISTENER,
+        Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:8000", remote="127.0.0.1:50001", fd=6),
+        *([SERVER] if accepted else []),
+    ]
+    api = process(stacks, END, "python api.py", SERIAL, kind="named", sockets=held, syscall=RECV, arg0=6)
+    found = diagnose(snapshot(stacks.node([client, api, probe])))
+    assert [link.target.pid for link in found.links if link.waiter.pid == END] == named
+    assert accepted or [w.pid for f in found.findings if f.root for w in f.who] == [300]
+
+
+@pytest.mark.parametrize(("wakes_in_s", "is_hang"), [(3.5, False), (3600.0, True), (None, True)], ids=["some seconds", "an hour", "not known"])
+def test_a_server_that_listens_goes_on_with_the_thread_that_has_the_request(wakes_in_s: float | None, is_hang: bool) -> None:
+    stacks = Stacks()
+    client = process(stacks, RANK, "python client.py", ASKS, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    handler = [("handler", "answer@app/api.py:30 run@threading.py:982")]
+    api = process(stacks, END, "python api.py", LISTENS[0], kind="child", sockets=[SERVER], syscall=ACCEPT, arg0=3, extra_threads=handler)
+    sleeps = replace(api.threads[1], wchan="hrtimer_nanosleep", syscall=SLEEP, wakes_in_s=wakes_in_s)
+    found = diagnose(snapshot(stacks.node([client, replace(api, threads=(api.threads[0], sleeps))])))
+    assert sure(found) is is_hang
+    assert is_hang or all(f.certainty is Certainty.POSSIBLE for f in found.findings)
+
+
+@pytest.mark.parametrize(("wakes_in_s", "is_hang"), [(3.5, False), (3600.0, True), (None, True)], ids=["some seconds", "an hour", "not known"])
+def test_a_server_that_sleeps_goes_on_when_its_clock_says_so(wakes_in_s: float | None, is_hang: bool) -> None:
+    stacks = Stacks()
+    asks = "SocketIO.readinto@socket.py:706 urlopen@urllib/request.py:216 ask@app/client.py:2"
+    client = process(stacks, RANK, "python client.py", asks, kind="named", sockets=[CLIENT], syscall=RECV, arg0=9)
+    api = process(stacks, END, "python api.py", ANSWERS, kind="named", sockets=[SERVER], syscall=SLEEP, wchan="hrtimer_nanosleep")
+    api = replace(api, threads=tuple(replace(t, wakes_in_s=wakes_in_s) for t in api.threads))
+    assert sure(diagnose(snapshot(stacks.node([client, api])))) is is_hang
 
 
 def test_a_server_whose_own_coroutine_waits_for_an_event_is_the_one_to_name() -> None:

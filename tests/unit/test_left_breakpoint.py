@@ -6,7 +6,7 @@ import pytest
 from scenes import ALL_REDUCE, EXECUTOR, MAIN, Stacks, process, snapshot
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import State
+from ray_rl_debug.model.report import Certainty, State
 from ray_rl_debug.model.snapshot import Snapshot
 
 UPDATE = f"{ALL_REDUCE} Trainer.update@app/trainer.py:30 {EXECUTOR} {MAIN}"
@@ -29,6 +29,14 @@ def test_a_rank_at_a_breakpoint_is_named_with_its_debugger(stop: str, name: str)
     finding = report.findings[0]
     assert (report.verdict.state, finding.id, [w.pid for w in finding.who]) == (State.HANG, "RRD506", [102])
     assert f"breakpoint: {name} waits for a person" in finding.summary
+
+
+def test_nobody_waits_for_a_process_that_was_only_named() -> None:
+    """A person may be at work there: that it was asked about makes nothing sure."""
+    stacks = Stacks()
+    report = diagnose(snapshot(stacks.node([process(stacks, 102, "python score.py", f"{PDB} {OWN}", kind="named")])))
+    assert [(f.id, f.certainty) for f in report.findings] == [("RRD506", Certainty.POSSIBLE)]
+    assert report.verdict.state is not State.HANG
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, Process
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, OpenFile, Process, Socket
 
 MAIN, SHELL, SERVER = 100, 4000, 4001
 LOOP = "select@selectors.py:468 _run_once@asyncio/base_events.py:1884 run@asyncio/runners.py:118 main@app/agent.py:40"
@@ -44,6 +44,39 @@ def test_who_gives_up_in_time_wakes_by_itself(limit: str, outlook: Outlook, cert
     assert find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook is outlook
     if certainty is not None:
         assert all(f.certainty is certainty for f in diagnose(taken).findings)
+
+
+@pytest.mark.parametrize(
+    ("left_s", "others_s", "outlook"),
+    [(4.0, 9.0, Outlook.WAKES), (3600.0, 9.0, Outlook.STANDS), (4.0, None, Outlook.STANDS), (-30.0, 9.0, Outlook.STANDS)],
+    ids=["seconds", "an hour", "another has none", "long over"],
+)
+def test_a_coroutine_within_a_limit_of_its_own_wakes_by_itself(left_s: float, others_s: float | None, outlook: Outlook) -> None:
+    stacks = Stacks()
+    asks = replace(task(1, "make", 25, Awaited(kind="socket", detail="socket read", fd=9)), gives_up_s=left_s)
+    takes = replace(task(2, "train", 30, Awaited(kind="queue", detail="Queue.get empty", address=7)), gives_up_s=others_s)
+    taken = snapshot(stacks.node([loop(stacks, asks, takes)]))
+    assert find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook is outlook
+    assert outlook is Outlook.STANDS or all(f.certainty is Certainty.POSSIBLE for f in diagnose(taken).findings)
+
+
+def test_who_serves_the_own_process_waits_for_the_one_that_gives_up() -> None:
+    stacks = Stacks()
+    asks = replace(task(1, "make", 25, Awaited(kind="socket", detail="socket read", fd=9)), gives_up_s=4.0)
+    serves = task(2, "tool", 14, Awaited(kind="socket", detail="socket read", fd=11))
+    own = loop(stacks, asks, serves)
+    ends = [Socket(family="tcp", state="ESTABLISHED", local=f"127.0.0.1:{a}", remote=f"127.0.0.1:{b}", fd=fd) for a, b, fd in ((1, 2, 9), (2, 1, 11))]
+    for sockets, outlook in ((ends, Outlook.WAKES), ([ends[0], replace(ends[1], remote="127.0.0.1:3")], Outlook.STANDS)):
+        taken = snapshot(stacks.node([replace(own, sockets=tuple(sockets))]))
+        assert find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook is outlook
+
+
+def test_a_task_ends_with_the_limit_of_the_one_that_awaits_it() -> None:
+    stacks = Stacks()
+    awaits = replace(task(1, "make", 25, Awaited(kind="task", address=2, tasks=(2,))), gives_up_s=5.0)
+    asks = task(2, "ask", 30, Awaited(kind="socket", detail="socket read", fd=9))
+    taken = snapshot(stacks.node([loop(stacks, awaits, asks)]))
+    assert find_waits(build_view(taken)).graph.solution.activities[f"node1/{MAIN}"].outlook is Outlook.WAKES
 
 
 def test_who_reads_the_output_of_a_program_that_has_ended_waits_for_whom_it_left_behind() -> None:

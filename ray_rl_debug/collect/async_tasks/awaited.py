@@ -23,6 +23,8 @@ MAX_NUMBER = 1 << 53
 FUNCTION_CLOSURE = 72
 CELL_VALUE = 16
 MAX_TIMERS, MAX_TIMER_S = 64, 1e7
+_LIMIT = "Timeout"
+"""What ``asyncio.timeout`` gives, and the package async-timeout before it."""
 INNER_FRAMES = 6
 """A chain's innermost frames that are asked what they read from."""
 
@@ -201,6 +203,19 @@ class Ends:
             return None, None
         left = min(due) - self._clock() if due else None
         return (round(left, 3) if left is not None and abs(left) < MAX_TIMER_S else None), len(due)
+
+    def given_up_s(self, held: tuple[int, ...]) -> float | None:
+        """Seconds until the first limit of time ends what its body awaits, of the objects whose ``async with`` bodies a task is in."""
+        found = []
+        for owner in held:
+            try:
+                when = self._objects.number(self._objects.attribute(owner, "_when")) if self._objects.type_name(owner) == _LIMIT else None
+            except BadRead:
+                continue
+            left = when - self._clock() if when is not None else None
+            if left is not None and abs(left) < MAX_TIMER_S:
+                found.append(round(left, 3))
+        return min(found, default=None)
 
     def _when(self, timer: int) -> float | None:
         """When a timer is due, by the clock of its loop; None when it was cancelled."""

@@ -167,6 +167,7 @@ class Interpreter:
         else:
             awaited = self._ends.describe(links, end or waiter)
         thread, timer, timers = self._loop(loop)
+        held = self._held(links)
         task = AsyncTask(
             address=address,
             name=self._name(name_at),
@@ -176,8 +177,9 @@ class Interpreter:
             tid=thread,
             timer_s=timer,
             timers=timers,
+            gives_up_s=self._ends.given_up_s(held),
         )
-        return Read(task=task, links=links, marks=marks, held=self._held(links))
+        return Read(task=task, links=links, marks=marks, held=held)
 
     def _may_run(self, coroutine: int) -> bool:
         """Is an object that is none of Python's own coroutines one of a class of the program?"""

@@ -80,6 +80,9 @@ class Thread(Fact, frozen=True, kw_only=True):
     waits_on_fds: tuple[int, ...] | None = None
     """Descriptors that the call in progress waits for (poll, select, epoll, read, recv, accept, write, send, connect), ascending.
     Of the main thread and those with a Python stack; None: another call, not readable, or too many."""
+    wakes_in_s: float | None = None
+    """Seconds at most until the sleep in progress ends by itself, at the end of the window. Of the main thread and those with a Python stack; None:
+    another call, or not readable."""
     cpu_s: float | None = None
     """CPU time, user and system, spent during the window."""
     run_slices: int | None = None
@@ -211,6 +214,8 @@ class AsyncTask(Fact, frozen=True, kw_only=True):
     """Seconds until the next timer of the loop is due, negative when that is late; None where it has none, or does not tell (uvloop)."""
     timers: int | None = None
     """How many timers of the loop are to come, that of each sleeping coroutine among them; None where it does not tell."""
+    gives_up_s: float | None = None
+    """Seconds until a limit that it has set itself (``asyncio.timeout``) ends its wait; None where it has set none, or that cannot be told."""
     stable: bool | None = None
     """Unchanged between two reads of this snapshot."""
 
