@@ -27,7 +27,7 @@ SOLVE = {
     "known waits heal the unseen": ("and known[waiter].outlook is not Outlook.UNSEEN", ""),
     "a time limit hides who helps": ("outlook is not Outlook.UNSEEN", "outlook is Outlook.STANDS"),
     "WAKES and UNSEEN are swapped": ("Outlook.UNSEEN, Outlook.WAKES, Outlook.MOVES)", "Outlook.WAKES, Outlook.UNSEEN, Outlook.MOVES)"),
-    "sleepers count as moving": ("_HOPES.index(activity.outlook)", "(_HOPES.index(activity.outlook) + (activity.outlook == 2))"),
+    "sleepers count as moving": ("_LEVELS[activity.outlook]", "(_LEVELS[activity.outlook] + (activity.outlook == 2))"),
 }
 ROOTS = {
     "waiters on the way are roots too": ("if len(finer) == len(part)", "if True or len(finer) == len(part)"),
