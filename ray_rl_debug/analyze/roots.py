@@ -87,7 +87,12 @@ def _roots(solution: Solution, among: Iterable[str], asked: str | None) -> tuple
                 certainty=tuple(DOUBT)[max(doubts)],
             )
         )
-    return tuple(sorted(found, key=lambda r: (r.hope, -len(r.waiters) - (len(r.nodes) if r.is_cycle else 0), DOUBT[r.certainty], r.nodes)))
+    return tuple(sorted(found, key=worst_first))
+
+
+def worst_first(root: Root) -> tuple[Outlook, int, int, tuple[str, ...]]:
+    """The least hope first, then most waiters, then the surest."""
+    return root.hope, -len(root.waiters) - (len(root.nodes) if root.is_cycle else 0), DOUBT[root.certainty], root.nodes
 
 
 def _to_movers(solution: Solution, wait: Wait) -> Wait:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.outlook import activities_of
 from ray_rl_debug.analyze.pace import still_in_time
@@ -15,7 +16,7 @@ from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.restarts import FRESH_S, fails_again, restarting_s, tried_in_vain, words
-from ray_rl_debug.analyze.roots import Root, roots
+from ray_rl_debug.analyze.roots import Root, roots, worst_first
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import DOUBT, Activity, Outlook, Solution, Wait, solve
 from ray_rl_debug.analyze.view import View
@@ -85,10 +86,10 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     for edge in kept:
         by_source[edge.source].append(edge)
         by_target[edge.target].append(edge)
-    known = activities_of(view, by_source, by_target, joined)
-    others = [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
-    solution = solve([*known, *others], _waits(kept))
-    found = [r for r in roots(solution, Outlook.MOVES) if r.waiters or r.is_cycle]
+    activities = activities_of(view, by_source, by_target, joined)
+    activities += [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
+    solution, ends = solve_edges(activities, kept, by_source, by_target)
+    found = [r for r in ends if r.waiters or r.is_cycle]
     return Graph(
         edges=kept,
         roots=tuple(r for r in found if r.hope is not Outlook.MOVES),
@@ -99,12 +100,23 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     )
 
 
+def solve_edges(
+    activities: Sequence[Activity], edges: Sequence[Edge], by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]]
+) -> tuple[Solution, tuple[Root, ...]]:
+    """What becomes of all activities, and all roots of any hope; those that are alike are solved once."""
+    folded = fold(activities, by_source, by_target)
+    heads = [a for a in activities if a.id not in folded.head]
+    solution = solve(heads, as_waits(without_folded(edges, folded)))
+    ends = sorted([unfold_root(r, folded) for r in roots(solution, Outlook.MOVES)], key=worst_first)
+    return unfold_solution(solution, {a.id: a for a in activities}, folded), tuple(ends)
+
+
 def _surest_first(edge: Edge) -> tuple[int, str]:
     return DOUBT[edge.certainty], edge.words
 
 
-def _waits(edges: Iterable[Edge]) -> Iterator[Wait]:
-    """Edges of one source that are alternatives are one wait."""
+def as_waits(edges: Iterable[Edge]) -> Iterator[Wait]:
+    """The edges as waits; those of one source that are alternatives are one."""
     alternatives: dict[tuple[str, Why, str], list[Edge]] = defaultdict(list)
     for edge in edges:
         if edge.why in ANY or edge.op == "ray.wait" or _is_queued_behind_lane(edge):

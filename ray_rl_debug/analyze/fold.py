@@ -1,0 +1,65 @@
+"""Equal activities are one: those that nothing tells apart are solved once, and the solution is spread over all of them.
+
+Ranks of one program wait for the same and are waited for by the same, however many they are. Two activities are alike if both stand, as surely
+as each other, and if their edges lead to the same and come from the same, for the same reasons. To swap them changes nothing in the graph, so
+the law says the same of both. Who waits for nobody is never folded: where the waiting ends, each is told by itself.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ray_rl_debug.analyze.edges import Edge
+from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.solve import Activity, Outlook, Solution
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """Which activities are alike."""
+
+    head: Mapping[str, str]
+    """Of each one that is folded away: the first by name of those that are like it, which stands for all."""
+    like: Mapping[str, tuple[str, ...]]
+    """Of each head: all that it stands for, itself first, by name."""
+
+    def all_of(self, names: Iterable[str]) -> Iterator[str]:
+        """The names, each head followed by those that it stands for."""
+        for name in names:
+            yield from self.like.get(name, (name,))
+
+
+def fold(activities: Iterable[Activity], out: Mapping[str, Sequence[Edge]], into: Mapping[str, Sequence[Edge]]) -> Folded:
+    """Find those that are alike; the edges of each activity have to be in one order. Time grows with the edges."""
+    alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    for activity in activities:
+        ahead = out.get(activity.id)
+        if ahead and activity.outlook is Outlook.STANDS:
+            leads = tuple([(e.target, e.why, e.op, e.certainty) for e in ahead])
+            comes = tuple([(e.source, e.why, e.op, e.certainty) for e in into.get(activity.id, ())])
+            alike[(activity.certainty, leads, comes)].append(activity.id)
+    like = {names[0]: tuple(names) for names in map(sorted, alike.values()) if len(names) > 1}
+    return Folded({name: names[0] for names in like.values() for name in names[1:]}, like)
+
+
+def without_folded(edges: Iterable[Edge], folded: Folded) -> list[Edge]:
+    """The edges between those that stand for themselves or for others: all others say the same once more."""
+    away = folded.head
+    return [e for e in edges if e.source not in away and e.target not in away]
+
+
+def unfold_solution(solution: Solution, activities: Mapping[str, Activity], folded: Folded) -> Solution:
+    """The solution for all `activities`; what keeps somebody is told of the heads only."""
+    hope = {**solution.hope, **{name: solution.hope[head] for name, head in folded.head.items()}}
+    certainty = {**solution.certainty, **{name: solution.certainty[head] for name, head in folded.head.items() if head in solution.certainty}}
+    return Solution(activities={**solution.activities, **activities}, hope=hope, certainty=certainty, keeping=solution.keeping)
+
+
+def unfold_root(root: Root, folded: Folded) -> Root:
+    """The root with all that its nodes and waiters stand for."""
+    if folded.like.keys().isdisjoint(root.nodes) and folded.like.keys().isdisjoint(root.waiters):
+        return root
+    nodes, waiters = tuple(sorted(folded.all_of(root.nodes))), tuple(folded.all_of(root.waiters))
+    return msgspec.structs.replace(root, nodes=nodes, waiters=waiters)
