@@ -65,7 +65,12 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 def own_frame(task: AsyncTask) -> AwaitFrame | None:
     """The innermost coroutine of own code; None where libraries only stand in the chain."""
-    return next((f for f in reversed(task.chain) if is_own(f)), None)
+    return _own_frame(task.chain)
+
+
+@lru_cache(maxsize=1 << 12)
+def _own_frame(chain: tuple[AwaitFrame, ...]) -> AwaitFrame | None:
+    return next((f for f in reversed(chain) if is_own(f)), None)
 
 
 def is_own(frame: AwaitFrame) -> bool:

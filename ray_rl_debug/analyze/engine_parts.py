@@ -44,7 +44,7 @@ class Parts:
     """Which part of an engine a process is, found once for equal titles and for equal stacks."""
 
     def __init__(self, stacks: Stacks) -> None:
-        self._stacks = stacks
+        self.stacks = stacks
         self._by_title = Once(_by_title)
 
     def part_of(self, node: Node, process: Process) -> EnginePart | None:
@@ -56,7 +56,7 @@ class Parts:
             return found
         for thread in process.samples[-1].threads:
             if thread.name == "MainThread":
-                return self._stacks.get(node, thread.stack).once(_by_frames)
+                return self.stacks.get(node, thread.stack).once(_by_frames)
         return None
 
 

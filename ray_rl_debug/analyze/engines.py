@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -21,7 +22,7 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.model.snapshot import AsyncTask
+from ray_rl_debug.model.snapshot import AsyncTask, AwaitFrame
 
 _GONE = ("Z", "X")
 
@@ -123,8 +124,13 @@ def _engine(key: str, parts: Sequence[Seen], seen: Mapping[str, Seen]) -> Engine
     )
 
 
-def _meets(task: AsyncTask, spots: Iterable[Spot]) -> bool:
-    return any(f.file is not None and spot_of(spots, f.function, f.file) is not None for f in task.chain)
+def _meets(task: AsyncTask, spots: tuple[Spot, ...]) -> bool:
+    return _passes(task.chain, spots)
+
+
+@lru_cache(maxsize=1 << 12)
+def _passes(chain: tuple[AwaitFrame, ...], spots: tuple[Spot, ...]) -> bool:
+    return any(f.file is not None and spot_of(spots, f.function, f.file) is not None for f in chain)
 
 
 def _lost(names: EngineNames, servers: Sequence[Seen], by_part: Mapping[str, Sequence[Seen]]) -> tuple[str | None, int | None]:
@@ -157,8 +163,12 @@ def _has_told(server: Seen, names: EngineNames) -> bool:
     return any(s is not None and f"{s.layer}/{s.slug}" in names.death_lines for s in found)
 
 
-def _in_frames(thread: SeenThread, spots: Iterable[Spot]) -> bool:
-    return any(spot_of(spots, f.function, f.file) is not None for f in thread.frames)
+def _in_frames(thread: SeenThread, spots: tuple[Spot, ...]) -> bool:
+    known, key = thread.stack.known, (_in_frames, spots)
+    if key not in known:
+        known[key] = any(spot_of(spots, f.function, f.file) is not None for f in thread.frames)
+    found: bool = known[key]
+    return found
 
 
 def _missing_worker(names: EngineNames, core: Seen, workers: Sequence[Seen]) -> str:
@@ -199,7 +209,7 @@ def _has_lost_core(server: Seen, names: EngineNames, is_leaving: bool) -> bool:
     if not names.alive or not server.threads:
         return False
     lives = any(_meets(t, names.alive) for t in server.process.async_tasks or ())
-    watches = any(spot_of(names.alive, f.function, f.file) is not None for t in server.threads for f in t.frames)
+    watches = any(_in_frames(t, names.alive) for t in server.threads)
     return not lives and (is_leaving or not watches)  # the watch ends with the process
 
 
@@ -313,7 +323,7 @@ def is_marked_paused(core: Seen, engine: Engine) -> bool:
     return any(_in_path(p, engine.names.paused) for p in core.places)
 
 
-def _in_path(place: Place | None, spots: Iterable[Spot]) -> bool:
+def _in_path(place: Place | None, spots: tuple[Spot, ...]) -> bool:
     return place is not None and any(spot_of(spots, function, file) is not None for function, file, _ in place.path)
 
 

@@ -7,16 +7,19 @@ manner of AReaL (``actor/0``) and verl (``…WorkerDict_0:1``), program argument
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
 from ray_rl_debug.analyze.by_hand import source_of, stands_for
 from ray_rl_debug.analyze.engine_parts import EnginePart, Parts, owner_name
 from ray_rl_debug.analyze.frameworks import ROLE_OF_CLASS
-from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.analyze.stacks import Stack, Stacks
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayState
+
+Row = TypeVar("Row")
 
 _ROLES = ("actor_rollout_ref", "actor_rollout", "actor", "critic", "ref", "rm", "rollout", "reward")
 _TITLE = re.compile(r"^ray::(?P<class>[^.\s(]+)?(?:\.(?P<method>[^\s(]+))?")
@@ -83,7 +86,8 @@ def identify(
         parts: What is known of the parts of engines; of one process alone none.
     """
     parent = pids.get(process.ppid or -1)
-    part = (parts or Parts(Stacks())).part_of(node, process)
+    parts = parts or Parts(Stacks())
+    part = parts.part_of(node, process)
     title_class, method = split_title(process.title)
     actor = actors.get((node.node_id, process.pid)) if process.kind == "ray-worker" else None
     env = {**process.env, **process.env_now} if process.env_now else process.env
@@ -107,7 +111,7 @@ def identify(
         world = f"{job_id or '-'}|{role or class_name or '-'}|{meeting}|{size or '-'}"
         if part is not None:
             world = f"{job_id or '-'}|engine|{node.name}/{process.ppid} {part.group}|-"
-    label = _label(node, process, actor, class_name, role, rank)
+    label = _label(parts.stacks, node, process, actor, class_name, role, rank)
     if part is not None and not (actor and actor.name):
         owner = owner_name(process, pids, lambda pid: actors.get((node.node_id, pid)))
         label = f"{part.label} of {owner}" if owner else f"{part.label} (pid {process.pid})" if process.pid else part.label
@@ -137,23 +141,21 @@ def _met_at(process: Process) -> str | None:
     return method.removeprefix("tcp://") if method is not None and method.startswith("tcp://") else None
 
 
-def actor_table(ray: RayState | None) -> dict[tuple[str | None, int], RayActor]:
-    """Live actors by (node id, pid); also by (None, pid) for captures that do not know Ray's node ids."""
-    table: dict[tuple[str | None, int], RayActor] = {}
-    for actor in ray.actors if ray else ():
-        if actor.pid and actor.state not in ("DEAD",):
-            table[(actor.node_id, actor.pid)] = actor
-            table.setdefault((None, actor.pid), actor)
-    return table
+def actor_table(ray: RayState | None, nodes: Sequence[Node]) -> dict[tuple[str | None, int], RayActor]:
+    """Live actors by (node id, pid)."""
+    return _by_place([(a.node_id, a.pid, a) for a in ray.actors if a.pid and a.state != "DEAD"] if ray else [], nodes)
 
 
-def core_worker_table(ray: RayState | None) -> dict[tuple[str | None, int], CoreWorker]:
-    """Core worker statistics by (node id, pid), and by (None, pid)."""
-    table: dict[tuple[str | None, int], CoreWorker] = {}
-    for worker in ray.core_workers if ray else ():
-        table[(worker.node_id, worker.pid)] = worker
-        table.setdefault((None, worker.pid), worker)
-    return table
+def core_worker_table(ray: RayState | None, nodes: Sequence[Node]) -> dict[tuple[str | None, int], CoreWorker]:
+    """Core worker statistics by (node id, pid)."""
+    return _by_place([(w.node_id, w.pid, w) for w in ray.core_workers] if ray else [], nodes)
+
+
+def _by_place(rows: Sequence[tuple[str | None, int, Row]], nodes: Sequence[Node]) -> dict[tuple[str | None, int], Row]:
+    """By (node id, pid); where a capture does not know Ray's id of some node, also the first of each pid by (None, pid)."""
+    nameless = any(node.node_id is None for node in nodes)
+    anywhere = {(None, pid): row for _, pid, row in reversed(rows)} if nameless else {}
+    return {**anywhere, **{(node_id, pid): row for node_id, pid, row in rows}}
 
 
 def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> tuple[str | None, int | None, str | None]:
@@ -189,7 +191,9 @@ def _role_of(method: str | None, class_name: str | None) -> str | None:
     return None
 
 
-def _label(node: Node, process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None) -> str:
+def _label(
+    stacks: Stacks, node: Node, process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None
+) -> str:
     if rank is not None:
         return f"{role or class_name or 'rank'}/{rank}"
     if actor and actor.name:
@@ -198,19 +202,20 @@ def _label(node: Node, process: Process, actor: RayActor | None, class_name: str
         return class_name
     if process.kind == "driver":
         return "driver"
-    agent_lightning = _in_agent_lightning(node, process)
+    agent_lightning = _in_agent_lightning(stacks, node, process)
     if not process.pid and (source := source_of(process)) is not None and not agent_lightning:
         # nothing but its file is known of it, or what its writer calls it
         is_nameless = process.title == source.split(".", 1)[0]
         name, count = source if is_nameless else process.title[:60], stands_for(process)
         return f"{name} ({count} ranks)" if count > 1 else name
-    name = agent_lightning or _program(process)
+    name = agent_lightning or _program(process.title.strip() or process.comm or "process")
     return f"{name} (pid {process.pid})" if process.pid else name
 
 
-def _program(process: Process) -> str:
-    """The program's name; of a Python the script or module it runs: ``train.py``, ``http.server``."""
-    words = (process.title.strip() or process.comm or "process").split()
+@lru_cache(maxsize=4096)
+def _program(title: str) -> str:
+    """The program's name by its title; of a Python the script or module it runs: ``train.py``, ``http.server``."""
+    words = title.split()
     first = words[0].rsplit("/", 1)[-1]
     if re.fullmatch(r"python[\d.]*", first):
         rest = [w for w in words[1:] if w != "…"]
@@ -227,7 +232,7 @@ def worker_of(process: Process) -> str | None:
     return next((beat[1] for t in threads if (beat := _HEARTBEAT.match(t.name or ""))), None)
 
 
-def _in_agent_lightning(node: Node, process: Process) -> str | None:
+def _in_agent_lightning(stacks: Stacks, node: Node, process: Process) -> str | None:
     """``runner Worker-0`` or ``trainer``: its processes are forks that share one command line, so only their stacks tell them apart."""
     if process.kind not in ("named", "child", "driver", "other") or not process.samples:
         return None
@@ -235,12 +240,18 @@ def _in_agent_lightning(node: Node, process: Process) -> str | None:
     if worker is not None:
         return f"runner {worker}"
     for thread in process.samples[-1].threads:
-        frames = node.stacks[thread.stack] if 0 <= thread.stack < len(node.stacks) else ()
-        functions = {node.frames[i].function.split(".", 1)[0] for i in frames if 0 <= i < len(node.frames)}
-        if "LitAgentRunner" in functions:
-            found = "runner"
-        elif "AgentModeDaemon" in functions:
-            found = found or "trainer"
+        runs = _runs_of_agent_lightning(stacks.get(node, thread.stack))
+        found = runs if runs == "runner" else found or runs
+    return found
+
+
+def _runs_of_agent_lightning(stack: Stack) -> str | None:
+    """Which of its programs a stack is of, the frames of a parent included."""
+    known, key = stack.known, _runs_of_agent_lightning
+    if key not in known:
+        classes = {frame.function.split(".", 1)[0] for frame in stack.whole}
+        known[key] = "runner" if "LitAgentRunner" in classes else "trainer" if "AgentModeDaemon" in classes else None
+    found: str | None = known[key]
     return found
 
 

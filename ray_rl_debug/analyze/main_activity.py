@@ -106,7 +106,8 @@ class Looks:
         self.process = process
         self._stacks = stacks.of(node)
         self._lengths = node.stacks
-        self._kernel = {t.tid: told_by_files(t, process.files or ()) for t in process.threads}
+        files = process.files
+        self._kernel = {t.tid: told_by_files(t, files) if files else t for t in process.threads}
         tasks = process.async_tasks or ()
         self._loops = {t.tid for t in tasks if t.tid is not None}
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}

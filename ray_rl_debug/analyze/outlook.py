@@ -6,6 +6,7 @@ hope comes from there by `solve`.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -47,6 +48,16 @@ from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
 
 
+class Needs(enum.Flag):
+    """What a row says nothing without, so that it need not be asked."""
+
+    NOTHING = 0
+    WAITS = enum.auto()
+    """The activity waits for somebody."""
+    ASKED = enum.auto()
+    """Somebody waits for it."""
+
+
 class Row(NamedTuple):
     """One row of the table."""
 
@@ -56,6 +67,7 @@ class Row(NamedTuple):
     """Why the row applies; None where it does not."""
     certainty: Certainty = Certainty.LIKELY
     """Of STANDS: how sure."""
+    needs: Needs = Needs.NOTHING
 
 
 def _dead(f: Facts) -> str | None:
@@ -281,28 +293,28 @@ TABLE: tuple[Row, ...] = (
     Row("dead", Outlook.STANDS, _dead, Certainty.PROVEN),
     Row("ended with an error", Outlook.STANDS, _failed),
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
-    Row("looks again", Outlook.STANDS, _looks_again),
+    Row("looks again", Outlook.STANDS, _looks_again, needs=Needs.WAITS),
     Row("moves", Outlook.MOVES, _moves),
     Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
-    Row("waits for what can be named", Outlook.STANDS, _waits),
-    Row("serves forever", Outlook.STANDS, _serves_for_ever),
-    Row("does not read", Outlook.STANDS, _fills_pipe),
-    Row("a child that does not end", Outlook.STANDS, _old_child),
-    Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine),
-    Row("a thread on the way to an answer", Outlook.WAKES, _handler_pauses),
-    Row("its children work", Outlook.WAKES, _works_below),
-    Row("a program that may end", Outlook.WAKES, _young_program),
-    Row("no Python, and stands still", Outlook.STANDS, _foreign),
+    Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
+    Row("serves forever", Outlook.STANDS, _serves_for_ever, needs=Needs.ASKED),
+    Row("does not read", Outlook.STANDS, _fills_pipe, needs=Needs.ASKED),
+    Row("a child that does not end", Outlook.STANDS, _old_child, needs=Needs.ASKED),
+    Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine, needs=Needs.ASKED),
+    Row("a thread on the way to an answer", Outlook.WAKES, _handler_pauses, needs=Needs.ASKED),
+    Row("its children work", Outlook.WAKES, _works_below, needs=Needs.ASKED),
+    Row("a program that may end", Outlook.WAKES, _young_program, needs=Needs.ASKED),
+    Row("no Python, and stands still", Outlook.STANDS, _foreign, needs=Needs.ASKED),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
     Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
     Row("overdue", Outlook.STANDS, outlook_calls.overdue),
     Row("not overdue", Outlook.MOVES, outlook_calls.as_usual),
     Row("perhaps overdue", Outlook.WAKES, outlook_calls.early),
-    Row("overdue for those who wait", Outlook.STANDS, outlook_calls.overdue_for_others),
+    Row("overdue for those who wait", Outlook.STANDS, outlook_calls.overdue_for_others, needs=Needs.ASKED),
     Row("earlier answers took this long", Outlook.WAKES, outlook_calls.answers_came),
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("its coroutines give up in time", Outlook.WAKES, _gives_up),
@@ -314,23 +326,29 @@ TABLE: tuple[Row, ...] = (
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
-    Row("no Python, and sleeps", Outlook.WAKES, _foreign_sleeps),
+    Row("no Python, and sleeps", Outlook.WAKES, _foreign_sleeps, needs=Needs.ASKED),
     Row("seen once only", Outlook.UNSEEN, _unread),
-    Row("a call without a frame", Outlook.UNSEEN, _frameless),
+    Row("a call without a frame", Outlook.UNSEEN, _frameless, needs=Needs.ASKED),
     Row("stands still", Outlook.STANDS, _frozen),
     Row("works", Outlook.UNSEEN, _works),
     Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),
-    Row("a server that sleeps instead", Outlook.STANDS, _silent_server),
+    Row("a server that sleeps instead", Outlook.STANDS, _silent_server, needs=Needs.ASKED),
     Row("a part of an engine that sleeps", Outlook.UNSEEN, _engine_sleeps),
     Row("pauses", Outlook.WAKES, _pauses),
 )
 """The last row always applies."""
+_ASKED = {
+    (waits, asked): tuple(row for row in TABLE if row.needs in (Needs.WAITS if waits else Needs.NOTHING) | (Needs.ASKED if asked else Needs.NOTHING))
+    for waits in (False, True)
+    for asked in (False, True)
+}
+"""The rows that may apply, by whether the activity waits and whether it is waited for: most processes of a node do neither."""
 
 
 def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Edge], joined: Joined) -> Activity:
     """A process as the law sees it; `asked` are the edges of those that wait for it."""
     facts = Facts(view, one, waits, joined, asked)
-    for row in TABLE:
+    for row in _ASKED[bool(waits), bool(asked)]:
         reason = row.reason(facts)
         if reason is not None:
             return Activity(id=one.key, outlook=row.outlook, reason=reason, owner=one.key, certainty=row.certainty)

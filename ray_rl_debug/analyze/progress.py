@@ -70,7 +70,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
         done = core.executed_tasks - core.executed_tasks_before
         if done > 0:
             return Motion.MOVING, f"finished {done} Ray task{'s' if done > 1 else ''} during the window"
-    distinct = tuple({id(p): p for p in places}.values())  # places of equal threads are one object
+    # places of equal threads are one object
+    distinct = tuple(places[:1] if places and all(p is places[0] for p in places) else {id(p): p for p in places}.values())
     carried = _carried(process, distinct, thread)
     if carried is not None:
         return Motion.MOVING, carried

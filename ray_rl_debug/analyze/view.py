@@ -145,8 +145,8 @@ def _is_fork_server(one: Seen) -> bool:
 def build_view(snapshot: Snapshot) -> View:
     """The view of a snapshot; pure."""
     snapshot = with_later_looks(snapshot)
-    actors = actor_table(snapshot.ray)
-    cores = core_worker_table(snapshot.ray)
+    actors = actor_table(snapshot.ray, snapshot.nodes)
+    cores = core_worker_table(snapshot.ray, snapshot.nodes)
     by_actor = {a.actor_id: a for a in snapshot.ray.actors} if snapshot.ray else {}
     stacks = Stacks()
     parts = Parts(stacks)
@@ -157,7 +157,7 @@ def build_view(snapshot: Snapshot) -> View:
         pids = {p.pid: p for p in node.processes}
         for process in (forget_inherited_tasks(stacks, node, drop_torn(p)) for p in node.processes if p.kind in JUDGED_KINDS):
             identity = identify(node, process, pids, actors, parts)
-            core = cores.get((node.node_id, process.pid)) or (cores.get((None, process.pid)) if node.node_id is None else None)
+            core = cores.get((node.node_id, process.pid))
             one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""))
             seen[one.key] = one
             index[(node.name, process.pid)] = one.key

@@ -153,6 +153,7 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     said += [(p, f"{p.identity.label} is in {p.at()} instead") for p in _some(in_p2p, together)]
     elsewhere = _some([e for e in exact if all(site_of(e) != site_of(one) for one in together)], together)
     said += [(e, f"{e.identity.label} is in {_elsewhere(e)} instead") for e in elsewhere if not absent]
+    missing = _missing(view, world, bool(absent))
     for one in together:
         site = site_of(one)
         op = site[0] or "collective"
@@ -160,8 +161,7 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
             if not beside.has_joined(target, site):
                 its = beside.certainty(one, target, sure)
                 yield Edge(source=one.key, target=target.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=its)
-        if world.may_lack_ranks:
-            yield from _missing_edges(view, world, one, op, bool(absent))
+        yield from _missing_edges(one, op, missing)
     if absent or in_p2p:
         return
     sites = split_by_site(together)
@@ -187,6 +187,7 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
         here = {one.key for one in ranks}
         absent = [m for r in group.members if (m := by_rank.get(r)) is not None and m.key not in here]
         told = _some(absent, ranks)
+        missing = _missing(view, world, bool(absent))
         for one in ranks:
             op = one.place.op if one.place else "collective"
             for other in told:
@@ -196,8 +197,7 @@ def _group_edges(view: View, world: World, exact: Sequence[Seen], beside: Beside
                 evidence = f"{other.identity.label} has not joined {op} of {group.words}: {doing}"
                 sure = beside.certainty(one, other, Certainty.LIKELY)
                 yield Edge(source=one.key, target=other.key, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=sure)
-            if world.may_lack_ranks:
-                yield from _missing_edges(view, world, one, op, bool(absent))
+            yield from _missing_edges(one, op, missing)
         sites = split_by_site(ranks)
         is_whole = all(r in by_rank for r in group.members)
         if not absent and len(sites) > 1 and (is_whole or _meet_all(sites)):
@@ -282,29 +282,26 @@ def _all_wait(world: World) -> bool:
     return whole and stand and any(m.kind is not Kind.P2P for m in world.members)
 
 
-def _silent(view: View) -> list[str]:
-    return [g.where for g in view.snapshot.gaps if g.id == gaps.NODE_SILENT]
-
-
-def _missing_edges(view: View, world: World, one: Seen, op: str, has_absent: bool) -> Iterator[Edge]:
-    """To ranks that were not seen, of a world that may lack some."""
-    for actor in world.dead[: max(1, len(world.missing))] if world.dead and (world.missing or not has_absent) else ():
-        evidence = f"{actor.class_name} is {actor.state}" + (f": {how_dead(actor)}" if actor.death else "")
-        target = node_of(NodeKind.ACTOR, actor.actor_id)
-        yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
-    if not world.missing or world.dead or has_absent:
-        return
-    silent = view.once(_silent)
-    ranks = ", ".join(map(str, world.missing[:8]))
+def _missing(view: View, world: World, has_absent: bool) -> list[tuple[str, str]]:
+    """Those that were not seen of a world that may lack some, as nodes, each with the evidence: for all who wait the same."""
+    if not world.may_lack_ranks:
+        return []
+    if world.dead:
+        dead = world.dead[: max(1, len(world.missing))] if world.missing or not has_absent else ()
+        said = (f"{a.class_name} is {a.state}" + (f": {how_dead(a)}" if a.death else "") for a in dead)
+        return [(node_of(NodeKind.ACTOR, actor.actor_id), evidence) for actor, evidence in zip(dead, said, strict=True)]
+    if not world.missing or has_absent:
+        return []
+    silent = [g.where for g in view.snapshot.gaps if g.id == gaps.NODE_SILENT]
     if silent:
+        ranks = ", ".join(map(str, world.missing[:8]))
         named = silent[: _MOST_NAMED if len(world.members) <= _LARGE else 1]
         more = f", nor did {len(silent) - len(named)} more" if len(named) < len(silent) else ""
-        for node in named:
-            evidence = f"rank {ranks} of {world.name} was not seen; {node} did not answer{more}"
-            yield Edge(
-                source=one.key, target=node_of(NodeKind.MACHINE, node), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY
-            )
-        return
-    for rank in world.missing[: max(_MOST_NAMED, _MOST_EDGES // len(world.members))]:
-        evidence = f"{world.name}/{rank} was not seen on any node"
-        yield Edge(source=one.key, target=node_of_rank(world.key, rank), why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)
+        return [(node_of(NodeKind.MACHINE, n), f"rank {ranks} of {world.name} was not seen; {n} did not answer{more}") for n in named]
+    absent = world.missing[: max(_MOST_NAMED, _MOST_EDGES // len(world.members))]
+    return [(node_of_rank(world.key, rank), f"{world.name}/{rank} was not seen on any node") for rank in absent]
+
+
+def _missing_edges(one: Seen, op: str, missing: Sequence[tuple[str, str]]) -> Iterator[Edge]:
+    for target, evidence in missing:
+        yield Edge(source=one.key, target=target, why=Why.COLLECTIVE, op=op, evidence=evidence, certainty=Certainty.LIKELY)

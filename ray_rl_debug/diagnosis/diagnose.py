@@ -202,7 +202,7 @@ def _complete(scene: Scene, found: Found, root: Root | None) -> Finding:
     waiting: dict[str, None] = {}
     chain = scene.graph.chain(root) if root is not None else ()
     for node in sorted(found.explains):
-        for edge in scene.graph.into([node]):
+        for edge in scene.graph.by_target.get(node, ()):
             if edge.source not in found.explains:
                 waiting[edge.source] = None
     if root is not None:
