@@ -33,15 +33,24 @@ class Folded(msgspec.Struct, frozen=True):
 
 def fold(activities: Iterable[Activity], out: Mapping[str, Sequence[Edge]], into: Mapping[str, Sequence[Edge]]) -> Folded:
     """Find those that are alike; the edges of each activity have to be in one order. Time grows with the edges."""
-    alike: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    ahead: defaultdict[_Key, list[str]] = defaultdict(list)
     for activity in activities:
-        ahead = out.get(activity.id)
-        if ahead and activity.outlook is Outlook.STANDS:
-            leads = tuple([(e.target, e.why, e.op, e.certainty) for e in ahead])
-            comes = tuple([(e.source, e.why, e.op, e.certainty) for e in into.get(activity.id, ())])
-            alike[(activity.certainty, leads, comes)].append(activity.id)
-    like = {names[0]: tuple(names) for names in map(sorted, alike.values()) if len(names) > 1}
+        edges = out.get(activity.id)
+        if edges and activity.outlook is Outlook.STANDS:
+            ahead[(activity.certainty, *[(e.target, e.why, e.op, e.certainty) for e in edges])].append(activity.id)
+    like: dict[str, tuple[str, ...]] = {}
+    for candidates in ahead.values():
+        if len(candidates) < 2:
+            continue
+        behind: defaultdict[_Key, list[str]] = defaultdict(list)
+        for name in sorted(candidates):
+            behind[tuple([(e.source, e.why, e.op, e.certainty) for e in into.get(name, ())])].append(name)
+        like.update((names[0], tuple(names)) for names in behind.values() if len(names) > 1)
     return Folded({name: names[0] for names in like.values() for name in names[1:]}, like)
+
+
+_Key = tuple[object, ...]
+"""What has to be equal."""
 
 
 def without_folded(edges: Iterable[Edge], folded: Folded) -> list[Edge]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -33,6 +34,7 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     """Who waits for whom, and what may become of it."""
 
     edges: tuple[Edge, ...]
+    """In the order of their ends."""
     roots: tuple[Root, ...]
     """Where the waiting ends: those that stand first, then those to blame if what was not seen stands, or if the sleepers never wake."""
     at_work: tuple[Root, ...]
@@ -40,6 +42,11 @@ class Graph(msgspec.Struct, frozen=True, kw_only=True):
     solution: Solution
     by_source: Mapping[str, Sequence[Edge]]
     by_target: Mapping[str, Sequence[Edge]]
+    by_why: Mapping[Why, Sequence[Edge]]
+
+    def of(self, *whys: Why) -> Iterator[Edge]:
+        """All waits of these kinds."""
+        return (edge for why in whys for edge in self.by_why.get(why, ()))
 
     def out(self, node: str) -> Sequence[Edge]:
         return self.by_source.get(node, ())
@@ -70,22 +77,23 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
 
     A stopped process waits for nobody, whatever its stack says: only who lets it go can end that.
     """
-    best: dict[tuple[str, str], Edge] = {}
+    best: dict[str, dict[str, Edge]] = defaultdict(dict)
     stopped = {key for key, one in view.seen.items() if one.is_stopped}
     for edge in edges:
-        if edge.source in stopped:
+        source, target = edge.source, edge.target
+        if source in stopped or (source == target and edge.why is not Why.QUEUED_CALL):
             continue
-        if edge.source != edge.target or edge.why is Why.QUEUED_CALL:
-            ends = (edge.source, edge.target)
-            other = best.get(ends)
-            if other is None or _surest_first(edge) < _surest_first(other):
-                best[ends] = edge
-    kept = tuple(best[ends] for ends in sorted(best))
-    by_source: dict[str, list[Edge]] = defaultdict(list)
+        to = best[source]
+        other = to.get(target)
+        if other is None or _surest_first(edge) < _surest_first(other):
+            to[target] = edge
+    by_source = {source: [best[source][target] for target in sorted(best[source])] for source in sorted(best)}
+    kept = tuple(itertools.chain.from_iterable(by_source.values()))
     by_target: dict[str, list[Edge]] = defaultdict(list)
+    by_why: dict[Why, list[Edge]] = defaultdict(list)
     for edge in kept:
-        by_source[edge.source].append(edge)
         by_target[edge.target].append(edge)
+        by_why[edge.why].append(edge)
     activities = activities_of(view, by_source, by_target, joined)
     activities += [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
     solution, ends = solve_edges(activities, kept, by_source, by_target)
@@ -95,8 +103,9 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
         roots=tuple(r for r in found if r.hope is not Outlook.MOVES),
         at_work=tuple(r for r in found if r.hope is Outlook.MOVES),
         solution=solution,
-        by_source=dict(by_source),
+        by_source=by_source,
         by_target=dict(by_target),
+        by_why=dict(by_why),
     )
 
 

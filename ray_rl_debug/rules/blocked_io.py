@@ -150,10 +150,12 @@ def _is_io(one: Seen) -> bool:
 def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
     """A ring that closes over I/O: the server's process waits for the job that waits for the server."""
     inside = set(root.nodes)
-    edges = [e for e in scene.graph.edges if e.source in inside and e.target in inside and e.source in scene.view.seen]
-    if any(e.why in (Why.SEMAPHORE, Why.GIVERS) for e in edges):
-        return  # a ring through a lock: another rule's
-    handed = [e for e in edges if e.why in _HANDOVER]
+    through_locks, handed = (
+        [e for e in scene.graph.of(*whys) if e.source in inside and e.target in inside and e.source in scene.view.seen]
+        for whys in ((Why.SEMAPHORE, Why.GIVERS), _HANDOVER)
+    )
+    if through_locks:
+        return  # another rule's
     if len(handed) == 1 and thread_at_own_lock(scene, handed[0]) is None:
         client = scene.view.seen[handed[0].source]
         # what goes on in a ring only looks again and again for what the ring does not give

@@ -40,9 +40,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         if thread is None or one.is_stopped:
             continue
         yield from _found(scene, one, frozenset(root.nodes))
-    for edge in scene.graph.edges:  # the blocked call may wait for somebody: the loop is blocked all the same
+    for edge in scene.graph.of(Why.SOCKET, Why.CHILD):  # the blocked call may wait for somebody: the loop is blocked all the same
         blocked = scene.view.seen.get(edge.source)
-        if edge.why in (Why.SOCKET, Why.CHILD) and blocked is not None and blocked.place is not None and blocked.place.on_loop and blocked.place.path:
+        if blocked is not None and blocked.place is not None and blocked.place.on_loop and blocked.place.path:
             ends = [r for r in scene.graph.roots if edge.target in r.nodes and len(scene.graph.into([edge.target])) == 1]
             for root in ends:
                 yield from _found(scene, blocked, frozenset([blocked.key, *root.nodes]))

@@ -103,7 +103,7 @@ def _at_rest(scene: Scene) -> Iterator[Found]:
 
 def _unreceived(scene: Scene) -> Iterator[Found]:
     """Senders of weights to which no engine is connected, while the engine is at rest: its side of the update failed, or never began."""
-    senders = {e.source for e in scene.graph.edges if e.why is Why.WEIGHTS}
+    senders = {e.source for e in scene.graph.of(Why.WEIGHTS)}
     for one in scene.view if senders else ():
         edges = [e for e in scene.graph.out(one.key) if e.why is Why.WEIGHTS and e.target in scene.view.seen]
         receivers = [scene.view.seen[e.target] for e in edges]
