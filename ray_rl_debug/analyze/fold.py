@@ -37,7 +37,8 @@ def fold(activities: Iterable[Activity], out: Mapping[str, Sequence[Edge]], into
     for activity in activities:
         edges = out.get(activity.id)
         if edges and activity.outlook is Outlook.STANDS:
-            ahead[(activity.certainty, *[(e.target, e.why, e.op, e.certainty) for e in edges])].append(activity.id)
+            leads = tuple([(e.target, e.why, e.op, e.certainty) for e in edges])
+            ahead[(activity.certainty, leads)].append(activity.id)
     like: dict[str, tuple[str, ...]] = {}
     for candidates in ahead.values():
         if len(candidates) < 2:

@@ -153,9 +153,10 @@ def core_worker_table(ray: RayState | None, nodes: Sequence[Node]) -> dict[tuple
 
 def _by_place(rows: Sequence[tuple[str | None, int, Row]], nodes: Sequence[Node]) -> dict[tuple[str | None, int], Row]:
     """By (node id, pid); where a capture does not know Ray's id of some node, also the first of each pid by (None, pid)."""
-    nameless = any(node.node_id is None for node in nodes)
-    anywhere = {(None, pid): row for _, pid, row in reversed(rows)} if nameless else {}
-    return {**anywhere, **{(node_id, pid): row for node_id, pid, row in rows}}
+    found: dict[tuple[str | None, int], Row] = {(node_id, pid): row for node_id, pid, row in rows}
+    for _, pid, row in rows if any(node.node_id is None for node in nodes) else ():
+        found.setdefault((None, pid), row)
+    return found
 
 
 def _rank(process: Process, actor: RayActor | None, env: Mapping[str, str]) -> tuple[str | None, int | None, str | None]:
@@ -191,9 +192,7 @@ def _role_of(method: str | None, class_name: str | None) -> str | None:
     return None
 
 
-def _label(
-    stacks: Stacks, node: Node, process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None
-) -> str:
+def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None, class_name: str | None, role: str | None, rank: int | None) -> str:
     if rank is not None:
         return f"{role or class_name or 'rank'}/{rank}"
     if actor and actor.name:

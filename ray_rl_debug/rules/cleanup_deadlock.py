@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.phase import is_leaving
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Finding
@@ -42,15 +43,16 @@ def detect(scene: Scene) -> Iterator[Found]:
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
     for root, members, _ in scene.cycles():
         ranks = [m for m in members if is_waiting(m)]
-        out = [m for m in ranks if _leaves(m)]
+        places = {id(m.place): m.place for m in ranks}  # one for all that stand there
+        leaving = {at for at, place in places.items() if _leaves(place)}
+        out = [m for m in ranks if id(m.place) in leaving] if leaving else []
         if out and len(out) < len(ranks):
-            rest = [m for m in ranks if not _leaves(m)]
+            rest = [m for m in ranks if id(m.place) not in leaving]
             yield Found(finding=_finding(out, rest, Certainty.LIKELY, "they wait in different calls"), explains=frozenset(root.nodes))
 
 
-def _leaves(one: Seen) -> bool:
-    place = one.place
-    return place is not None and (_destroys(one) or is_leaving(f for f, _, _ in place.path))
+def _leaves(place: Place | None) -> bool:
+    return place is not None and (place.kind is Kind.DESTROY or is_leaving(f for f, _, _ in place.path))
 
 
 def _leaves_alone(one: Seen, waiters: Sequence[Seen]) -> bool:
