@@ -62,6 +62,7 @@ _OF_SLUG = {
     "nccl/no-interface": Cause.INIT_DEADLOCK,
     "nccl/shared-memory-failed": Cause.INIT_DEADLOCK,
     "os/kernel-hung-task": Cause.BLOCKED_IO,
+    "os/kernel-lockup": Cause.STRAGGLER,
     "os/permission-denied": Cause.RAYLET_START,
     "os/too-many-processes": Cause.RAYLET_START,
     "ray/infeasible-request": Cause.RAY_PENDING,

@@ -11,7 +11,7 @@ from scenes import ALL_REDUCE, EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, cor
 from ray_rl_debug import signatures
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
-from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.model.snapshot import LogLine, OwnedTask, Snapshot
 
 UPDATE = f"Trainer.update_policy@app/trainer.py:20 {EXECUTOR} {MAIN}"
@@ -48,6 +48,19 @@ def test_every_critical_line_alone_is_named_and_is_no_verdict_of_a_hang(signatur
 def test_cascades_and_notes_accuse_nobody(signature: signatures.Signature, tmp_path: Path) -> None:
     found = report_on(*signature.matches, folder=tmp_path / "logs")
     assert (found.verdict.state, found.findings) == (State.UNKNOWN, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "pid"),
+    [
+        ("[981234.1] INFO: task python:4242 blocked for more than 120 seconds.", Cause.BLOCKED_IO, 4242),
+        ("[981234.1] watchdog: BUG: soft lockup - CPU#17 stuck for 23s! [python:4242]", Cause.STRAGGLER, 4242),
+        ("[981234.1] rcu: INFO: rcu_sched self-detected stall on CPU", Cause.STRAGGLER, None),
+    ],
+)
+def test_a_processor_that_the_kernel_keeps_waits_for_no_disk(text: str, cause: Cause, pid: int | None, tmp_path: Path) -> None:
+    finding = report_on(text, folder=tmp_path / "logs").findings[0]
+    assert (finding.cause, finding.who[0].pid, finding.victims) == (cause, pid, ())
 
 
 def test_the_cause_comes_before_its_echo(tmp_path: Path) -> None:
