@@ -231,6 +231,15 @@ def _was_finished(window: Window, one: Spotted) -> bool:
     return any(FINISHED.search(text) and judge(text, None) is None for text in before)
 
 
+def _is_same_record(after: Head, first: Head) -> bool:
+    """Is it one more line of an error's record, for each of which a logger repeats its head, as torch's do?
+
+    Only a stamp finer than a second tells: in one second there are several records.
+    """
+    is_fine = first.time_s is not None and first.time_s % 1 != 0
+    return is_fine and first.level == "E" and (after.level, after.time_s) == (first.level, first.time_s)
+
+
 def _is_next_record(after: Head, before: Head) -> bool:
     return after.level in ("D", "I") and (after.time_s is None) == (before.time_s is None)
 
@@ -268,6 +277,12 @@ def _handled(window: Window, one: Spotted) -> str | None:
             # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
             return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
         if is_step and SMALL_TOOL.match(after.text):
+            continue
+        if after.text.startswith("Exception ignored in"):
+            continue  # that is ignored, not what came before
+        if _is_same_record(after, one.head):
+            if (words := goes_on(after.text)) is not None:
+                return words
             continue
         if START in after.text or judge(after.text, after.level) is not None:
             return None

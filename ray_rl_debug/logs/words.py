@@ -93,9 +93,11 @@ INNOCENT = re.compile(
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
         r"^NCCL INFO |\bfor benchmark choice \w",  # the latter: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
+        r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
+        r"^(?!\w*(?:Error|Exception)\()[A-Z]\w*\(\w+=.*\)[,})\]]*$",  # a printed object: ``error: Tensor(shape=…)``
     )
 )
-"""Words that hold the name of an error and speak of none; the native frames behind an error at its level."""
+"""Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
 _COUNTED = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled|[Rr]estarted\b",
@@ -105,7 +107,7 @@ _GOES_ON = (
     r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
-        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
+        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
         r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
