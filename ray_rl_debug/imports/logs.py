@@ -50,7 +50,7 @@ def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = No
     if not (book.events or book.steps):
         return None
     lines = tuple(
-        LogLine(file=book.file, line_number=e.file_line, text=e.text, signature=e.signature, time_s=e.time_s)
+        LogLine(file=book.file, line_number=e.text_line or e.file_line, text=e.text, signature=e.signature, time_s=e.time_s)
         for e in book.events
         if e.signature is not None and e.handled is None
     )

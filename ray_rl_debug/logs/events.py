@@ -125,6 +125,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         kind=one.kind,
         text=redact(one.text),
         file_line=number,
+        text_line=_line_of_text(window, one, number),
         writer=one.writer,
         about=about,
         time_s=time_s,
@@ -132,12 +133,30 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         is_zoned=zoned,
         signature=one.signature.id if one.signature else None,
         level=head.level or (one.before.level if one.before is not None and one.before.level in ("E", "F") else None),
-        beneath=redact(block.first) if block and block.first else None,
+        beneath=redact(raised) if (raised := block.first if block is not None else _raised_below(window, one)) else None,
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
         handled=_handled(window, one),
     )
+
+
+def _line_of_text(window: Window, one: Spotted, number: int) -> int | None:
+    """Of a traceback the line that is shown, which stands some lines below the first one; None where both are one."""
+    block = one.block
+    if block is None or not block.last:
+        return None
+    lines = window.text.count(b"\n", one.start, one.taken[block.last_at])
+    return number + lines if lines else None
+
+
+def _raised_below(window: Window, one: Spotted) -> str | None:
+    """Of a known record right above a traceback, what that raised: the record tells what it means, the traceback why."""
+    if one.signature is None or START.encode() not in window.text[one.end + 1 : one.end + 400].split(b"\n", 1)[0]:
+        return None
+    block = read_block(head for _, head in window.block_from(one.end + 1))
+    same = block is not None and block.head.writer == one.head.writer
+    return (block.last or None) if block is not None and same else None
 
 
 def severity(signature: Signature) -> tuple[int, int, str]:

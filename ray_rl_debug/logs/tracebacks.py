@@ -49,6 +49,8 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """A program ran text as code, and that code raised. Code given to Python itself begins with such a frame."""
     taken: tuple[int, ...] = ()
     """Which of the given lines are its own, counted from 0."""
+    last_at: int = 0
+    """Place of `last` among `taken`."""
     remote: str | None = None
     """Of calls of Ray within each other, the line that names the process of the innermost."""
 
@@ -65,7 +67,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     taken: list[int] = []
     same: Head | None = None
     begun: Head | None = None
-    in_frames, strangers = True, 0
+    in_frames, strangers, last_at = True, 0, 0
     for number, head in enumerate(heads):
         if number > MAX_LINES:
             break
@@ -93,6 +95,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
                 pass  # a line of source below its frame
             elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
                 finals.append(text)
+                last_at = len(taken)
                 in_frames, message = REMOTE.search(text) is not None, []
                 if in_frames:
                     # The frames so far are the caller's.
@@ -131,6 +134,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         ran_text=_ran_text(first_frames or frames or of_callers),
         taken=tuple(taken),
         remote=remote,
+        last_at=last_at,
     )
 
 

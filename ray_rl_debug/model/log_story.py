@@ -17,6 +17,9 @@ class StoryEntry(Claim, frozen=True, kw_only=True):
     """The processes that failed, as the lines or the names of their files tell."""
     file: str
     line: int
+    """Where it begins: of a traceback the line of its first word."""
+    text_line: int | None = None
+    """Where `text` stands, when that is another line."""
     time: str | None = None
     """``2026-11-21 00:30:13.3``, on the common clock; None when no line near it has a stamp."""
     time_s: float | None = None
@@ -38,6 +41,16 @@ class StoryEntry(Claim, frozen=True, kw_only=True):
     """It follows from, or repeats, what happened to another process."""
     why: str | None = None
     """Why it has this role: ``repeats what pid 42 raised``, ``went on: step 13 at line 400``."""
+
+    @property
+    def block_at(self) -> str:
+        """``out.txt:12``, or ``out.txt:12-19`` from its first line to that of the text."""
+        return f"{self.file}:{self.line}{f'-{self.text_line}' if self.text_line is not None else ''}"
+
+    @property
+    def text_at(self) -> str:
+        """``out.txt:19``: where the text stands."""
+        return f"{self.file}:{self.text_line if self.text_line is not None else self.line}"
 
 
 class StoryProgress(Claim, frozen=True, kw_only=True):

@@ -106,7 +106,7 @@ def _story(report: Report) -> Iterator[str]:
     yield ""
     for head, entry in [("first failure", story.first), *(("then", e) for e in story.then[:_MAX_THEN])]:
         when = moment(entry)
-        yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(f'{entry.file}:{entry.line}')})"
+        yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(entry.block_at)})"
     if story.stopped:
         yield f"- last work: {_safe(story.stopped)}"
 

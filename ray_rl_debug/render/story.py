@@ -76,7 +76,7 @@ def _first(entry: StoryEntry) -> Iterator[Line]:
         yield Line(f"raised before it: {entry.beneath}", "    ", is_short=True)
     if entry.frame:
         yield Line(f"at {entry.frame}", "    ", "cyan")
-    yield Line(f"{entry.file}:{entry.line}{_times(entry)}", "    ", "dim")
+    yield Line(f"{entry.block_at}{_times(entry)}", "    ", "dim")
     if entry.title:
         yield Line(f"{entry.signature} {entry.title}: {entry.meaning}", "    ")
     if entry.why:
@@ -95,7 +95,7 @@ def _list(head: str, entries: tuple[StoryEntry, ...], many: int, verbose: bool) 
         if entry.why and (verbose or head == "survived"):
             yield Line(f"→ {entry.why}", "      ", "dim", is_short=True)
         if verbose:
-            yield Line(f"{entry.file}:{entry.line}", "      ", "dim")
+            yield Line(entry.block_at, "      ", "dim")
     if shown < len(entries):
         yield Line(f"… {len(entries) - shown} more (-v)", "    ", "dim")
 

@@ -41,9 +41,9 @@ def detect(scene: Scene) -> Iterator[Found]:
     if first is None or first.signature is not None or first.is_echo:
         return
     lines = "; ".join(first.lines[:MAX_LINES])
-    evidence = [Evidence(kind="log", where=f"{first.file}:{first.line}", text=first.text)]
+    evidence = [Evidence(kind="log", where=first.text_at, text=first.text)]
     if lines and lines != first.text:
-        evidence.append(Evidence(kind="log", where=f"{first.file}:{first.line}", text=lines))
+        evidence.append(Evidence(kind="log", where=first.block_at, text=lines))
     label = first.who[0].label
     at = f", at {first.frame}" if first.frame else ""
     summary = f"{label} failed first: {first.text}{at}"

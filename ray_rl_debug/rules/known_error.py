@@ -166,7 +166,7 @@ def _of_logs(written: list[_Written], certainty: Certainty = Certainty.LIKELY, s
     for held in list(by_signature.values())[:MAX_ERRORS]:
         first = held[0]
         told = [e for e in (story.first, *story.then) if e is not None] if story is not None else []
-        writers = next((e.who for e in told if (e.file, e.line) == (first.line.file, first.line.line_number)), ())
+        writers = next((e.who for e in told if e.text_at == f"{first.line.file}:{first.line.line_number}"), ())
         who = list(writers[:MAX_ERRORS]) or [Who(label=first.line.file.rsplit("/", 1)[-1], node=first.node.name)]
         lines = [_evidence(w.line) for w in held[:MAX_LINES]]
         finding = _finding(first.signature, certainty, f"{who[0].label}: {first.signature.title}", who, lines)
@@ -181,7 +181,8 @@ def _of_story(story: LogStory) -> Iterator[Found]:
         signature = signatures.find(entry.signature) if entry.signature is not None else None
         if signature is None or signature.effect != "critical":
             continue
-        evidence = [Evidence(kind="log", where=f"{entry.file}:{entry.line}", text=text) for text in (entry.text, *_telling(entry.lines))]
+        more = [Evidence(kind="log", where=entry.block_at, text=text) for text in _telling(entry.lines)]
+        evidence = [Evidence(kind="log", where=entry.text_at, text=entry.text), *more]
         certainty = Certainty.LIKELY if entry is story.first and not signature.late else Certainty.POSSIBLE
         who = entry.who[:MAX_ERRORS]
         finding = _finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES])

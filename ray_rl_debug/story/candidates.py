@@ -18,8 +18,11 @@ from ray_rl_debug.story.people import is_same
 STEPS_ON = 2
 """So many steps of anybody after a failure mean that the run went on."""
 _ENDED_FROM_OUTSIDE = re.compile(
-    r"\bSIGTERM\b|\bSIGINT\b|exit ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|[Tt]erminat(?:ed|ing)|^KeyboardInterrupt|^SystemExit"
+    r"\bSIGTERM\b|\bSIGINT\b|exit ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|^KeyboardInterrupt|^SystemExit"
+    r"|^[Tt]erminat(?:ed|ing)\b|[:\d] +Terminated\b|\b[Tt]erminating\b"
+    r"|\b(?:was|were|been|being|is|are|got|[Pp]rocess(?:es)?|[Ww]orkers?|[Jj]ob|[Rr]ank|[Cc]hild|[Tt]ask|[Pp]od|[Cc]ontainer|[Ss]erver)\b[^.'\"\n]{0,40}\b[Tt]erminated\b"
 )
+"""The word alone is also a flag of an environment: ``Env done entry 'terminated' was True``."""
 _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
     r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"

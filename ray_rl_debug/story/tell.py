@@ -131,6 +131,7 @@ def _entry(group: Sequence[Candidate], role: str, first: Candidate | None) -> St
         who=_people(group),
         file=one.book.file,
         line=event.file_line,
+        text_line=event.text_line,
         time=clock_text(one.time_s) if one.time_s is not None else None,
         time_s=one.time_s,
         after_s=round(after, 3) if after is not None else None,

@@ -60,6 +60,25 @@ def test_the_first_failure_in_time_stands_in_front(tmp_path: Path) -> None:
     assert report.verdict.state is State.UNKNOWN and "rank 3" in report.verdict.summary
 
 
+def test_a_line_that_is_shown_has_its_own_number(tmp_path: Path) -> None:
+    """Of a traceback the text is its last line; a known record is told with what was raised below it."""
+    chained = RAISED + "\nDuring handling of the above exception, another exception occurred:\n\n" + RAISED.replace("'math'", "'code'")
+    report = report_on(tmp_path / "a", {"driver.log": steps(1, 2) + chained})
+    first = story_of(report).first
+    assert first is not None and (first.text, first.line, first.text_line) == ("KeyError: 'code'", 3, 13)
+    assert [e.where.rsplit("/", 1)[1] for e in report.findings[0].evidence] == ["driver.log:13", "driver.log:3-13"]
+    assert "driver.log:3-13" in "\n".join(terminal.render(report, colour=False))
+    record = story_of(report_on(tmp_path / "b", {"engine.log": line("10:20:00", "EngineCore failed to start.", level="ERROR") + RAISED})).first
+    assert record is not None and (record.signature, record.line, record.text_line) == ("RRD668", 1, None)
+    assert record.beneath == "KeyError: 'math'"
+
+
+def test_a_flag_called_terminated_ended_nothing_from_outside(tmp_path: Path) -> None:
+    raised = RAISED.replace("KeyError: 'math'", "RuntimeError: Env done entry 'terminated' was (partially) True after reset")
+    first = story_of(report_on(tmp_path, {"run.log": "Error executing job with overrides: ['task=walker']\n" + raised})).first
+    assert first is not None and (first.kind, first.is_echo) == ("traceback", False)
+
+
 def test_the_driver_repeats_what_its_worker_raised(tmp_path: Path) -> None:
     worker = f"worker-{'a' * 56}-01000000-4211.err"
     remote = "ray.exceptions.RayTaskError(KeyError): ray::RewardWorker.score() (pid=4211, ip=10.0.0.3, actor_id=ab)\n"

@@ -43,6 +43,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """The line that says what happened, made safe to show; of a traceback the last line."""
     file_line: int
     """Counted from 1; of a traceback the line of its first word."""
+    text_line: int | None = None
+    """Where the text stands, when that is another line: the last one of a traceback."""
     writer: LogWriter = LogWriter()
     about: LogWriter | None = None
     """The process that the text itself names as the one that failed, when it is another than the writer."""
@@ -55,7 +57,7 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     level: str | None = None
     """``D``, ``I``, ``W``, ``E`` or ``F``, where the record has one."""
     beneath: str | None = None
-    """Last line of the first traceback of a chain: what was raised first."""
+    """Last line of the first traceback of a chain, or of the traceback below a record: what was raised first."""
     frame: str | None = None
     """Innermost frame of the first traceback, ``dp_actor.py:30 in update_policy``."""
     lines: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ def _first(entry: StoryEntry) -> str:
         told.append(f"<p>raised before it: {esc(entry.beneath, 800)}</p>")
     if entry.frame:
         told.append(f"<p>at {esc(entry.frame, 300)}</p>")
-    told.append(f"<p class=note>{name(entry.file, 300)}:{entry.line}</p>")
+    told.append(f"<p class=note>{name(entry.block_at, 320)}</p>")
     if entry.lines:
         told.append(folded("Its lines", f"<pre>{esc(chr(10).join(entry.lines), 4000).replace(chr(92) + 'n', chr(10))}</pre>"))
     if entry.title:
@@ -54,5 +54,5 @@ def _list(entries: tuple[StoryEntry, ...]) -> str:
         known = f"<span class=chip>{esc(entry.signature, 20)}</span> " if entry.signature else ""
         why = f"<p class=note>{esc(entry.why, 300)}</p>" if entry.why else ""
         head = f"<b>{name(place(entry), 300)}</b> <i>{esc(moment(entry), 80)}</i>"
-        items.append(f"<li>{known}<div>{head}<p>{esc(entry.text, 500)}</p>{why}<p class=note>{name(entry.file, 300)}:{entry.line}</p></div></li>")
+        items.append(f"<li>{known}<div>{head}<p>{esc(entry.text, 500)}</p>{why}<p class=note>{name(entry.block_at, 320)}</p></div></li>")
     return f"<ul class=evidence>{''.join(items)}</ul>"
