@@ -34,11 +34,10 @@ _ABOUT = tuple(
         r"^rank\s+: (?P<rank>\d+) \(local_rank",
         r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
         r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
-        r"STEP [\w.+]+ (?:STEPD TERMINATED )?ON (?P<node>[\w.-]+) (?:CANCELLED|AT \S+ DUE TO JOB)"
-        r"|JOB \d+ ON (?P<node2>[\w.-]+) CANCELLED(?! AT \S+ DUE TO NODE)",  # another node
+        r"STEP [\w.+]+ (?:STEPD TERMINATED )?ON (?P<node>[\w.-]+) (?:CANCELLED|AT \S+ DUE TO JOB)",  # another node
+        r"JOB \d+ ON (?P<node>[\w.-]+) CANCELLED(?! AT \S+ DUE TO NODE)",
         r"Node failure on (?P<node>[\w.-]+)|\bpod/(?P<node2>[\w.-]+)",
-        r"\b(?:failed|failure|died|crashed|error) on node (?P<node>[A-Za-z][\w.-]*\d[\w-]*)"
-        r"|\b[Dd]raining node (?P<node2>[A-Za-z][\w.-]*\d[\w-]*)",
+        r"\b(?:failed on|failure on|died on|crashed on|error on|draining|Draining) node (?P<node>[A-Za-z][\w.-]*\d[\w-]*)",
         r"^(?P<node>[a-z][\w.-]{0,80}[-_]\d{1,4}) exited with code \d",  # Docker Compose
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",

@@ -51,6 +51,7 @@ DEATH = re.compile(
         r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
         r"\bMPI_ABORT was invoked|\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
+        r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION)",
     )
 )
@@ -91,7 +92,7 @@ INNOCENT = re.compile(
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"\b(?:kill|abort|stop|exit)s? after \d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b",  # a setting: what has happened is told in the past
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
-        r"^NCCL INFO |\bfor benchmark choice \w",  # the latter: Inductor tries kernels, and takes one that fits
+        r"^[\w./+-]{2,40}:? warning ?: |^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
         r"^(?!\w*(?:Error|Exception)\()[A-Z]\w*\(\w+=.*\)[,})\]]*$",  # a printed object: ``error: Tensor(shape=…)``
