@@ -68,9 +68,9 @@ def test_a_line_that_is_shown_has_its_own_number(tmp_path: Path) -> None:
     assert first is not None and (first.text, first.line, first.text_line) == ("KeyError: 'code'", 3, 13)
     assert [e.where.rsplit("/", 1)[1] for e in report.findings[0].evidence] == ["driver.log:13", "driver.log:3-13"]
     assert "driver.log:3-13" in "\n".join(terminal.render(report, colour=False))
-    record = story_of(report_on(tmp_path / "b", {"engine.log": line("10:20:00", "EngineCore failed to start.", level="ERROR") + RAISED})).first
-    assert record is not None and (record.signature, record.line, record.text_line) == ("RRD668", 1, None)
-    assert record.beneath == "KeyError: 'math'"
+    story = story_of(report_on(tmp_path / "b", {"engine.log": line("10:20:00", "EngineCore failed to start.", level="ERROR") + RAISED}))
+    assert story.first is not None and (story.first.line, story.first.text_line) == (2, 5)
+    assert [(e.signature, e.line, e.text_line, e.beneath) for e in story.then] == [("RRD668", 1, None, "KeyError: 'math'")]
 
 
 def test_a_flag_called_terminated_ended_nothing_from_outside(tmp_path: Path) -> None:
