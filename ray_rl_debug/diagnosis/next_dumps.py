@@ -19,13 +19,12 @@ from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.diagnosis.by_hand_verdict import at_connection
 from ray_rl_debug.diagnosis.dump_targets import TRAINER, awaited, engine, in_the_kernel, launched, named, pid_of, refused, unread
+from ray_rl_debug.diagnosis.dumps_of_lists import of_lists
 from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_logs
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
-from ray_rl_debug.model.snapshot import RayTask
 from ray_rl_debug.rules.scene import Scene
 
 MAX_DUMPS = 4
-MAX_PIDS = 8
 NOT_STARTED = ("PENDING_CREATION", "DEPENDENCIES_UNREADY")
 _LATER = "sleep 30; "
 ELSEWHERE = "met elsewhere at its last look"
@@ -36,7 +35,8 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
     if not scene.view.by_hand or any(f.certainty is not Certainty.POSSIBLE for f in findings):
         return ()
     if not scene.view.seen:
-        return tuple(of_logs(findings))
+        runs = of_lists(scene, None) if not findings else None
+        return (runs,) if runs is not None else tuple(of_logs(findings))
     found: dict[str, NextDump] = {}
     for one in (
         *_named_in_kernel(scene, findings),
@@ -193,20 +193,8 @@ def _others(scene: Scene) -> Iterator[NextDump]:
         asks_ray = any(t.place.kind in WAITS_FOR_RAY for t in one.threads)
         if scene.graph.out(one.key) or (one.kind not in DISTANCE and not asks_ray):
             continue
-        if asks_ray and (running := _running(scene)):
-            pids = list(dict.fromkeys(t.pid for t in running if t.pid is not None))[:MAX_PIDS]
-            named_tasks = ", ".join(dict.fromkeys(t.name for t in running))
-            yield NextDump(
-                what=f"pid {', '.join(map(str, pids))}: the list of Ray says that {named_tasks[:200]} runs there",
-                command="; ".join(f"py-spy dump --pid {pid}" for pid in pids),
-                why=f"{one.where()} {one.does()}, and no stack of the process that runs the call was given",
-                outcomes=(
-                    Outcome(
-                        seen="it is in code of its own, or waits for somebody", means="give both files to report: that is what the driver waits for"
-                    ),
-                    Outcome(seen="it is idle", means="it has ended the call, or never got it: ray list tasks once more"),
-                ),
-            )
+        if asks_ray and (running := of_lists(scene, one)) is not None:
+            yield running
         elif asks_ray and any(a.state in NOT_STARTED for a in (scene.view.snapshot.listed.actors if scene.view.snapshot.listed else ())):
             yield NextDump(
                 what="what Ray has free, and what is asked of it",
@@ -256,13 +244,6 @@ def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
             Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
         ),
     )
-
-
-def _running(scene: Scene) -> list[RayTask]:
-    """Tasks that a pasted list of Ray's says to run, in processes of which no stack was given."""
-    listed = scene.view.snapshot.listed
-    seen = {s.process.pid for s in scene.view if s.threads}
-    return [t for t in listed.tasks if t.state == "RUNNING" and t.pid is not None and t.pid not in seen] if listed is not None else []
 
 
 def _anybody(scene: Scene) -> Iterator[NextDump]:

@@ -1,11 +1,11 @@
-"""Tables of ``ray list actors`` and ``ray list tasks``, and the demands of ``ray status``, as people paste them below a stack."""
+"""Tables of ``ray list actors``, ``ray list tasks`` and ``ray summary tasks``, and the demands of ``ray status``, pasted below a stack."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.model.snapshot import RayActor, RayDemand, RayState, RayTask
+from ray_rl_debug.model.snapshot import RayActor, RayDemand, RayState, RayTask, RayTaskCount
 
 MAX_ROWS = 10_000
 _COLUMN = re.compile(r"[A-Z][A-Z_]{2,40}")
@@ -14,6 +14,8 @@ _CELL = re.compile(r"\S+(?: \S+)*")
 _KINDS = {"ACTOR_ID": "CLASS_NAME", "TASK_ID": "FUNC_OR_CLASS_NAME"}
 """The first column of each table, and another that only this table has."""
 
+_COUNT = re.compile(r"(?P<state>[A-Z][A-Z_]{2,40}): (?P<count>\d{1,9})")
+"""``RUNNING: 8``"""
 _DEMAND = re.compile(
     r"^\W{0,12}\{(?P<need>'[^{}\n]{1,300})\}(?: \* \d{1,6})?(?: \([A-Z_]{4,20}\))?: "
     r"(?P<count>\d{1,9})\+? pending (?P<kind>tasks/actors|placement groups)",
@@ -54,11 +56,37 @@ def read_lists(text: str) -> RayState | None:
                 pid=_number(row.get("WORKER_PID")),
             )
             tasks[task.task_id] = task
+    counts = _counts(text.splitlines()) if "STATE_COUNTS" in text else ()
     demands = tuple(RayDemand(need=m["need"].replace("'", ""), count=int(m["count"]), kind=m["kind"]) for m in _DEMAND.finditer(text))[:MAX_ROWS]
-    if not actors and not tasks and not demands:
+    if not actors and not tasks and not demands and not counts:
         return None
     usage = {m["name"]: (float(m["used"]), float(m["whole"])) for m in _USAGE.finditer(text)}
-    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values()), demands=demands, usage=usage)
+    return RayState(address="", actors=tuple(actors.values()), tasks=tuple(tasks.values()), task_counts=counts, demands=demands, usage=usage)
+
+
+def _counts(lines: Sequence[str]) -> tuple[RayTaskCount, ...]:
+    """Rows of ``ray summary tasks``: the states of one row stand in one line, or in the lines below it."""
+    found: list[RayTaskCount] = []
+    columns: list[tuple[str, int, int]] = []
+    for line in lines:
+        plain = line.expandtabs(8).rstrip()
+        if "STATE_COUNTS" in plain and "FUNC_OR_CLASS_NAME" in plain:
+            columns = [(m[0], m.start(), m.end()) for m in _COLUMN.finditer(plain)]
+            continue
+        cells = list(_CELL.finditer(plain)) if columns else []
+        if not cells or len(found) > MAX_ROWS:
+            columns = []
+            continue
+        is_row = len(cells) >= 3 and cells[0][0].isdecimal()
+        row = {name: c[0] for c in cells[is_row:] if (name := _column_of(columns, c.start(), c.end())) is not None}
+        states = {m["state"]: int(m["count"]) for m in _COUNT.finditer(row.get("STATE_COUNTS", ""))}
+        if is_row and states and "FUNC_OR_CLASS_NAME" in row:
+            found.append(RayTaskCount(name=row["FUNC_OR_CLASS_NAME"][:200], kind=row.get("TYPE"), states=states))
+        elif not is_row and states and found and len(cells) == 1:
+            found[-1] = RayTaskCount(name=found[-1].name, kind=found[-1].kind, states={**found[-1].states, **states})
+        elif plain.strip(" -"):
+            columns = []
+    return tuple(found)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -88,6 +88,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
             address="",
             actors=tuple(a for s in listed for a in s.actors),
             tasks=tuple(t for s in listed for t in s.tasks),
+            task_counts=tuple(c for s in listed for c in s.task_counts),
             demands=tuple(d for s in listed for d in s.demands),
             usage={name: amounts for s in listed for name, amounts in s.usage.items()},
         )

@@ -20,7 +20,7 @@ from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.snapshot import Gap
 
-_SIGNS_OF_LISTS = (b"ACTOR_ID", b"TASK_ID", b" pending tasks/actors", b" pending placement groups")
+_SIGNS_OF_LISTS = (b"ACTOR_ID", b"TASK_ID", b"STATE_COUNTS", b" pending tasks/actors", b" pending placement groups")
 MAX_LISTS = 4 << 20
 """Tables of Ray are looked for in so many bytes."""
 

@@ -32,12 +32,13 @@ from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, need_of, 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
-from ray_rl_debug.model.snapshot import RayState, RayTask
+from ray_rl_debug.model.snapshot import RayState, RayTask, RayTaskCount
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
 ID = "RRD402"
 NAME = "resources never come"
 CAUSE = Cause.RAY_PENDING
+_NOT_PLACED = "PENDING_NODE_ASSIGNMENT"
 _SHOWN = 4
 """Of those who hold what is asked for, so many are told."""
 START_S = 20.0
@@ -101,14 +102,17 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
     if listed is None:
         return
     actors = [a for a in listed.actors if a.state in ("PENDING_CREATION", "DEPENDENCIES_UNREADY") and not a.pid]
-    tasks = [t for t in listed.tasks if t.state == "PENDING_NODE_ASSIGNMENT"] if not any(t.state == "RUNNING" for t in listed.tasks) else []
+    tasks = [t for t in listed.tasks if t.state == _NOT_PLACED] if not any(t.state == "RUNNING" for t in listed.tasks) else []
+    counts = _counted(listed)
     named = [f"actor {a.name or a.class_name} is {a.state}" for a in actors] or [f"task {t.name} is {t.state}" for t in tasks]
+    named = named or [f"{c.states[_NOT_PLACED]} of {c.name} are {_NOT_PLACED}" for c in counts]
     named = named or [f"{d.count} or more pending {d.kind.replace('/', ' or ')} need {{{d.need}}}" for d in listed.demands]
     waiting = [one for one in scene.view if one.kind in WAITS_FOR_RAY and not scene.graph.out(one.key)]
     short = _short(listed)
     if not named or not (waiting or (short and not scene.view.seen)):
         return
     more = f", and {len(named) - 1} more" if len(named) > 1 else ""
+    table = "ray list" if actors or tasks else "ray summary tasks" if counts else "ray status"
     why = [*short, *(f"{one.where()} {one.does()}" for one in waiting[:1])]
     finding = make_finding(
         ID,
@@ -117,10 +121,10 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
         Certainty.POSSIBLE,
         f"Ray's list that was given says: {named[0]}{more}; {'; '.join(why)}",
         who=[Who(label=a.name or a.class_name) for a in actors[:_SHOWN]]
-        or [Who(label=t.name) for t in tasks[:_SHOWN]]
+        or [Who(label=t.name) for t in (tasks or counts)[:_SHOWN]]
         or [Who(label=f"what needs {{{d.need}}}") for d in listed.demands[:_SHOWN]],
         evidence=[
-            *(Evidence(kind="task", where="ray list" if actors or tasks else "ray status", text=text) for text in named[:_SHOWN]),
+            *(Evidence(kind="task", where=table, text=text) for text in named[:_SHOWN]),
             *(Evidence(kind="task", where="ray status", text=text) for text in short),
             *(stack_evidence(one) for one in waiting[:1]),
         ],
@@ -132,6 +136,12 @@ def _of_lists(scene: Scene) -> Iterator[Found]:
     )
     explains = frozenset(w.key for w in waiting) or frozenset(["ray list"])
     yield Found(finding=msgspec.structs.replace(finding, victims=tuple(w.who() for w in waiting)), explains=explains)
+
+
+def _counted(listed: RayState) -> list[RayTaskCount]:
+    """Functions of which a pasted summary counts calls that no node takes, where it counts none that runs."""
+    runs = any(c.states.get("RUNNING") for c in listed.task_counts)
+    return [] if runs else [c for c in listed.task_counts if c.states.get(_NOT_PLACED)]
 
 
 def _short(listed: RayState) -> list[str]:

@@ -56,6 +56,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "lone_names": lambda text: lone_names.find(text.encode(errors="replace")),
     "perf": perf.read,
     "prefixes": lambda text: prefixes.learn(f"{text}\n{text}".encode(errors="replace"), lines.plain_lines),
+    "ray_counts": lambda text: read_lists(f"    FUNC_OR_CLASS_NAME  STATE_COUNTS  TYPE\n0   f   {text}"),
     "ray_lists": lambda text: read_lists(f"    ACTOR_ID  CLASS_NAME  STATE\n 0  {text}"),
     "ps": lambda text: (ps.aux(text), ps.heading(text), ps.asked_columns(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
     "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_head(text)),

@@ -92,3 +92,58 @@ def test_a_status_without_demands_accuses_nobody(tmp_path: Path) -> None:
     calm = STATUS.split("Demands:", maxsplit=1)[0] + "Demands:\n (no resource demands)\n"
     assert read_lists(calm) is None
     assert not _report(tmp_path, DRIVER + calm).findings
+
+
+SUMMARY = """======== Tasks Summary: 2026-11-21 10:00:00.123456 ========
+Stats:
+------------------------------------
+total_actor_scheduled: 9
+total_actor_tasks: 340
+total_tasks: 2
+
+
+Table (group by func_name):
+------------------------------------
+    FUNC_OR_CLASS_NAME        STATE_COUNTS     TYPE
+0   Trainer.fit               RUNNING: 1       ACTOR_TASK
+1   RolloutWorker.__init__    FINISHED: 8      ACTOR_CREATION_TASK
+2   RolloutWorker.generate    FINISHED: 320    ACTOR_TASK
+                              RUNNING: 8
+3   score                     FAILED: 1        NORMAL_TASK
+"""
+ONE_LINE = "    FUNC_OR_CLASS_NAME       STATE_COUNTS               TYPE\n0   RolloutWorker.generate   FINISHED: 320, RUNNING: 8  ACTOR_TASK\n"
+STUCK = "    FUNC_OR_CLASS_NAME    STATE_COUNTS                  TYPE\n0   score                 PENDING_NODE_ASSIGNMENT: 4    NORMAL_TASK\n"
+
+
+def test_a_summary_counts_the_states_of_each_function() -> None:
+    found = read_lists(SUMMARY)
+    assert found is not None
+    assert [(c.name, c.kind, c.states) for c in found.task_counts] == [
+        ("Trainer.fit", "ACTOR_TASK", {"RUNNING": 1}),
+        ("RolloutWorker.__init__", "ACTOR_CREATION_TASK", {"FINISHED": 8}),
+        ("RolloutWorker.generate", "ACTOR_TASK", {"FINISHED": 320, "RUNNING": 8}),
+        ("score", "NORMAL_TASK", {"FAILED": 1}),
+    ]
+    one_line = read_lists(ONE_LINE)
+    assert one_line is not None and one_line.task_counts[0].states == {"FINISHED": 320, "RUNNING": 8}
+
+
+def test_running_calls_of_a_summary_are_what_a_driver_waits_for(tmp_path: Path) -> None:
+    """Not the driver's own call, which stands on its stack; whose processes they are, only a list tells."""
+    report = _report(tmp_path, DRIVER + SUMMARY)
+    assert not report.findings
+    assert report.next_dumps[0].what.startswith("the processes that run RolloutWorker.generate (8): ")
+    assert report.next_dumps[0].command == "ray list tasks --filter state=RUNNING --detail"
+
+
+def test_a_summary_alone_says_whom_to_look_at(tmp_path: Path) -> None:
+    report = _report(tmp_path, SUMMARY)
+    assert not report.findings
+    assert "Trainer.fit (1), RolloutWorker.generate (8)" in report.next_dumps[0].what
+
+
+def test_calls_of_a_summary_that_no_node_takes(tmp_path: Path) -> None:
+    first = _report(tmp_path, DRIVER + STUCK).findings[0]
+    assert (first.cause, first.certainty, first.who[0].label) == (Cause.RAY_PENDING, Certainty.POSSIBLE, "score")
+    assert "4 of score are PENDING_NODE_ASSIGNMENT" in first.summary
+    assert not _report(tmp_path, DRIVER + STUCK + "1   work                  RUNNING: 2                    NORMAL_TASK\n").findings

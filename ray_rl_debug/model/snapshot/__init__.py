@@ -43,6 +43,7 @@ from ray_rl_debug.model.snapshot.ray_tables import (
     RayPlacementGroup,
     RayState,
     RayTask,
+    RayTaskCount,
     RayWorker,
     TaskHistory,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "RayPlacementGroup",
     "RayState",
     "RayTask",
+    "RayTaskCount",
     "RayWorker",
     "Remark",
     "Runner",

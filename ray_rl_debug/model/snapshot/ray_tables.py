@@ -94,6 +94,16 @@ class RayTask(Fact, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class RayTaskCount(Fact, frozen=True, kw_only=True):
+    """Calls of one function or class in a pasted ``ray summary tasks``."""
+
+    name: str
+    kind: str | None = None
+    """``NORMAL_TASK``, ``ACTOR_TASK``, ``ACTOR_CREATION_TASK``."""
+    states: dict[str, int] = {}
+    """How many are in each state: ``{"RUNNING": 8}``."""
+
+
 class TaskHistory(Fact, frozen=True, kw_only=True):
     """How long finished tasks of one name took: what is usual for this run."""
 
@@ -176,6 +186,8 @@ class RayState(Fact, frozen=True, kw_only=True):
     history: tuple[TaskHistory, ...] = ()
     placement_groups: tuple[RayPlacementGroup, ...] = ()
     core_workers: tuple[CoreWorker, ...] = ()
+    task_counts: tuple[RayTaskCount, ...] = ()
+    """Of a pasted ``ray summary tasks`` only."""
     demands: tuple[RayDemand, ...] = ()
     """Of a pasted ``ray status`` only."""
     usage: dict[str, tuple[float, float]] = {}
