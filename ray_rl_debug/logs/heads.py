@@ -234,7 +234,8 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if re.match(r"^[EWIF](?: |$)", inner):
         got.level = inner[0]
         return _done(got, found.end())
-    if (got.marked and not OF_A_SAMPLE.match(line, at)) or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
+    is_of_a_sample = inner in ("tool", "observation") or OF_A_SAMPLE.match(line, at)
+    if (got.marked and not is_of_a_sample) or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
         return _done(got, found.end())
     return None
 

@@ -35,9 +35,10 @@ PARTS = re.compile(r"\b((?:(?:DP|TP|PP|EP|CP|ATTN_TP)\d{1,5})(?: (?:DP|TP|PP|EP|
 BARE_RANK = re.compile(r"\[(?P<rank>\d{1,5})\]: (?= *\S)|[Rr]ank[_-]?(?P<named>\d{1,6}): ")
 PID = re.compile(r"pid (?P<pid>\d{1,8})$")
 _SOURCES = "".join(rf"(?<!\.{end})" for end in ("py", "c", "h", "cc", "cpp", "cu", "rs", "go"))
-HOST_PID = re.compile(r"(?P<node>(?=[A-Za-z-]*\d)[A-Za-z][A-Za-z\d-]*(?:\.[A-Za-z\d-]+)*)" + _SOURCES + r":(?P<pid>\d{2,8})$")
-"""``[node-3:58]``, as Open MPI writes. A source file with its line is none, nor a name without a digit: ``[step:120]``,
-``[pid:58]``, ``[trl.trainer:412]``."""
+HOST_PID = re.compile(r"(?P<node>(?=[A-Za-z-]*\d)[A-Za-z][A-Za-z\d-]*(?:\.[A-Za-z\d-]+)*)" + _SOURCES + r":(?P<pid>\d{2,8})(?::\d{1,8}){0,2}$")
+"""``[node-3:58]``, as Open MPI writes, and ``[node-3:58:0:91]``, as UCX does.
+
+A source file with its line is none, nor a name without a digit: ``[step:120]``, ``[pid:58]``, ``[trl.trainer:412]``."""
 PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")
 """Of a syslog record, as it goes over the network."""
 BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\d|\(\w[^()\n]{0,80} pid=|Traceback \(most|\[?\d{4}-\d\d-\d\d)")

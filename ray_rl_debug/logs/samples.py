@@ -38,16 +38,17 @@ _CLOSES = re.compile(
 
 
 def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> bool:
-    """Does a line stand between the mark that opens a sample and the one that closes it, with no record of the program in between?
+    """Does a line open a sample, or stand between the mark that opens one and the one that closes it, with no record of the program in between?
 
     Only both make it one: an error right behind a printed sample is the program's own.
     """
     begin = max(0, start - MAX_BYTES)
-    if not any(window.text.find(text, begin, start) != -1 for text in _TEXTS):
+    if not any(window.text.find(text, begin, min(end, start + 400)) != -1 for text in _TEXTS):
         return False
     before = window.text[begin:start].split(b"\n")[-1 - MAX_LINES : -1]
     after = window.text[end + 1 : end + 1 + MAX_BYTES].split(b"\n")[:MAX_LINES]
-    return _meets(window, writer, before[::-1], _OPENS, _CLOSES) and _meets(window, writer, after, _CLOSES, _OPENS)
+    opens = _OPENS.match(window.head(window.text[start : min(end, start + 400)].decode("utf-8", "replace")).text) is not None
+    return (opens or _meets(window, writer, before[::-1], _OPENS, _CLOSES)) and _meets(window, writer, after, _CLOSES, _OPENS)
 
 
 def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Pattern[str], other: re.Pattern[str]) -> bool:
