@@ -18,6 +18,7 @@ import msgspec
 
 from ray_rl_debug.collect.folding import fold_threads
 from ray_rl_debug.model import codec
+from ray_rl_debug.model.node_tables import NodeTables
 from ray_rl_debug.model.packed_node import to_tables
 from ray_rl_debug.model.snapshot import CoreWorker, Node, OwnedTask, Process, RayActor, RayNode, RayState, RayTask, RayWorker, Snapshot
 
@@ -35,7 +36,7 @@ STARTED_S = 1795249168.0
 """When the ranks' calls began: some seconds before they were recorded."""
 STEP = 100
 """Pids and thread ids of one process."""
-_HOLE = re.compile(rb"@([A-Z]\d?)@")
+_HOLE = re.compile(r"@([A-Z]\d?)@")
 _ADDRESS = re.compile(r"0x[0-9a-f]{8,12}")
 _TASK = "EndlessNormaliser.score_batch"
 
@@ -67,21 +68,21 @@ class ManyNodes:
         hang = codec.read_snapshot(CASES / "hang.json.gz")
         verl = codec.read_snapshot(CASES / "quiet-vllm-verl-ok.json.gz")
         self._recorded = _Recorded(hang, verl)
-        self._plain = [self._made(is_first=False) for _ in range(min(variants, nodes))]
-        self._first = self._made(is_first=True)
+        self._plain = [_tables(self._made(is_first=False)) for _ in range(min(variants, nodes))]
+        self._first = _tables(self._made(is_first=True))
 
-    def node_json(self, node: int) -> bytes:
+    def node_tables(self, node: int) -> bytes:
         """The facts of one node as its collector would put them into tables."""
         plain = self._first if node == CULPRIT[0] else self._plain[node % len(self._plain)]
         world = str(self.nodes * RANKS)
         values = {"N": f"node{node}", "I": id_of("node", node), "P": ip_of(node), "W": world, "M": ip_of(0), "B": id_of("boot", node, digits=32)}
         values |= {f"R{j}": str(node * RANKS + j) for j in range(RANKS)}
-        known = {key.encode(): value.encode() for key, value in values.items()}
-        return _HOLE.sub(lambda found: known[found[1]], plain)
+        texts = [_HOLE.sub(lambda found: values[found[1]], text) if "@" in text else text for text in plain.texts]
+        return msgspec.msgpack.encode(msgspec.structs.replace(plain, texts=texts))
 
     def message(self, node: int) -> bytes:
         """The same as it travels, packed as the product packs it."""
-        return gzip.compress(self.node_json(node), compresslevel=6, mtime=0)
+        return gzip.compress(self.node_tables(node), compresslevel=6, mtime=0)
 
     def tables(self, *, port: int, tasks: int = 10_000) -> RayState:
         """What Ray knows; all raylets and workers answer at `port` of their node's address."""
@@ -204,6 +205,10 @@ class ManyNodes:
             found.append(msgspec.structs.replace(child, ppid=RANK_PID + number % RANKS * STEP))
         node = msgspec.structs.replace(recorded.node, name="@N@", node_id="@I@", ip="@P@", boot_id="@B@", processes=tuple(map(fold_threads, found)))
         return to_tables(node)
+
+
+def _tables(plain: bytes) -> NodeTables:
+    return msgspec.msgpack.decode(plain, type=NodeTables)
 
 
 _SINGLES = ("RewardLoopWorker", "SimpleStorageUnit", "AgentLoopWorkerTQ")

@@ -16,16 +16,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import inspect
 
+from ray_rl_debug.model.packed_numbers import pack_numbers
 from ray_rl_debug.model.snapshot import Fact, Node
 
-BEGINNING = b'{"node_tables":'
-"""Of the packed form; a node in plain JSON begins otherwise."""
-FORM = 1
+FORM = 2
 
 Place = Annotated[int, msgspec.Meta(ge=1)]
 """Of a value in its table, from 1."""
-Cell = Annotated[int, msgspec.Meta(ge=0)]
-"""The same; 0 is what the row holds without it: the field's default, or nothing."""
+Numbers = bytes
+"""A row of numbers, see `packed_numbers`."""
+NO_NUMBERS: Numbers = pack_numbers(())
 
 
 class Kind(Enum):
@@ -70,19 +70,24 @@ class Shape(msgspec.Struct, frozen=True):
 class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All structures of one kind."""
 
-    rows: msgspec.Raw
-    columns: dict[str, list[Cell]] = {}
-    """By field, for each row; a column of zeros is left out."""
-    lists: list[list[Place]] = []
-    """Rows that stand together somewhere."""
+    rows: bytes
+    """In JSON."""
+    columns: dict[str, Numbers] = {}
+    """By field, for each row the place of its value, from 1; 0 is what the row holds without it: the field's default, or nothing. A column of zeros
+    is left out."""
+    lengths: Numbers = NO_NUMBERS
+    """How many rows stand together somewhere,"""
+    lists: Numbers = NO_NUMBERS
+    """and which, from 0, one list after the other."""
 
 
 class NodeTables(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node. `node_tables` comes first: by it the form is known."""
+    """A node, in MessagePack. `node_tables` comes first: by it the form is known."""
 
     node_tables: int
     texts: list[str] = []
-    shares: list[float] = []
+    shares: bytes = b""
+    """Numbers with a fraction, eight bytes each, the lowest first; all are finite."""
     text_lists: list[list[Place]] = []
     settings: list[tuple[list[Place], list[Place]]] = []
     """Names and values."""

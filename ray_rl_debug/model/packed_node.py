@@ -7,7 +7,6 @@ import math
 from collections import deque
 from collections.abc import Callable
 from itertools import repeat
-from operator import add
 from typing import Any
 
 import msgspec
@@ -15,7 +14,9 @@ from msgspec.structs import force_setattr
 
 from ray_rl_debug.model.errors import UnreadableFileError
 from ray_rl_debug.model.foreign_text import as_text, map_text
-from ray_rl_debug.model.node_tables import BEGINNING, FORM, MAPPINGS, Column, Kind, NodeTables, Table, shapes
+from ray_rl_debug.model.node_tables import FORM, MAPPINGS, Column, Kind, NodeTables, Table, shapes
+from ray_rl_debug.model.packed_numbers import pack_fractions, pack_lists, pack_numbers, unpack_fractions, unpack_lists, unpack_numbers
+from ray_rl_debug.model.packed_size import check_size
 from ray_rl_debug.model.snapshot import Fact, Node
 
 KEPT_TEXTS = 1 << 16
@@ -57,15 +58,16 @@ class _Packing:
         tables = {}
         for kind, rows in self._rows.items():
             shape = shapes()[kind]
-            columns = {c.name: cells for c, cells in zip(shape.columns, self._columns[kind], strict=True) if any(cells)}
+            columns = {c.name: pack_numbers(cells) for c, cells in zip(shape.columns, self._columns[kind], strict=True) if any(cells)}
             bare = msgspec.json.encode([msgspec.structs.replace(row, **shape.bare) for row in rows])
             if rows or self._lists[kind]:
-                tables[kind.__name__] = Table(rows=msgspec.Raw(bare), columns=columns, lists=list(map(list, self._lists[kind])))
-        return msgspec.json.encode(
+                lengths, lists = pack_lists(self._lists[kind])
+                tables[kind.__name__] = Table(rows=bare, columns=columns, lengths=lengths, lists=lists)
+        return msgspec.msgpack.encode(
             NodeTables(
                 node_tables=FORM,
                 texts=list(self._texts),
-                shares=list(self._shares),
+                shares=pack_fractions(self._shares),
                 text_lists=list(map(list, self._lists[str])),
                 settings=[(list(names), list(values)) for names, values in self._mappings[Kind.SETTINGS]],
                 counts=[(list(names), list(values)) for names, values in self._mappings[Kind.COUNTS]],
@@ -103,7 +105,8 @@ class _Packing:
             key = (tuple(map(self._text, names)), tuple(map(self._text, values) if kind is Kind.SETTINGS else values))
             return self._mappings[kind].setdefault(key, len(self._mappings[kind]) + 1)
         table = self._lists[column.of or str]
-        return table.setdefault(tuple(map(self._text if kind is Kind.TEXTS else self._row, value)), len(table) + 1)
+        places = tuple(map(self._text, value)) if kind is Kind.TEXTS else tuple(self._row(row) - 1 for row in value)
+        return table.setdefault(places, len(table) + 1)
 
 
 class Unpacking:
@@ -112,7 +115,7 @@ class Unpacking:
     def __init__(self, change: Callable[[str], str]) -> None:
         self._change = change
         self._texts: dict[str, str] = {}
-        self._tables = msgspec.json.Decoder(NodeTables)
+        self._tables = msgspec.msgpack.Decoder(NodeTables)
         self._rows: dict[type[Any], Any] = {kind: msgspec.json.Decoder(list[kind]) for kind in shapes()}  # type: ignore[valid-type]
 
     def node(self, plain: bytes, *, limit_bytes: int) -> Node:
@@ -122,7 +125,7 @@ class Unpacking:
             UnreadableFileError: neither of them, or more facts than plain JSON of `limit_bytes` would hold.
         """
         try:
-            given = self._tables.decode(plain if plain.startswith(BEGINNING) else to_tables(msgspec.json.decode(plain, type=Node)))
+            given = self._tables.decode(to_tables(msgspec.json.decode(plain, type=Node)) if plain.startswith(b"{") else plain)
             return self._whole(given, limit_bytes // LEAST_FACT_BYTES)
         except (ValueError, IndexError) as e:  # msgspec's own errors are a ValueError
             raise UnreadableFileError(f"not a node's facts: {e}") from e
@@ -136,48 +139,43 @@ class Unpacking:
     def _whole(self, given: NodeTables, limit: int) -> Node:
         if given.node_tables != FORM:
             raise ValueError(f"tables of form {given.node_tables}")
-        known, new = self._texts.get, self._text
-        texts: list[Any] = [None, *[known(t) or new(t) for t in given.texts]]
-        text = texts.__getitem__
-        values: dict[tuple[Kind, type[Any] | None], list[Any]] = {
-            (Kind.TEXT, None): texts,
-            (Kind.SHARE, None): [None, *given.shares],
-            (Kind.TEXTS, None): [None, *(tuple(map(text, places)) for places in given.text_lists)],
-            (Kind.SETTINGS, None): [None, *(dict(zip(map(text, names), map(text, places), strict=True)) for names, places in given.settings)],
-            (Kind.COUNTS, None): [None, *(dict(zip(map(text, names), counts, strict=True)) for names, counts in given.counts)],
-        }
-        sizes: dict[tuple[Kind, type[Any] | None], list[int]] = {}
-        """How many facts a value stands for."""
+        values = self._plain_values(given)
         for kind, shape in shapes().items():
-            table = given.tables.get(kind.__name__, _NO_TABLE)
+            table = given.tables.get(kind.__name__)
+            if table is None:
+                values[Kind.ROW, kind] = values[Kind.ROWS, kind] = [None]
+                continue
             rows = self._rows[kind].decode(table.rows)
-            size = [1] * len(rows)
             for column in shape.columns:
-                cells = table.columns.get(column.name)
-                if cells is None:
+                if column.name not in table.columns:
                     continue
+                cells = unpack_numbers(table.columns[column.name])
                 if len(cells) != len(rows):
                     raise ValueError(f"{kind.__name__}.{column.name} does not fit its rows")
                 found = values[column.kind, column.of]
                 found[0] = shape.bare[column.name]
                 deque(map(force_setattr, rows, repeat(column.name), map(found.__getitem__, cells)), maxlen=0)
-                if column.of is not None:
-                    size = list(map(add, size, map(sizes[column.kind, column.of].__getitem__, cells)))
             for name in shape.rest:
                 for row in rows:
                     force_setattr(row, name, map_text(getattr(row, name), self._change))
-            rows.insert(0, None)
-            size.insert(0, 0)
-            values[Kind.ROW, kind], sizes[Kind.ROW, kind] = rows, size
-            values[Kind.ROWS, kind] = [None, *[tuple(map(rows.__getitem__, places)) for places in table.lists]]
-            sizes[Kind.ROWS, kind] = [0, *[sum(map(size.__getitem__, places)) for places in table.lists]]
-        nodes, size = values[Kind.ROW, Node], sizes[Kind.ROW, Node]
+            values[Kind.ROWS, kind] = [None, *unpack_lists(table.lengths, table.lists, rows)]
+            values[Kind.ROW, kind] = [None, *rows]
+        nodes = values[Kind.ROW, Node]
         if len(nodes) != 2:
             raise ValueError("it is not one node")
-        if size[1] > limit:
-            raise ValueError(f"{size[1]} facts")
+        check_size(given, {kind: len(values[Kind.ROW, kind]) - 1 for kind in shapes()}, limit)
         node: Node = nodes[1]
         return node
 
-
-_NO_TABLE = Table(rows=msgspec.Raw(b"[]"))
+    def _plain_values(self, given: NodeTables) -> dict[tuple[Kind, type[Any] | None], list[Any]]:
+        """By what a column counts in: its values from 1; 0 is set by whoever reads the column."""
+        known, new = self._texts.get, self._text
+        texts: list[Any] = [None, *[known(t) or new(t) for t in given.texts]]
+        text = texts.__getitem__
+        return {
+            (Kind.TEXT, None): texts,
+            (Kind.SHARE, None): [None, *unpack_fractions(given.shares)],
+            (Kind.TEXTS, None): [None, *(tuple(map(text, places)) for places in given.text_lists)],
+            (Kind.SETTINGS, None): [None, *(dict(zip(map(text, names), map(text, places), strict=True)) for names, places in given.settings)],
+            (Kind.COUNTS, None): [None, *(dict(zip(map(text, names), counts, strict=True)) for names, counts in given.counts)],
+        }

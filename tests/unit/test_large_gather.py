@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,9 @@ from ray_rl_debug.capture.patience import Patience
 from ray_rl_debug.collect.folding import fold_threads
 from ray_rl_debug.model import codec
 from ray_rl_debug.model.errors import UnreadableFileError
-from ray_rl_debug.model.packed_node import Unpacking, pack_node, to_tables
+from ray_rl_debug.model.node_tables import NodeTables
+from ray_rl_debug.model.packed_node import LEAST_FACT_BYTES, Unpacking, pack_node, to_tables
+from ray_rl_debug.model.packed_numbers import pack_fractions, pack_lists, pack_numbers, unpack_lists, unpack_numbers
 from ray_rl_debug.model.snapshot import Frame, Local, Node, Process, Sample, Thread, ThreadSample
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
@@ -90,36 +93,84 @@ def test_text_is_changed_wherever_it_stands() -> None:
     assert codec.encode(node).count(b"password=***") == 6
 
 
+def opened(data: bytes) -> NodeTables:
+    return msgspec.msgpack.decode(codec.inflate(data), type=NodeTables)
+
+
+def changed(given: NodeTables, table: str, **fields: object) -> NodeTables:
+    """The tables with one of them changed."""
+    return msgspec.structs.replace(given, tables={**given.tables, table: msgspec.structs.replace(given.tables[table], **fields)})
+
+
+def read(given: NodeTables) -> Node:
+    return Unpacking(lambda text: text).node(msgspec.msgpack.encode(given), limit_bytes=LIMIT_BYTES)
+
+
 @pytest.mark.parametrize(
-    ("where", "value"),
+    "damaged",
     [
-        (("tables", "Process", "columns", "title"), [1]),
-        (("tables", "Process", "columns", "title"), [-1, 1]),
-        (("tables", "Process", "columns", "title"), [9_999, 1]),
-        (("tables", "Process", "columns", "samples"), [2, 7]),
-        (("tables", "Sample", "lists"), [[0, 1]]),
-        (("tables", "Node", "rows"), []),
-        (("settings",), [[[1, 2], [1]]]),
-        (("texts",), [None]),
-        (("node_tables",), 2),
+        lambda whole: changed(whole, "Process", columns={"title": pack_numbers([1])}),
+        lambda whole: changed(whole, "Process", columns={"title": b"B\x01\x01\x01"}),
+        lambda whole: changed(whole, "Process", columns={"title": b"H\x01\x00\x01"}),
+        lambda whole: changed(whole, "Process", columns={"title": b"Q" + bytes(16)}),
+        lambda whole: changed(whole, "Process", columns={"title": b""}),
+        lambda whole: changed(whole, "Process", columns={"title": pack_numbers([1, 9_999])}),
+        lambda whole: changed(whole, "Process", columns={"samples": pack_numbers([2, 7])}),
+        lambda whole: changed(whole, "Sample", lists=pack_numbers([0, 3, 0])),
+        lambda whole: changed(whole, "Sample", lists=pack_numbers([0])),
+        lambda whole: changed(whole, "Sample", lengths=pack_numbers([2])),
+        lambda whole: changed(whole, "Node", rows=b"[]"),
+        lambda whole: changed(whole, "Node", rows=b"[{"),
+        lambda whole: msgspec.structs.replace(whole, tables={n: t for n, t in whole.tables.items() if n != "Sample"}),
+        lambda whole: msgspec.structs.replace(whole, tables={}),
+        lambda whole: msgspec.structs.replace(whole, settings=[([1, 2], [1])]),
+        lambda whole: msgspec.structs.replace(whole, settings=[([0], [1])]),
+        lambda whole: msgspec.structs.replace(whole, text_lists=[[-1]]),
+        lambda whole: msgspec.structs.replace(whole, shares=b"half"),
+        lambda whole: msgspec.structs.replace(whole, shares=pack_fractions([float("inf")])),
+        lambda whole: msgspec.structs.replace(whole, texts=[None]),
+        lambda whole: msgspec.structs.replace(whole, node_tables=1),
     ],
 )
-def test_damaged_tables_are_told(where: tuple[str, ...], value: object) -> None:
-    whole = msgspec.json.decode(codec.inflate(made("n1")))
-    inside = whole
-    for name in where[:-1]:
-        inside = inside[name]
-    inside[where[-1]] = value
+def test_damaged_tables_are_told(damaged: Callable[[NodeTables], NodeTables]) -> None:
+    whole = opened(made("n1"))
+    assert read(whole) == unpacked(made("n1"))
     with pytest.raises(UnreadableFileError, match="not a node's facts"):
-        Unpacking(lambda text: text).node(msgspec.json.encode(whole), limit_bytes=LIMIT_BYTES)
+        read(damaged(whole))
 
 
 def test_rows_that_stand_in_many_places_count_in_each() -> None:
-    whole = msgspec.json.decode(codec.inflate(made("n1")))
+    whole = opened(made("n1"))
     for name in ("ThreadSample", "Sample", "Process"):
-        whole["tables"][name]["lists"] = [rows * 100 for rows in whole["tables"][name]["lists"]]
-    with pytest.raises(UnreadableFileError, match=r"\d facts"):
-        Unpacking(lambda text: text).node(msgspec.json.encode(whole), limit_bytes=LIMIT_BYTES)
+        table = whole.tables[name]
+        lists = unpack_lists(table.lengths, table.lists, range(1000))
+        lengths, places = pack_lists([places * 100 for places in lists])
+        whole = changed(whole, name, lengths=lengths, lists=places)
+    with pytest.raises(UnreadableFileError, match="12060202 facts"):
+        read(whole)
+
+
+def test_size_is_counted_exactly_only_where_the_longest_lists_would_be_too_many() -> None:
+    """One process has many threads, a hundred others have none: a guess from the longest lists alone would refuse the node."""
+    threads = tuple(asleep(tid) for tid in range(900))
+    processes = (Process(pid=1, title="a", threads=threads), *(Process(pid=pid, title="b") for pid in range(2, 102)))
+    node = Node(name="n1", started_time_s=1.0, window_s=2.0, processes=processes)
+    assert Unpacking(lambda text: text).node(to_tables(node), limit_bytes=1100 * LEAST_FACT_BYTES) == node
+    with pytest.raises(UnreadableFileError, match="1002 facts"):
+        Unpacking(lambda text: text).node(to_tables(node), limit_bytes=1000 * LEAST_FACT_BYTES)
+
+
+@pytest.mark.parametrize("numbers", [[], [0], [255, 0], [256], [65_535, 3], [65_536, 1], [4_294_967_295]])
+def test_numbers_come_back_as_they_were(numbers: list[int]) -> None:
+    assert list(unpack_numbers(pack_numbers(numbers))) == numbers
+
+
+def test_nodes_with_other_facts_in_the_same_places_do_not_mix() -> None:
+    unpacking = Unpacking(lambda text: text)
+    first, second = made("n1", value="one"), made("n2", value="two")
+    for data, name, value in ((first, "n1", "one"), (second, "n2", "two"), (first, "n1", "one")):
+        node = unpacked(data, unpacking)
+        assert (node.name, node.processes[1].samples[2].threads[0].locals[0].value) == (name, value)
 
 
 def test_secrets_of_a_node_that_did_not_mask_them() -> None:
