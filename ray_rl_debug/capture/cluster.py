@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import __version__
+from ray_rl_debug.bounded.garbage import no_collections
 from ray_rl_debug.capture.cluster_tables import ClusterTables
 from ray_rl_debug.capture.jobs import choose_job, keep_job, pids_of_others, with_jobs
 from ray_rl_debug.capture.node_messages import NodeMessages
@@ -112,7 +113,8 @@ class Capture:
         """The facts within `timeout_s` beyond the sampling window. Raises as `take_snapshot`."""
         address = find_address(self._options.address, os.environ)
         try:
-            return self._run(address, driver)
+            with no_collections():
+                return self._run(address, driver)
         except ClusterUnreachableError as e:
             pids = [pid for pid, gcs in find_raylets().items() if gcs == address]
             if not pids or self._options.job_id is not None:

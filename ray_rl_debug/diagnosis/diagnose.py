@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 
 import msgspec
 
@@ -14,6 +12,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.analyze.waits_assumed import distance
+from ray_rl_debug.bounded.garbage import no_collections
 from ray_rl_debug.diagnosis.coroutine_summaries import await_classes, coroutine_links
 from ray_rl_debug.diagnosis.doubts import assumptions, with_doubts
 from ray_rl_debug.diagnosis.next_dumps import next_dumps
@@ -35,20 +34,8 @@ MAX_LINKS = 2000
 
 def diagnose(snapshot: Snapshot) -> Report:
     """The report on a snapshot. The same snapshot always gives the same report."""
-    with _no_garbage():
+    with no_collections():
         return _diagnose(snapshot)
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Python's search for cycles would walk through the whole snapshot again and again, a tenth of the time, and find nothing that may go."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _diagnose(snapshot: Snapshot) -> Report:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import struct
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from ray_rl_debug.bounded.garbage import no_collections
 from ray_rl_debug.collect.async_tasks.memory import BadRead, Memory, ProcessSource, Source, Spent
 from ray_rl_debug.collect.async_tasks.remote_inspection import can_inspect, inspect_remotely, merge
 from ray_rl_debug.collect.async_tasks.runtime import Runtime, Unsupported, attach, find_version, native_threads
@@ -45,25 +44,13 @@ def read_async_tasks(
         return None, _gap(pid, gaps.MEMORY_REFUSED, problem.strerror or "refused")
     try:
         before = _identity(pid, proc)
-        with _no_collections():
+        with no_collections():
             found, gap = _read(source, pid, deadline_s, max_tasks, proc)
         if before is None or _identity(pid, proc) != before:
             return None, _gap(pid, gaps.PROCESS_GONE, "it ended or executed another program while it was read")
         return found, gap
     finally:
         source.close()
-
-
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """What we read holds no cycles; looking for them again and again would take a fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _read(source: Source, pid: int, deadline_s: float, max_tasks: int, proc: Path) -> tuple[tuple[AsyncTask, ...] | None, Gap | None]:
