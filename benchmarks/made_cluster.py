@@ -149,7 +149,7 @@ def _fill_core(reply: Any, c: CoreWorker) -> None:
     raw, stats = bytes.fromhex, reply.core_worker_stats
     stats.pid, stats.worker_id, stats.job_id, stats.num_executed_tasks = c.pid, raw(c.worker_id), raw(c.job_id or ""), c.executed_tasks or 0
     stats.actor_id = raw(c.actor_id) if c.actor_id else b"\xff" * 16
-    stats.num_pending_tasks = len(c.owned)
+    stats.num_pending_tasks, stats.num_running_tasks = len(c.owned), len(c.running_task_ids)
     reply.running_task_ids.extend(raw(t) for t in c.running_task_ids)
     for owned in c.owned:
         entry = reply.owned_task_info_entries.add(task_id=raw(owned.task_id), name=owned.name)

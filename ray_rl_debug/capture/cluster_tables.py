@@ -13,7 +13,7 @@ from ray_rl_debug.cluster.node_choice import unique_names
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, RayState
-from ray_rl_debug.ray_state import finish_core_workers, probe_raylets, read_core_workers, read_object_stores, read_ray_state
+from ray_rl_debug.ray_state import counted_workers, finish_core_workers, is_crowd, look_at_raylets, read_core_workers, read_ray_state
 
 
 class ClusterTables:
@@ -26,6 +26,8 @@ class ClusterTables:
         """Did Ray ask for a token, and take ours?"""
         self.before: tuple[CoreWorker, ...] = ()
         """The counts at the start."""
+        self._has_counts_only = False
+        """Of a crowd: `before` tells nothing of what they run and own."""
 
     def read(self) -> RayState:
         """The tables at the start. Raises as `ray_state.read_ray_state`."""
@@ -41,8 +43,14 @@ class ClusterTables:
     def count_calls(self, state: RayState) -> threading.Thread:
         """Reads the counts at the start, beside the gathering; they stand in `before` when the thread has ended."""
 
+        deadline_s = min(2.0, self._call_s)
+
         def count() -> None:
-            self.before, _ = read_core_workers(state, deadline_s=min(2.0, self._call_s))
+            if is_crowd(state, deadline_s=deadline_s):  # a raylet asks its workers on its own node: one call of ours instead of dozens
+                told = look_at_raylets([n for n in state.nodes if n.alive], deadline_s=deadline_s).workers
+                self._has_counts_only, self.before = True, counted_workers(state, told)
+            else:
+                self.before, _ = read_core_workers(state, deadline_s=deadline_s)
 
         thread = threading.Thread(target=count, daemon=True, name="counts")
         thread.start()
@@ -57,20 +65,19 @@ class ClusterTables:
             state, again = read_ray_state(self._address, deadline_s=self._left(self._call_s, 0.5))
         except RayRlDebugError as e:
             self.gaps.append(Gap(id=gaps.RAY_TABLES, where="cluster", what="tables at the end of the window", reason=str(e)))
-            return first, self.before
+            return first, () if self._has_counts_only else self.before
         self.gaps += (g for g in again if g not in self.gaps)
         alive = [n for n in state.nodes if n.alive]
-        silent = probe_raylets(alive, deadline_s=self._left(2.0, 0.3))
+        raylets = look_at_raylets(alive, deadline_s=self._left(2.0, 0.4))
         names = unique_names(alive)
-        for node_id, why in silent.items():
+        for node_id, why in raylets.silent.items():
             if why is not None and node_id in answered and node_id not in without_agent:
                 self.gaps.append(Gap(id=gaps.RAYLET_SILENT, where=names[node_id], what="an answer of its raylet", reason=why))
-        stores = read_object_stores([n for n in alive if silent.get(n.node_id) is None], deadline_s=self._left(2.0, 0.4))
-        gone = {n for n, why in silent.items() if why is not None and n not in answered}
-        after, mute = read_core_workers(state, deadline_s=self._left(2.0), skip_nodes=gone)
+        gone = {n for n, why in raylets.silent.items() if why is not None and n not in answered}
+        after, mute = read_core_workers(state, deadline_s=self._left(2.0), skip_nodes=gone, told=raylets.workers)
         known = {"cluster", *(f"pid {w.pid}" for w in first.workers)}
         self.gaps += (g for g in mute if g.where in known)  # a worker that came and went in between is nobody's business
-        return msgspec.structs.replace(state, object_store=stores), finish_core_workers(self.before, after)
+        return msgspec.structs.replace(state, object_store=raylets.stores), finish_core_workers(self.before, after)
 
     def _left(self, most: float, share: float = 1.0) -> float:
         return max(0.3, min(most, (self._deadline - time.monotonic()) * share))

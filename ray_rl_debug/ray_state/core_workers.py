@@ -3,49 +3,71 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, OwnedTask, RayState, RayWorker
-from ray_rl_debug.ray_state.calls import CONCURRENCY, NotAskedError, call_all
+from ray_rl_debug.ray_state.calls import CONCURRENCY, Method, NotAskedError, call_all
 from ray_rl_debug.ray_state.channel import describe_failure, has_grpc
+from ray_rl_debug.ray_state.raylets import WorkerCounts
 
 LATE = ("DEADLINE_EXCEEDED", "TimeoutError")
 """How `describe_failure` begins for a call that had no answer in its time."""
 SURE_S = 0.25
 """Who has not answered in this time is silent; in less it may be late."""
+MOST_ASKED = 2000
+"""Of a crowd: a second of one core. What thousands of ranks run stands in Ray's table of tasks as well."""
+
+
+def is_crowd(state: RayState, *, deadline_s: float = 2.0) -> bool:
+    """Are there more workers than can be asked in this time, if some of them are silent?"""
+    return _is_crowd(_answerable(state, ()), deadline_s)
+
+
+def _is_crowd(workers: Sequence[RayWorker], deadline_s: float) -> bool:
+    return deadline_s * CONCURRENCY < SURE_S * len(workers)
+
+
+def _answerable(state: RayState, skip_nodes: Collection[str]) -> list[RayWorker]:
+    return [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0") and w.node_id not in skip_nodes]
 
 
 def read_core_workers(
-    state: RayState, *, deadline_s: float = 2.0, skip_nodes: Collection[str] = ()
+    state: RayState, *, deadline_s: float = 2.0, skip_nodes: Collection[str] = (), told: Mapping[str, WorkerCounts] | None = None
 ) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
     """Statistics of every live worker and driver; one that does not answer is a gap (and a suspect).
 
-    Of more workers than can be asked in time the rare kinds are asked first: a few controllers wait for the calls of thousands of ranks. One gap
-    tells how many were not asked.
+    In a crowd nobody is asked of whom the raylet has told that it runs nothing and waits for nothing. Of the others the rare kinds are asked first:
+    a few controllers wait for the calls of thousands of ranks. One gap tells how many were not asked.
 
     Args:
         deadline_s: For all of them together, however many are silent.
         skip_nodes: Ids of nodes whose workers are not asked.
+        told: By worker id, what the raylets told just now.
     """
-    alive = [w for w in state.workers if w.alive and w.ip and not w.ip.endswith(":0") and w.node_id not in skip_nodes] if has_grpc() else []
+    alive = _answerable(state, skip_nodes) if has_grpc() else []
     if not alive:
         return (), ()
-    alive = _rare_first(alive, state)
+    crowd = _is_crowd(alive, deadline_s)
+    idle = {i for i, counts in (told or {}).items() if counts.running_tasks == 0 and counts.pending_tasks == 0} if crowd else set()
+    wanted = _rare_first([w for w in alive if w.kind == "DRIVER" or w.worker_id not in idle], state)
+    asked = wanted[:MOST_ASKED] if crowd else wanted
     from ray.core.generated import core_worker_pb2 as pb
-    from ray.core.generated import core_worker_pb2_grpc as stubs
+
+    method = Method.of(pb, "CoreWorkerService", "GetCoreWorkerStats")
 
     def ask(channel: Any, number: int, seconds: float) -> Any:
-        wanted = bytes.fromhex(alive[number].worker_id)
-        request = pb.GetCoreWorkerStatsRequest(intended_worker_id=wanted, include_memory_info=True, include_task_info=True)
-        return stubs.CoreWorkerServiceStub(channel).GetCoreWorkerStats.future(request, timeout=seconds)
+        wanted_id = bytes.fromhex(asked[number].worker_id)
+        return method.ask(
+            channel, pb.GetCoreWorkerStatsRequest(intended_worker_id=wanted_id, include_memory_info=True, include_task_info=True), seconds
+        )
 
-    workers, silent, unasked, is_crowd = [], [], 0, deadline_s * CONCURRENCY < SURE_S * len(alive)
-    for worker, reply in zip(alive, call_all([w.ip or "" for w in alive], ask, deadline_s), strict=True):
-        if isinstance(reply, NotAskedError) or (is_crowd and isinstance(reply, Exception) and describe_failure(reply).startswith(LATE)):
+    workers, silent, unasked = [], [], len(wanted) - len(asked)
+    for worker, reply in zip(asked, call_all([w.ip or "" for w in asked], ask, deadline_s), strict=True):
+        if isinstance(reply, NotAskedError) or (crowd and isinstance(reply, Exception) and describe_failure(reply).startswith(LATE)):
             unasked += 1
             continue
         try:
@@ -58,7 +80,27 @@ def read_core_workers(
         # where each has less than `SURE_S`, our own core may have been late: that is no silence
         what = f"live statistics of {unasked} of {len(alive)} Ray workers"
         silent.append(Gap(id=gaps.TRUNCATED, where="cluster", what=what, reason=f"more than can be asked in {deadline_s:.0f} s"))
+    workers += (_counted(w, told[w.worker_id]) for w in alive if w.kind != "DRIVER" and told is not None and w.worker_id in idle)
     return tuple(workers), tuple(silent)
+
+
+def counted_workers(state: RayState, told: Mapping[str, WorkerCounts]) -> tuple[CoreWorker, ...]:
+    """What raylets told of live workers: their counts alone, nothing of what they run and own."""
+    return tuple(_counted(w, told[w.worker_id]) for w in state.workers if w.alive and w.worker_id in told)
+
+
+def _counted(worker: RayWorker, counts: WorkerCounts) -> CoreWorker:
+    return CoreWorker(
+        pid=counts.pid or worker.pid,
+        worker_id=worker.worker_id,
+        node_id=worker.node_id,
+        job_id=counts.job_id or worker.job_id,
+        actor_id=counts.actor_id,
+        kind=worker.kind,
+        queue_length=counts.queue_length,
+        pending_tasks=counts.pending_tasks,
+        executed_tasks=counts.executed_tasks,
+    )
 
 
 def _rare_first(workers: Sequence[RayWorker], state: RayState) -> list[RayWorker]:

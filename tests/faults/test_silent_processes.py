@@ -14,7 +14,7 @@ import pytest
 from ray.core.generated import core_worker_pb2, core_worker_pb2_grpc, node_manager_pb2, node_manager_pb2_grpc
 
 from ray_rl_debug.model.snapshot import RayNode, RayState, RayWorker
-from ray_rl_debug.ray_state import probe_raylets, read_core_workers, read_object_stores
+from ray_rl_debug.ray_state import look_at_raylets, probe_raylets, read_core_workers
 
 pytestmark = pytest.mark.integration
 
@@ -85,12 +85,14 @@ def test_silent_raylets(healthy: int) -> None:
         nodes = [RayNode(node_id=f"{n:02x}", ip=HOST, host="h", alive=True, port=port if n < 300 else healthy) for n in range(310)]
         began = time.monotonic()
         told = probe_raylets(nodes, deadline_s=2.0)
-        stores = read_object_stores(nodes[:200], deadline_s=1.0)
+        looked = look_at_raylets(nodes[:200], deadline_s=1.0)
         took = time.monotonic() - began
         later = probe_raylets(nodes, deadline_s=6.0)
+        all_looked = look_at_raylets(nodes, deadline_s=6.0)
     answering = {n.node_id for n in nodes[300:]}
     assert answering <= {n for n, why in told.items() if why is None}
     assert all("does not answer" in why for why in told.values() if why is not None)
     assert {n for n, why in later.items() if why is None} == answering
-    assert stores == {}
+    assert looked.stores == {}
+    assert {n for n, why in all_looked.silent.items() if why is None} == answering
     assert took < 4.5
