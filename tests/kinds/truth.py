@@ -260,6 +260,16 @@ backoff_in_pool      | inside one process                 | main                
 totals_of_client     | client, server, handler, engine    | judge                   | blocked-io asyncio-stuck lock-deadlock    |
 barrier_in_finally   | barrier on the wrong group         | rank2                   | collective-mismatch                       |
 followed_log         | coroutine, executor, child         | server tail             | blocked-io                                |
+epoch_of_collector   | polls for what nobody makes        | collector main          | producer-died lock-deadlock ray-get-cycle straggler |
+state_of_collector   | concurrency groups of an actor     | collector               | lock-deadlock producer-died               | main
+health_before_weights| mixed                              | trainer engine1 engine2 | ray-get-cycle ray-queued-call collective-mismatch |
+dispatched_to_some   | mixed                              | rank3 main              | collective-mismatch straggler             |
+makers_of_driver     | a loop that starves                | main engine1            | asyncio-stuck producer-died engine-died rank-died |
+groups_of_trials     | mixed                              | trial0 trial1 label:placement | ray-pending ray-get-cycle lock-deadlock   | main
+paused_after_disk    | client, server, handler, engine    | engine main             | asyncio-stuck engine-paused lock-deadlock |
+pending_in_pool      | polls for what nobody makes        | main sandbox0 sandbox1  | producer-died rank-died lock-deadlock straggler |
+dropped_as_stale     | ring over a connection             | rollouter trainer       | ray-get-cycle asyncio-stuck staleness-gate | samples main
+engine_not_placed    | mixed                              | label:Engine evaluator main | ray-pending init-deadlock                 |
 """
 
 
