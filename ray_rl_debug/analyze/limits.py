@@ -14,6 +14,8 @@ LANE_FACTOR = 10.0
 """A call that waits inside of its process while other calls of it finish is overdue at this many times the longest of its name,"""
 NOT_OVERDUE = 1.5
 """Up to this many times the longest so far, a call is as usual."""
+PART_OF_PAUSE = 2.0
+"""A call that is less than this many times as old as the pause it is in spent most of its time there: it does not look again and again."""
 ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 LONG_WINDOW_S = 15.0

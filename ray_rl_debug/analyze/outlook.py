@@ -311,6 +311,7 @@ TABLE: tuple[Row, ...] = (
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
     Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
+    Row("overdue in one pause", Outlook.WAKES, outlook_calls.in_one_pause),
     Row("overdue", Outlook.STANDS, outlook_calls.overdue),
     Row("not overdue", Outlook.MOVES, outlook_calls.as_usual),
     Row("perhaps overdue", Outlook.WAKES, outlook_calls.early),

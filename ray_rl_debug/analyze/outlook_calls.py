@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.analyze.call_ages import call_age
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.lanes import waits_within
 from ray_rl_debug.analyze.limits import (
     ANSWERS_FIT,
@@ -14,11 +15,12 @@ from ray_rl_debug.analyze.limits import (
     NOT_OVERDUE,
     OLD_CALL_S,
     OVERDUE_FLOOR_S,
+    PART_OF_PAUSE,
     USUAL_FACTOR,
 )
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, quiet_s
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, napping, quiet_s, wakes_often, wakes_soon
 from ray_rl_debug.analyze.progress import Motion
 
 
@@ -43,6 +45,18 @@ def overdue(f: Facts) -> str | None:
         return None
     early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
     return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
+
+
+def in_one_pause(f: Facts) -> str | None:
+    """It is overdue, and sleeps: who looks again and again wakes up in between, and a pause that its clock soon ends is no work left undone."""
+    if f.call.age_s is None or overdue(f) is None:
+        return None
+    thread = f.one.followed or f.one.telling
+    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and f.one.motion is Motion.FROZEN else None
+    if kernel is not None and f.call.age_s < ANSWER_S and wakes_soon(kernel) and not wakes_often(f.one, kernel):
+        return f"{f.call.text}; it is in a pause that ends in {kernel.wakes_in_s or 0.0:.0f} s"
+    longest_s = max((t.awaited.delay_s or 0.0 for t in napping(f.one) if t.awaited is not None), default=0.0) if f.one.is_idle else 0.0
+    return f"{f.call.text}; it is in a pause of {longest_s:.0f} s" if longest_s > f.call.age_s / PART_OF_PAUSE else None
 
 
 def as_usual(f: Facts) -> str | None:

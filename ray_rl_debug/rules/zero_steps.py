@@ -47,7 +47,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     # what runs on the ranks themselves may well make its steps inside of one call
     own = {one.identity.class_name for w in scene.worlds for one in w.members}
     own |= {h.name.rpartition(".")[0] for h in ray.history if phase_of_name(h.name) == "init" and not h.name.endswith(".__init__")}
-    drivers = [h for h in ray.history if _DRIVES.search(h.name) and h.name.rpartition(".")[0] not in own]
+    # what has finished several times was one step of the job each time, and not the whole of it
+    drivers = [h for h in ray.history if h.count == 1 and _DRIVES.search(h.name) and h.name.rpartition(".")[0] not in own]
     phases = {phase_of_name(h.name) for h in ray.history}
     ranks = [w for w in scene.worlds if len(w.members) > 1 or w.size]
     if not drivers or phases & _WORK or not (ranks or "init" in phases) or any(w.running_task_ids for w in ray.core_workers if w.kind != "DRIVER"):
