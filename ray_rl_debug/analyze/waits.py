@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, a
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
 from ray_rl_debug.analyze.waits_graphs import graph_edges
+from ray_rl_debug.analyze.waits_idle import idle_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
 from ray_rl_debug.analyze.waits_launchers import launcher_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
@@ -54,6 +55,7 @@ def find_waits(view: View) -> Waits:
         *semaphore_edges(view),
     ]
     edges += room_edges(view, edges)
+    edges += idle_edges(view, edges)
     edges += store_edges(view, edges)
     edges += fed_edges(view, edges)
     edges += sibling_edges(view, edges)

@@ -39,22 +39,64 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         stored, others = _stored_calls(view, one)
         if others:
             said = f"{_count(len(stored))} for a call of another method (so far {', '.join(others[:_MOST_NAMED])})"
-            yield from _edges_to_callers(view, one, known, said)
+            yield from _edges_to_callers(view, one, known, said, callers_so_far(view, one, others))
             continue
+        yield from _edges_to_known_callers(view, one, known)
         calls, at = _standing_calls(one)
         for node, doing in callers(view, one, known) if at is not None else ():
             evidence = f"{_count(calls)} at {at} for another call; {doing}"
             yield Edge(source=one.key, target=node, why=Why.POLL, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
-def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str) -> Iterator[Edge]:
-    free = [*callers(view, one, known)]
-    idle = [] if free else _idle_fellows(view, one, known)
+def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str, so_far: frozenset[str] | None) -> Iterator[Edge]:
+    """`so_far` are the nodes that have made such calls; None where that is not known."""
+    free = _free_callers(view, one, known, so_far) if so_far is not None else [*callers(view, one, known)]
+    idle = [] if free else [o for o in _idle_fellows(view, one, known) if so_far is None or o.key in so_far]
     if idle:
         said += f"; {len(idle)} of those who call it {'is' if len(idle) == 1 else 'are'} idle, and may have left it out"
     sure = Certainty.POSSIBLE if idle else Certainty.LIKELY
-    for node, doing in free or _waiting_callers(view, one, known):
+    for node, doing in free or _waiting_callers(view, one, known, so_far):
         yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=f"{said}; {doing}", certainty=sure)
+
+
+def _edges_to_known_callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
+    """Of an actor that works inside too, and whose coroutines wait for what a call may set: to those who have made its other calls so far, and do not wait for it."""
+    ends = [e for e in one.ends if rank(e) < SERVES_RANK] if one.is_idle and one.process.kind == "ray-worker" else []
+    at = [e.at for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS]
+    others = other_methods(view, one, [t for t in one.process.async_tasks or () if is_ray_call(t)]) if at else []
+    so_far = callers_so_far(view, one, others) if others else None
+    for node, doing in _free_callers(view, one, known, so_far) if so_far else ():
+        evidence = f"waits at {at[0]} for what a call may set (so far {', '.join(others[:_MOST_NAMED])}); {doing}"
+        yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _free_callers(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
+    """Those who have made such calls so far and do not wait for the actor; also an actor whose coroutines or own threads made them."""
+    found = {node: doing for node, doing in callers(view, one, known) if node in so_far}
+    behind = all_waiters(one.key, known)
+    for key in sorted(so_far - found.keys() - behind - {one.process_key}):
+        other = view.seen.get(key)
+        if other is not None and not other.is_stopped and other.core is not None and (other.core.running_task_ids or works_inside(other)):
+            found[key] = f"{other.identity.label} {_doing(other)}"
+    return sorted(found.items())
+
+
+def callers_so_far(view: View, one: Seen, methods: Sequence[str]) -> frozenset[str] | None:
+    """Nodes that have made calls of these methods of an actor; None where Ray's history does not tell them all."""
+    names = {f"{one.identity.class_name}.{m}" for m in methods}
+    found: set[str] = set()
+    for calls in view.ray.history if view.ray is not None else ():
+        if calls.name in names and calls.count:
+            if calls.callers is None:
+                return None
+            found.update(calls.callers)
+    actors = {view.by_actor.get(c) or node_of(NodeKind.ACTOR, c) for c in found - {_DRIVER}}
+    drivers = {o.key for o in view if o.process.kind == "driver" and o.identity.job_id == one.identity.job_id} if _DRIVER in found else set[str]()
+    return frozenset(actors | drivers)
+
+
+_DRIVER = "driver"
+"""What Ray's history calls every driver."""
 
 
 def _idle_fellows(view: View, one: Seen, known: Sequence[Edge]) -> list[Seen]:
@@ -71,7 +113,7 @@ def _count(calls: int) -> str:
 def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
     """Nodes that may call an actor next, and what they do: those at work, those that have a call to end and do not wait for it, the unseen."""
     waiters = {e.source for e in known if e.target == one.key}
-    behind = _all_waiters(one.key, known)
+    behind = all_waiters(one.key, known)
     for other in view:
         if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.process_key}:
             continue
@@ -82,11 +124,15 @@ def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str,
             yield node_of(NodeKind.ACTOR, actor.actor_id), f"the process of {actor.class_name} was not seen"
 
 
-def _waiting_callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
-    """Those who wait for the actor, if several wait there or somebody behind them: of one alone nothing tells that it is the one who should call."""
-    behind = [view.seen[key] for key in sorted(_all_waiters(one.key, known)) if key in view.seen and key != one.key]
+def _waiting_callers(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str] | None) -> Iterator[tuple[str, str]]:
+    """Those who wait for the actor, if several wait there or somebody behind them: of one alone nothing tells that it is the one who should call.
+
+    Where Ray tells who has made such calls, only these.
+    """
+    behind = [view.seen[key] for key in sorted(all_waiters(one.key, known)) if key in view.seen and key != one.key]
     able = [other for other in behind if other.process.kind in ("ray-worker", "driver") and _has_call(other)]
-    if len(able) > 1:
+    able = able if so_far is None else [other for other in able if other.key in so_far]
+    if len(able) > 1 or (able and so_far is not None):
         yield from ((other.key, f"{other.identity.label} might make it, and {other.does()}") for other in able)
 
 
@@ -151,7 +197,7 @@ def _standing_calls(one: Seen) -> tuple[int, str | None]:
     return (len(own), ends[0].at) if asked and all(t.address in tasks or t.awaited is None for t in own) else (0, None)
 
 
-def _all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
+def all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
     """Whoever waits for a process, directly or by way of others."""
     into: dict[str, list[str]] = {}
     for edge in known:

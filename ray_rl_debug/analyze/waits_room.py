@@ -1,4 +1,4 @@
-"""Edges of actors that were not started to those who hold what they need, where both are to share one placement group."""
+"""Edges of what was not started to those who hold what it needs: in one placement group, or by placement groups that actors of one job reserved."""
 
 from __future__ import annotations
 
@@ -6,13 +6,32 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.room import fits, holders, need_of
+from ray_rl_debug.analyze.room import fits, holders, need_of, total
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_calls import all_waiters
 from ray_rl_debug.model.report import Certainty
+
+
+def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """From placement groups that are pending to actors that reserved others, and may give them back: not to those who wait for the pending one."""
+    groups = list(view.placement_groups.values())
+    awaited = {e.target for e in known}
+    for asked in groups:
+        node = node_of(NodeKind.PLACEMENT_GROUP, asked.placement_group_id)
+        if asked.state not in ("PENDING", "RESCHEDULING") or node not in awaited:
+            continue
+        need, behind = need_of(view, asked), all_waiters(node, known)
+        for other in groups:
+            one = view.actor_process(other.creator_actor_id) if other.creator_actor_id and other.state == "CREATED" and other.job_id == asked.job_id else None
+            shared = sorted(set(total(other.bundles)) & set(need.amounts))
+            if one is not None and shared and one.key not in behind and (one.is_at_work or not one.is_idle):
+                evidence = f"{one.identity.label} has reserved {', '.join(shared)} with another placement group, and {one.does()}"
+                yield Edge(source=node, target=one.key, why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def room_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """`known` are the edges found so far. In a cluster as a whole others may end, or nodes may come: there no holder is blamed."""
+    yield from reserved_edges(view, known)
     pending = {node_of(NodeKind.ACTOR, key): a for key, a in view.actors.items() if a.state == "PENDING_CREATION" and not a.pid}
     for node in sorted({e.target for e in known if e.target in pending} if pending else ()):
         need = need_of(view, pending[node])

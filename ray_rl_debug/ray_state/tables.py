@@ -300,6 +300,11 @@ def _worker(w: Any) -> RayWorker:
     )
 
 
+def _creator(actor_id: str) -> str | None:
+    """Of what a driver asks for, the id says nothing but the job."""
+    return actor_id if set(actor_id[:24]) - {"f"} else None
+
+
 def _group(g: Any) -> RayPlacementGroup:
     stats = g.stats if g.HasField("stats") else None
     return RayPlacementGroup(
@@ -307,6 +312,7 @@ def _group(g: Any) -> RayPlacementGroup:
         state=_enum_name(g, "state"),
         name=g.name or None,
         job_id=g.creator_job_id.hex() or None,
+        creator_actor_id=_creator(g.creator_actor_id.hex()),
         bundles=tuple(public(b.unit_resources) for b in g.bundles),
         bundle_nodes=tuple(b.node_id.hex() or None for b in g.bundles),
         strategy=_enum_name(g, "strategy"),

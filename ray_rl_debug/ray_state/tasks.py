@@ -7,6 +7,7 @@ from typing import Any
 
 from ray_rl_debug.model.snapshot import RayTask, TaskHistory
 from ray_rl_debug.ray_state.bundles import asked
+from ray_rl_debug.ray_state.callers import callers_of
 from ray_rl_debug.ray_state.usual_durations import usual_longest
 
 MAX_TASKS = 10_000
@@ -85,6 +86,7 @@ def _task(event: Any, statuses: Any) -> RayTask:
 def _history(events: Any, statuses: Any) -> tuple[TaskHistory, ...]:
     took: dict[str, list[float]] = {}
     last: dict[str, float] = {}
+    made_in: dict[str, set[str]] = {}
     for event in events:
         if not event.HasField("task_info"):
             continue
@@ -95,7 +97,15 @@ def _history(events: Any, statuses: Any) -> tuple[TaskHistory, ...]:
         name = event.task_info.name or event.task_info.func_or_class_name
         took.setdefault(name, []).append(ended - started)
         last[name] = max(last.get(name, 0.0), ended)
+        made_in.setdefault(name, set()).add(event.task_info.parent_task_id.hex())
     return tuple(
-        TaskHistory(name=n, count=len(d), longest_s=round(max(d), 4), usual_s=round(usual_longest(d), 4), last_end_time_s=last[n])
+        TaskHistory(
+            name=n,
+            count=len(d),
+            longest_s=round(max(d), 4),
+            usual_s=round(usual_longest(d), 4),
+            last_end_time_s=last[n],
+            callers=callers_of(made_in[n]),
+        )
         for n, d in sorted(took.items())
     )

@@ -53,6 +53,9 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
     ring = " → ".join(_name(m) for m in _in_turn(members, calls))
     keepers = {m.key: m.name for m in members if _only_keeps(m, calls)}
+    callers = {e.target for e in calls if e.source in keepers}
+    # who only waits for such a place is its victim; whoever should make the further call is not
+    awaited = ({m.key for m in members} & callers) - keepers.keys() or {m.key for m in members} - keepers.keys()
     # what further calls have to bring is the middle of the matter: it is told first
     told = dict.fromkeys((scene.who(e.source).label, e.evidence) for e in sorted(calls, key=lambda e: e.source not in keepers))
     summary = f"calls wait for each other in a ring: {ring}{_kept(keepers.values())}"
@@ -62,7 +65,7 @@ def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
         CAUSE,
         max((e.certainty for e in calls), key=lambda c: DOUBT[c]),
         summary if len(members) > 1 else f"{members[0].where()} waits for a call to itself: {ring}",
-        who=[m.who() for m in {m.process_key: m for m in members if m.key not in keepers}.values()],
+        who=[m.who() for m in {m.process_key: m for m in members if m.key in awaited}.values()],
         evidence=[Evidence(kind="task", where=where, text=text) for where, text in [*told][:_SHOWN]],
         remedy=_of_keepers(keepers.values()) if keepers else _OF_CALLS,
         phase=members[0].phase,

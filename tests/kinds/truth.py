@@ -266,7 +266,7 @@ health_before_weights| mixed                              | trainer engine1 engi
 dispatched_to_some   | mixed                              | rank3 main              | collective-mismatch straggler             |
 makers_of_driver     | a loop that starves                | main engine1            | asyncio-stuck producer-died engine-died rank-died |
 groups_of_trials     | mixed                              | trial0 trial1 label:placement | ray-pending ray-get-cycle lock-deadlock   | main
-paused_after_disk    | client, server, handler, engine    | engine main             | asyncio-stuck engine-paused lock-deadlock |
+paused_after_disk    | client, server, handler, engine    | engine main             | asyncio-stuck engine-paused ray-get-cycle |
 pending_in_pool      | polls for what nobody makes        | main sandbox0 sandbox1  | producer-died rank-died lock-deadlock straggler |
 dropped_as_stale     | ring over a connection             | rollouter trainer       | ray-get-cycle asyncio-stuck staleness-gate | samples main
 engine_not_placed    | mixed                              | label:Engine evaluator main | ray-pending init-deadlock                 |

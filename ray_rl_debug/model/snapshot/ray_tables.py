@@ -113,6 +113,8 @@ class TaskHistory(Fact, frozen=True, kw_only=True):
     usual_s: float | None = None
     """The longest of those that do not stand apart from the others; None in files of older versions."""
     last_end_time_s: float | None = None
+    callers: tuple[str, ...] | None = None
+    """Actors whose calls made them, by id, and ``driver``; None where there were many or some are not known, and in files of older versions."""
 
 
 class RayPlacementGroup(Fact, frozen=True, kw_only=True):
@@ -124,6 +126,8 @@ class RayPlacementGroup(Fact, frozen=True, kw_only=True):
     bundles: tuple[dict[str, float], ...] = ()
     bundle_nodes: tuple[str | None, ...] = ()
     strategy: str | None = None
+    creator_actor_id: str | None = None
+    """The actor that asked for it; None for a driver, and in files of older versions."""
     scheduling: str | None = None
     """Scheduling state of the last attempt: ``QUEUED``, ``INFEASIBLE``, ..."""
 

@@ -1,0 +1,41 @@
+"""Edges of ranks that nobody has called yet: while the others wait for such a rank in a collective, it waits for whoever calls all of them.
+
+Ray counts the calls that each actor has begun. One that has had fewer than its fellows was not called; one with as many has returned too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_calls import all_waiters
+from ray_rl_debug.model.report import Certainty
+
+
+def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """`known` are the edges found so far. Whoever waits for the rank itself, be it by way of others, comes to no further call."""
+    fellows: dict[str, list[Seen]] = {}
+    for edge in known:
+        if edge.why is Why.COLLECTIVE and edge.source in view.seen and edge.target in view.seen:
+            fellows.setdefault(edge.target, []).append(view.seen[edge.source])
+    owners = {t.task_id: other for other in view if other.core is not None for t in other.core.owned} if fellows else {}
+    for key, waiting in fellows.items():
+        one = view.seen[key]
+        if not one.is_idle or one.is_stopped or not all(_had_more_calls(w, one) for w in waiting):
+            continue
+        callers = {owners[t].key: owners[t] for w in waiting for t in (w.core.running_task_ids if w.core is not None else ()) if t in owners}
+        behind = all_waiters(key, known) if callers else set()
+        for caller in callers.values():
+            if caller.key not in behind and caller.key != key and not caller.is_stopped:
+                evidence = f"it was called less often than those that wait for it; {caller.identity.label}, which calls them, {caller.does()}"
+                yield Edge(source=key, target=caller.key, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _had_more_calls(fellow: Seen, one: Seen) -> bool:
+    """Of actors of one class, begun calls included."""
+    if fellow.core is None or one.core is None or fellow.identity.class_name != one.identity.class_name or one.core.running_task_ids:
+        return False
+    begun, its = fellow.core.executed_tasks, one.core.executed_tasks
+    return begun is not None and its is not None and begun > its
