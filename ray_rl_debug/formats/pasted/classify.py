@@ -29,7 +29,7 @@ _GONE = re.compile(
     r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
     re.IGNORECASE,
 )
-_WRAPPED = re.compile(r"^ {2,8}(?:from (?:/|\.)\S{1,400}|at \.{0,2}/\S{1,400}:\d{1,9})$")
+_WRAPPED = re.compile(r"^ {2,8}(?:(?:\(\) )?from (?:/|\.)\S{1,400}|at \.{0,2}/\S{1,400}:\d{1,9})$")
 """gdb breaks a long line before the library or the file."""
 _SHOWN = re.compile(r"^-{1,12}> ?(?:\d{1,7}(?: |$)|$)")
 """The line of source in which a frame is, as IPython shows it."""

@@ -12,6 +12,9 @@ _THREAD = re.compile(
     r"|lwp) (?P<lwp>\d{1,9})\))?"
     r"(?: ?[\"(](?P<name>[^\"()]{0,60})[\")])?[^:]{0,80}:?\s*$"
 )
+_SWITCHED = re.compile(
+    r"^\W{0,6}\[?Switching to (?:thread (?P<number>\d{1,6}) \()?\(?Thread 0x[0-9a-fA-F]{1,16} \((?:LWP|lwp) (?P<lwp>\d{1,9})\)[)\]]{0,3}\s*$"
+)
 _ROW = re.compile(
     r"^\s*(?P<here>\*)?\s{0,8}(?P<number>\d{1,6})\s{1,8}(?:Thread 0x[0-9a-fA-F]{1,16} \()?(?:LWP|process) (?P<lwp>\d{1,9})\)?"
     r"(?:,? ?\"(?P<name>[^\"]{0,60})\")?\s{1,8}"
@@ -33,6 +36,16 @@ _TORCH = re.compile(r"^(?P<function>.{1,4000}?) \+ 0x[0-9a-fA-F]{1,16} \(0x[0-9a
 _LLDB = re.compile(
     r"^(?P<lib>[^\s`]{1,200})`(?P<function>.{1,4000}?)(?: \+ \d{1,9})?(?: at (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})(?::\d{1,6})?)?$"
 )
+_IN_ARGUMENTS = re.compile(r"^\s{1,12}Frame 0x[0-9a-fA-F]{1,16}, for file ")
+"""gdb, with Python's own printers, shows the Python frame among the arguments of the C frame that runs it, in a line of its own."""
+_EDITOR = re.compile(
+    r"^\s{0,12}(?P<lib>[\w.+-]{1,120})!(?P<function>[^\s(!][^!]{0,4000}?)(?: ?\((?P<file>/[^()\s]{1,400}|\w:[^()]{1,400}):(?P<line>\d{1,9})\))?$"
+)
+"""``libc.so.6!poll(int n) (/build/poll.c:29)``, as editors show native frames."""
+_SIGNAL = "<signal handler called>"
+"""Between the frames of a signal's handler, above, and what it interrupted."""
+_CUT = re.compile(r" (?:from|at)$")
+"""A line that ends where the library would stand."""
 _FROM = re.compile(r"^(?P<function>\S{1,300}) from (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})$")
 
 
@@ -48,14 +61,22 @@ def read(text: str) -> Event | None:
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=int(bare["number"]), native=True)
     if "#" in text and (frame := _FRAME.match(text)):
         return _frame(int(frame["number"]), frame["rest"].strip())
+    if "Frame 0x" in text and _IN_ARGUMENTS.match(text) and (python := _PY_FRAME.search(text)):
+        place = (python["function"], python["file"], int(python["line"]))
+        return Frames(places=(place,), source="gdb", order="inner", is_certain=True)
     if "LWP" in text or "hread " in text:
         return _thread(text)
+    if "!" in text and ".so" in text and (edited := _EDITOR.match(text)):
+        place = (edited["function"].partition("(")[0].strip(), edited["file"] or edited["lib"], int(edited["line"] or 0))
+        return Frames(places=(place,), source="gdb", order="inner", is_certain=True, native=True)
     if ("ttach" in text or "gdb" in text) and (attached := _ATTACH.search(text)):
         return Head(level="process", source="gdb", pid=int(attached["pid"]), is_new=True)
     return None
 
 
 def _thread(text: str) -> Event | None:
+    if switched := _SWITCHED.match(text):
+        return Head(level="thread", source="gdb", order="inner", tid=int(switched["lwp"]), key=switched["number"])
     if row := _ROW.match(text):
         place = _PLACE.search(" " + row["args"])
         file = (place["file"] or place["lib"]) if place else ""
@@ -85,9 +106,13 @@ def _frame(number: int, rest: str) -> Frames | None:
     if collective := _FROM.match(rest):
         place = (collective["function"], collective["file"], int(collective["line"]))
         return Frames(places=(place,), source="collective", order="inner", is_certain=True, number=number, native=False)
+    if rest == _SIGNAL:
+        return Frames(places=((_SIGNAL, NO_SYMBOLS, 0),), source="gdb", order="inner", is_certain=True, number=number, native=True)
+    rest = _CUT.sub("", rest)
     place_ = _PLACE.search(rest)
     function = (rest[: place_.start()] if place_ else rest).strip()
-    if place_ is None and (" (" not in function or not function.endswith((")", "]", ">", ","))):
+    has_arguments = " (" in function or ("::" in function and "(" in function)
+    if place_ is None and (not has_arguments or not function.endswith((")", "]", ">", ",", "="))):
         return None
     function = _without_arguments(function.removesuffix("()"))
     if not function or function.startswith('"'):

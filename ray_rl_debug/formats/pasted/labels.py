@@ -15,6 +15,8 @@ _OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\
 _LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
 _COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")
 _SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5})(?P<unit>[smh]?) ?(?:;|&&|$)")
+_AT_DEBUGGER = re.compile(r"^\((?:cuda-)?gdb\) (?!attach)")
+"""What somebody typed there: its numbers are of threads and frames."""
 _LOOP = re.compile(r"\bfor \w{1,20} in (?P<pids>\d{2,9}(?: \d{2,9}){1,200}) ?; ?do\b.{0,200}(?:py-?spy|pystack|gdb)")
 _NAMED_PID = re.compile(r"^\W{0,12}(?P<label>[A-Za-z][\w.-]{0,40}) ?\((?P<pid>\d{3,8})\):?\W{0,4}$")
 """``P0 (4000):``"""
@@ -69,6 +71,8 @@ def read(text: str) -> Head | None:
     """Whose stack comes next, if the line tells; a line that could be any sentence must be short."""
     stripped = text.strip()
     if not stripped or len(stripped) > 600 or _ELASTIC_FIELD.match(text):
+        return None
+    if _AT_DEBUGGER.match(stripped):
         return None
     if (of_pid := _NAMED_PID.match(stripped)) and not _PID.search(stripped):
         ranks, label = _ranks(stripped)

@@ -28,12 +28,12 @@ _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\
 _MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
 _JOURNAL = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
 _KERNEL = re.compile(
-    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) kernel: )?(?:<\d{1,3}>)?\[ {0,12}\d{1,9}\.\d{6}\]"
+    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) kernel: )?(?:<\d{1,3}>)?\[ {0,12}\+?\d{1,9}\.\d{6}\]"
     r"(?:\[ {0,8}[TC]\d{1,9}\])? ?"
     r"|(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node2>[\w.-]{1,80}) kernel: ?"
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ?"
 )
-"""The kernel's log: ``dmesg``, ``dmesg -T`` and journald."""
+"""The kernel's log: ``dmesg``, ``dmesg -T``, ``dmesg -H`` (the time since the last line) and journald."""
 _CONTAINER = re.compile(_STAMP + r" std(?:out|err) [FP] |\[pod/(?P<node>[\w./-]{1,120})\] ")
 _COMPOSE = re.compile(r"(?P<node>[A-Za-z][\w.-]{0,60}[-_]\d{1,4}) {1,12}\| ?")
 _PDSH = re.compile(
@@ -47,6 +47,8 @@ _LEVEL = re.compile(
     r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
 )
 _PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
+_BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
@@ -106,7 +108,7 @@ def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None
         learned: Prefixes of the text's own.
     """
     in_fence = False
-    for number, raw in lines:
+    for number, raw in _rejoined(lines):
         for part in _parts(raw):
             line = read_line(part[:MAX_CHARS], number, in_fence, learned)
             yield line
@@ -115,6 +117,25 @@ def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None
                 glued = _GLUED.match(line.text) if in_fence else None
                 if glued is not None:
                     yield read_line(glued["rest"], number, in_fence)
+
+
+def _rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines, and in one line again what somebody's form broke before the name of a function: ``File "a.py", line 3,`` / `` in f``."""
+    held: tuple[int, str] | None = None
+    for number, raw in lines:
+        if held is not None:
+            if _BROKEN_OFF.match(raw):
+                yield held[0], f"{held[1].rstrip()} {raw.strip()}"
+                held = None
+                continue
+            yield held
+            held = None
+        if raw.rstrip().endswith(",") and 'File "' in raw and _BROKEN.search(raw[-400:]):
+            held = (number, raw)
+        else:
+            yield number, raw
+    if held is not None:
+        yield held
 
 
 def plain_lines(raw: str) -> list[str]:

@@ -13,6 +13,8 @@ from ray_rl_debug.formats.pasted.orientation import is_outermost_first
 _WITH = re.compile(r"^with [^()\n]{1,200}:$")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{0,60})\(")
 _MAX_CALLS = 8
+_CLEAR = 2
+"""How plainly the frames must tell their order, where the form of their lines tells one."""
 _LOCALS = re.compile(r"^\s*(?:Arguments|Locals):\s*$")
 
 
@@ -83,7 +85,7 @@ class OpenStack:
             self._order = frames.order
         self.is_interrupted = False
         self._source = None
-        self._last_number = frames.number if frames.number is not None else -1
+        self._last_number = frames.number if frames.number is not None else self._last_number
 
     def takes(self, frames: Frames, indent: int) -> bool:
         """Do these frames go on with this stack? Without a head, they may begin another one."""
@@ -91,7 +93,7 @@ class OpenStack:
             return False
         if not self.frames:
             return True
-        if (frames.number == 0 and self._last_number >= 0) or (frames.is_whole and self.is_headless):
+        if (frames.number is not None and frames.number <= self._last_number) or (frames.is_whole and self.is_headless):
             return False
         if self.is_interrupted and (indent != self.indent or indent == 0):
             return frames.number is not None
@@ -101,6 +103,11 @@ class OpenStack:
                 return True
             return not self.is_headless or frames.number is not None
         return True
+
+    @property
+    def is_numbered(self) -> bool:
+        """Do its frames have numbers? Then the next number tells whether the stack goes on, whatever stands between."""
+        return bool(self.frames) and self._last_number >= 0
 
     def takes_symbol(self, text: str) -> bool:
         """May a name alone be a frame here? In a stack of a tool, with the indentation of its frames."""
@@ -143,7 +150,7 @@ class OpenStack:
         if self.frames:
             order = self._order
             if order is None:
-                turned = is_outermost_first(self.frames)
+                turned = is_outermost_first(self.frames, least=_CLEAR if self._soft else 1)
                 order = ("outer" if turned else "inner") if turned is not None else self._soft or "inner"
             if order == "outer":
                 self.frames.reverse()

@@ -42,13 +42,13 @@ _INNER = frozenset(
 )
 
 
-def is_outermost_first(places: Sequence[CodePlace]) -> bool | None:
-    """True or False where one end of the stack tells, None where both or neither do."""
+def is_outermost_first(places: Sequence[CodePlace], least: int = 1) -> bool | None:
+    """True or False where one end of the stack tells, None where both or neither do; `least` is how much plainer one end must be."""
     if len(places) < 2:
         return None
     first, last = places[0], places[-1]
     score = _weight(last) - _weight(first)
-    return None if score == 0 else score > 0
+    return None if abs(score) < least else score > 0
 
 
 def _weight(place: CodePlace) -> int:

@@ -28,6 +28,10 @@ class Processes:
         """The next traceback belongs to the last one."""
         self.told_pid: tuple[int, int] | None = None
         """The last line of a log that named a process id, and that id."""
+        self.has_words = False
+        """Did a line come that is no stack's?"""
+        self._cut: Partial | None = None
+        """A process that begins in the middle of a stack: whoever pasted it cut the heads above."""
         self._loop: tuple[int, ...] = ()
         """Process ids that a loop of the shell goes through."""
         self._loop_from = 0
@@ -55,9 +59,12 @@ class Processes:
         """The head of a thread: of the process that is open, or of another."""
         shares = self._shares(head)
         if not shares:
+            self._take_lone(line, head)
             self.end_stack()
         dump = self.current
         label = self.label.held(line.number)
+        if dump is not None and label is None and self._is_cut(dump, head):
+            dump.is_headless, dump.source = False, head.source or dump.source
         known = dump.keys.get(head.key) if dump is not None and head.key is not None else None
         if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
             self.stack.reopen(dump.threads[known], order=head.order)
@@ -105,7 +112,21 @@ class Processes:
         if not self.stack.threads or self.stack.frames or head.source != "py-spy" or self.current is None or self.current.source != "py-spy":
             return False
         last = self.stack.threads[-1]
+        if last.name is None and head.name is not None:
+            return False  # py-spy names the threads that Python began
         return last.active == head.active or None in (last.active, head.active)
+
+    def _take_lone(self, line: Line, head: Head) -> None:
+        """One frame right above a head of py-spy's, where nothing stood before, is the end of a stack that was cut."""
+        if len(self._weak) == 1 and head.source == "py-spy" and not self.has_words and not self.dumps:
+            (above, frames), self._weak = self._weak[0], []
+            if above.number == line.number - 1 and indent_of(above.text) > indent_of(line.text):
+                self._headless(above, frames)
+
+    def _is_cut(self, dump: Partial, head: Head) -> bool:
+        """Is it the rest of a stack, and the head above which it stands one of the same process?"""
+        is_same_tool = dump.source == head.source or (dump.source == "text" and head.source == "py-spy")
+        return dump is self._cut and len(dump.threads) == 1 and is_same_tool and head.name != "MainThread" and head.label is None
 
     def _is_other(self, dump: Partial, head: Head, label: Head | None) -> bool:
         """Is the thread of another process than the dump that is open?"""
@@ -185,6 +206,8 @@ class Processes:
             dump.source = frames.source
         dump.is_headless = True
         dump.weight = frames.weight
+        if frames.number or (not self.has_words and len(self.dumps) == 1 and indent_of(line.text)):
+            self._cut = dump
         thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
         dump.threads.append(thread)
         has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")

@@ -20,6 +20,8 @@ MAX_STREAMS = 20_000
 """Writers in one text; more are read as one."""
 _ENOUGH_RANKS = 2
 """Of which the text tells the rank and the number on its machine, to know the others' by them."""
+_OUTERMOST = 3
+"""Below Python's own frames stand two of the C library, where native frames were asked for."""
 _NUMBERED = re.compile(r"\s{0,8}#\d{1,4} \S")
 
 
@@ -104,10 +106,13 @@ def _main(dump: Partial) -> DumpThread | None:
     of_pid = next((t for t in threads if t.tid is not None and t.tid == dump.pid), None)
     if of_pid is not None:
         return of_pid
-    if dump.source == "gdb" and "1" in dump.keys and dump.keys["1"] < len(threads):
-        return threads[dump.keys["1"]]
+    if dump.source == "gdb" and any(key.isdecimal() for key in dump.keys):
+        # gdb counts from the main thread; who pasted only some threads may have left it out.
+        at_first = dump.keys.get("1", len(threads))
+        return threads[at_first] if at_first < len(threads) else None
     if dump.source == "pystack":
-        return min(threads, key=lambda t: t.tid or 0)
+        first = min((t for t in threads if t.tid), key=lambda t: t.tid or 0, default=None)
+        return first if len(threads) == 1 or (first is not None and not _is_started(first)) else None
     at_module = [t for t in threads if t.name is None and t.frames and t.frames[-1][0] == "<module>"]
     if len(at_module) == 1:
         return at_module[0]
@@ -116,12 +121,11 @@ def _main(dump: Partial) -> DumpThread | None:
 
 
 def _is_started(thread: DumpThread) -> bool:
-    """Does its stack begin where Python starts a thread?"""
-    return (
-        bool(thread.frames)
-        and thread.frames[-1][0].rsplit(".", 1)[-1] in ("_bootstrap", "_bootstrap_inner", "thread_run")
-        and "threading" in thread.frames[-1][1]
-    )
+    """Does its stack begin where Python, or the C library, starts a thread?"""
+    outermost = thread.frames[-_OUTERMOST:]
+    return any(
+        name.rsplit(".", 1)[-1] in ("_bootstrap", "_bootstrap_inner", "thread_run") and "threading" in file for name, file, _ in outermost
+    ) or (bool(outermost) and outermost[-1][0] in ("clone", "clone3", "__clone", "__clone3", "start_thread"))
 
 
 def _count_once(dumps: list[Partial]) -> None:

@@ -146,8 +146,10 @@ class Stream:
         self._found.stack.note_source(text)
         self._found.stack.is_interrupted = True
         # In the middle of a stack, a remark of the writer's stands in the same block of code.
-        if self._found.stack.is_headless and not (line.in_fence and self._found.stack.indent > 0):
+        stack = self._found.stack
+        if stack.is_headless and not stack.is_numbered and not (line.in_fence and stack.indent > 0):
             self._found.end_stack()
+        self._found.has_words = True
         self._found.doubt(line)
 
     def _words(self, line: Line, text: str) -> None:
