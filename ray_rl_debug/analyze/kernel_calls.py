@@ -25,7 +25,9 @@ _WCHANS = {
     "unix_stream_data_wait": "recv", "sk_wait_data": "recv", "do_epoll_wait": "epoll", "do_poll": "poll", "poll_schedule_timeout": "poll",
     "do_sys_poll": "poll", "futex_wait_queue": "futex", "futex_do_wait": "futex", "futex_wait_queue_me": "futex", "do_select": "select",
     "inet_stream_connect": "connect", "inet_wait_for_connect": "connect", "nfs_wait_bit_killable": "open", "request_wait_answer": "open",
-    "fuse_request_wait": "open", "__do_sys_pause": "pause",
+    "fuse_request_wait": "open", "__do_sys_pause": "pause", "wb_wait_for_completion": "fsync", "jbd2_log_wait_commit": "fsync",
+    "folio_wait_writeback": "fsync", "wait_on_page_writeback": "fsync", "txg_wait_synced": "fsync", "xlog_wait_on_iclog": "fsync",
+    "cl_sync_io_wait": "read",
 }  # fmt: skip
 
 _OF_MOUNTS = frozenset({"rpc_wait_bit_killable", "nfs_wait_bit_killable", "request_wait_answer", "fuse_request_wait"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
@@ -24,6 +25,8 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
             if f.endswith(file) and (functions is None or n in functions):
                 found = (kind, n)
                 break
+    if thread is None and found == (Kind.MP_QUEUE, "put") and files[0].endswith("multiprocessing/synchronize.py"):
+        return Kind.LOCK, "put"  # the writers' lock of a queue: another thread or process has it
     if found[0] is Kind.LOOP_IDLE and not (
         names[0] in ("select", "poll", "run_forever", "_run_once", "run_until_complete", "run") or kernel_call(thread) == "epoll"
     ):
@@ -35,6 +38,10 @@ BUILD_LOCKS = ("torch/utils/file_baton.py", "aiter/jit/utils/file_baton.py")
 """Where ranks wait until one of them has built an extension: for a file to go away."""
 
 _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
+    ("<built-in>", frozenset({"acquire", "__enter__"}), Kind.LOCK),
+    ("<built-in>", frozenset({"flush", "write"}), Kind.FILE),
+    ("<built-in>", frozenset({"synchronize"}), Kind.CUDA),
+    ("logging/__init__.py", frozenset({"acquire", "_acquireLock"}), Kind.LOCK),
     ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
     ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
     ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),
@@ -68,6 +75,32 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
     ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
 )  # fmt: skip
+
+_PAUSES: tuple[tuple[str, frozenset[str]], ...] = (
+    ("wandb/sdk/lib/retry.py", frozenset({"_sleep_check_cancelled", "__call__"})),
+    ("huggingface_hub/utils/_http.py", frozenset({"http_backoff", "_http_backoff_base"})),
+    ("urllib3/util/retry.py", frozenset({"sleep", "_sleep_backoff", "sleep_for_retry"})),
+    ("google/api_core/retry/retry_unary.py", frozenset({"retry_target"})),
+    ("google/api_core/retry.py", frozenset({"retry_target"})),
+    ("backoff/_sync.py", frozenset({"retry"})),
+    ("mlflow/utils/request_utils.py", frozenset({"_get_http_response_with_retries"})),
+)
+"""Where clients of services pause after a request that failed, before they try it again."""
+
+
+def pauses_before_retry(frames: Sequence[Frame]) -> bool:
+    """Does a stack stand in such a pause?"""
+    return any(f.file.endswith(file) and f.function.rpartition(".")[2] in names for f in frames[:4] for file, names in _PAUSES)
+
+
+_DATA_FILES = re.compile(r"(?:^|/)(?:data|datasets?|dataloaders?|data_loaders?|datapipes?|data_utils)/|data_?loader|datasets?\w{0,20}\.py$")
+_ITERATES = frozenset("__next__ next __iter__ _chunk_iterator get_batch next_batch _next_data fetch_next prefetch _prefetch".split())
+
+
+def iterates_over_data(frame: Frame) -> bool:
+    """Is it where an iterator over a data set takes its next item? By file and function, whatever the package."""
+    return frame.function.rpartition(".")[2] in _ITERATES and _DATA_FILES.search(frame.file) is not None
+
 
 _REQUEST_HANDLERS: tuple[tuple[str, frozenset[str]], ...] = (
     ("socketserver.py", frozenset({"process_request_thread", "finish_request"})),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.kernel_calls import family
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.model.snapshot import Frame
 
 _NATIVE_FILE = re.compile(
@@ -27,12 +28,27 @@ _DEVICE = re.compile(r"(?:^|/)lib(?:cuda|cudart|amdhip64|hsa-runtime64|torch_npu
 _GROUP_CALL = re.compile(r"c10d::\w*ProcessGroup\w*::(\w+)")
 _GROUP_WAIT = re.compile(r"c10d::.*Work\w*::(?:wait|synchronize\w*)$")
 _LIBRARY_CALL = re.compile(r"^(?:nccl|rccl|hccl)(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|AllToAll)\b", re.IGNORECASE)
+_MAKES = re.compile(
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:get|wait)\b",
+    re.IGNORECASE,
+)
+"""The ranks of a group meet to make their communicator; each comes back when all have come."""
+_ENDS = re.compile(
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Abort|Destroy|Finalize)|^comm(?:Destroy\w*|Reclaim)$|(?:NCCL|HCCL)Comm::(?:abort|\w*Abort)|ProcessGroup\w*::(?:abort|shutdown)"
+)
+_LAUNCHES = re.compile(r"^p?(?:nccl|rccl|hccl)(?:Group(?:End|EndInternal)|LaunchKernel\w*|StrongStreamLaunchKernel|EnqueueCheck)$")
+"""NCCL hands an operation to the card: which one does not show."""
+_SERVES = re.compile(r"(?:ncclCommWatchdog|watchdogHandler|[hH]eartbeatMonitor|workCleanupLoop|Watchdog::run)")
+"""Threads of torch's own that look after the operations of others."""
+_SIGNAL = "<signal handler called>"
 _WORDS = {
     "allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter", "alltoall": "all_to_all",
     "broadcast": "broadcast", "reduce": "reduce", "barrier": "barrier", "gather": "gather", "scatter": "scatter", "send": "send", "recv": "recv",
 }  # fmt: skip
 _FEW = 12
 """Innermost frames that are asked: what lies below is who called."""
+_DEEP = 24
+"""The same of a wait for other ranks: below a call of NCCL stand a dozen frames of the driver without names."""
 
 
 def is_native(frame: Frame) -> bool:
@@ -55,25 +71,44 @@ def native_call(frames: Sequence[Frame]) -> str | None:
 
 
 def is_at_mutex(frames: Sequence[Frame]) -> bool:
-    """Does it want a mutex, which only its holder gives back? A condition may be signalled by anybody."""
-    return any(is_native(f) and _MUTEX.search(f.function.partition("(")[0]) for f in frames[:_FEW])
+    """Does it want a mutex, which only its holder gives back? A condition may be signalled by anybody.
+
+    A signal's handler that wants a lock has it only when the code that it interrupted goes on, and that waits for the handler.
+    """
+    native = [f for f in frames[:_FEW] if is_native(f)]
+    return any(_MUTEX.search(f.function.partition("(")[0]) for f in native) or is_in_handler(frames)
 
 
-def native_wait(frames: Sequence[Frame]) -> tuple[str, bool] | None:
-    """What native frames tell of a wait for other ranks: the operation; and whether it is only a wait for the GPU, of unknown kind."""
-    for frame in frames[:_FEW]:
+def is_in_handler(frames: Sequence[Frame]) -> bool:
+    """Does a signal's handler run, on top of what it interrupted?"""
+    return any(f.function == _SIGNAL for f in frames[:_FEW])
+
+
+def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
+    """What native frames tell of a wait for other ranks, and the operation; else of a wait for the GPU, of unknown kind."""
+    device: tuple[Kind, str] | None = None
+    if any(_SERVES.search(f.function) for f in frames[:_DEEP]):
+        return None
+    for frame in frames[:_DEEP]:
         if not is_native(frame):
-            return None
+            break
         name = frame.function.partition("(")[0].strip()
+        short = name.rsplit("::", 1)[-1]
+        if _MAKES.search(name):
+            return Kind.RENDEZVOUS, short
+        if _ENDS.search(name):
+            return Kind.DESTROY, short
         found = _LIBRARY_CALL.match(name) or _GROUP_CALL.search(frame.function)
-        op = _WORDS.get(re.sub(r"_|base|coalesced|into_tensor|single", "", found[1].lower())) if found else None
+        op = _WORDS.get(re.sub(r"_|impl|base|coalesced|into_tensor|single", "", found[1].lower())) if found else None
         if op is not None:
-            return op, False
+            return Kind.COLLECTIVE, op
         if _GROUP_WAIT.search(name):
-            return "work.wait", False
-        if _GPU.search(name.rsplit("::", 1)[-1]) or _DEVICE.search(frame.file):
-            return name.rsplit("::", 1)[-1], True
-    return None
+            return Kind.COLLECTIVE, "work.wait"
+        if device is not None and device[0] is not Kind.COLLECTIVE and _LAUNCHES.match(name):
+            device = (Kind.COLLECTIVE, "a call of NCCL")
+        if device is None and (_GPU.search(short) or _DEVICE.search(frame.file)):
+            device = (Kind.CUDA, short)
+    return device
 
 
 _RAY = re.compile(

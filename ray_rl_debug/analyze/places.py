@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
-from ray_rl_debug.analyze.library_places import stdlib_place
+from ray_rl_debug.analyze.library_places import pauses_before_retry, stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
@@ -80,6 +80,7 @@ _TORCH_DISTRIBUTED = ("torch/distributed", "torch_npu/distributed", "torch_xla/d
 _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local_tensor _wait_for_work".split())
 _FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/parquet/core.py")
 """Libraries that read and write files in C: a thread that is off the CPU there waits for one."""
+RETRIED = "a request that failed and is tried again"
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
 _RENDEZVOUS = frozenset(
@@ -146,7 +147,7 @@ def _below_native(
         place = with_locals(place, sample, frames) if sample is not None else place
     waits = native_wait(frames)
     if waits is not None and (place.kind in _SAYS_LITTLE or not python):
-        place = msgspec.structs.replace(place, kind=Kind.CUDA if waits[1] else Kind.COLLECTIVE, op=waits[0], timed=False)
+        place = msgspec.structs.replace(place, kind=waits[0], op=waits[1], timed=False)
     return msgspec.structs.replace(place, own=place.own + native if place.own is not None else None)
 
 
@@ -178,6 +179,8 @@ def _place(
         kind, op = Kind.COLLECTIVE, together  # the GPU has the collective in its queue, and waits for the other ranks
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
+    if thread is None and kind in (None, Kind.EVENT, Kind.SLEEP) and pauses_before_retry(frames):
+        kind, op = Kind.SOCKET, RETRIED  # the pause is no progress: nobody measured whether it gets through
     if kind is None:
         if own is None:
             kind, op = Kind.IDLE, names[0] if names else ""

@@ -22,7 +22,11 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         need, behind = need_of(view, asked), all_waiters(node, known)
         for other in groups:
-            one = view.actor_process(other.creator_actor_id) if other.creator_actor_id and other.state == "CREATED" and other.job_id == asked.job_id else None
+            one = (
+                view.actor_process(other.creator_actor_id)
+                if other.creator_actor_id and other.state == "CREATED" and other.job_id == asked.job_id
+                else None
+            )
             shared = sorted(set(total(other.bundles)) & set(need.amounts))
             if one is not None and shared and one.key not in behind and (one.is_at_work or not one.is_idle):
                 evidence = f"{one.identity.label} has reserved {', '.join(shared)} with another placement group, and {one.does()}"

@@ -35,10 +35,10 @@ def refused(scene: Scene) -> Iterator[NextDump]:
     if not was_refused or any(s.threads for s in scene.view):
         return
     # py-spy would hang at a process that sits in the kernel, or is stopped
-    pids = " ".join(str(s.process.pid) for s in scene.view if s.process.pid and s.process.state not in ("D", "T", "t"))
+    own = " ".join(str(s.process.pid) for s in scene.view if s.process.pid and s.process.state not in ("D", "T", "t"))
     yield NextDump(
         what="the same processes, with the right to look into them",
-        command=f"for pid in {pids or '$(pgrep -f python)'}; do sudo py-spy dump --pid $pid; done",
+        command=f"for pid in {own or f'$(pgrep -f {PROGRAMS})'}; do sudo py-spy dump --pid $pid; done",
         why="the tool was refused on every process: it needs root, or in a container the capability SYS_PTRACE (--cap-add SYS_PTRACE)",
         outcomes=(
             Outcome(seen="stacks", means="report on them tells who waits for whom"),
@@ -124,6 +124,8 @@ def awaited(scene: Scene) -> Iterator[NextDump]:
         )
 
 
+PROGRAMS = "'python|ray::|VLLM::|sglang::'"
+"""For ``pgrep -f``: actors of Ray and parts of engines replace their command line by a title of their own."""
 TRAINER = "pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID"
 _ENGINE_PARTS = "EngineCore|VLLM::|sglang::"
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.waits_ras import find_ras
-from ray_rl_debug.model.report import Cause, Finding, NextDump, Outcome
+from ray_rl_debug.diagnosis.dump_targets import PROGRAMS
+from ray_rl_debug.model.report import Cause, Finding, NextDump, Outcome, Who
 from ray_rl_debug.rules.scene import Scene
 
-ALL_PYTHON = "for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt"
+ALL_PYTHON = f"for pid in $(pgrep -f {PROGRAMS}); do py-spy dump --pid $pid; done > $(hostname).txt"
 _SHOWN = 4
 
 
@@ -27,7 +28,9 @@ def of_logs(findings: Sequence[Finding]) -> Iterator[NextDump]:
             ),
         )
         return
-    if first.cause not in (Cause.STRAGGLER, Cause.COLLECTIVE_MISMATCH) or any(w.pid is not None for w in first.who):
+    told_pids = [w for w in first.who if w.pid is not None]
+    if first.cause not in (Cause.STRAGGLER, Cause.COLLECTIVE_MISMATCH) or told_pids:
+        yield _of_failure(first, told_pids)
         return
     if any(w.rank is not None for w in first.who):
         told = " and ".join(w.label for w in first.who[:4])
@@ -53,6 +56,23 @@ def of_logs(findings: Sequence[Finding]) -> Iterator[NextDump]:
             Outcome(seen="one rank is in another place", means="it is the one that the others wait for: its stack says why"),
             Outcome(seen="all are in the same collective", means="network or device: NCCL_DEBUG=INFO, Xid in dmesg"),
             Outcome(seen="the job has ended", means="give all logs: the rank without such a line, or with the lowest SeqNum, did not come"),
+        ),
+    )
+
+
+def _of_failure(first: Finding, named: list[Who]) -> NextDump:
+    """Logs tell that something failed, and not in which place the others were: whether they still run, and their stacks if they do."""
+    pids = ",".join(str(w.pid) for w in named[:_SHOWN])
+    looks = f"ps -o pid,stat,wchan:32,args -p {pids}; " if pids else ""
+    return NextDump(
+        what=f"{' and '.join(w.label for w in first.who[:_SHOWN])}: whether it still runs; and the stacks of all that do, on every node",
+        who=first.who,
+        command=f"{looks}{ALL_PYTHON}",
+        why=f"the files hold no stack, and say: {first.summary[:160]}",
+        outcomes=(
+            Outcome(seen="it has no process any more", means="it died: the last lines of its own log, and dmesg of its node, say of what"),
+            Outcome(seen="it runs, and is in another place than the others", means="its stack says why: give it and the logs to report together"),
+            Outcome(seen="nothing of the job runs", means="it has ended: give the logs of all ranks, the first failure is in one of them"),
         ),
     )
 

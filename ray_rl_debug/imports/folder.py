@@ -31,7 +31,8 @@ MAX_WHOLE_BYTES = 1 << 30
 MAX_FILES = 10_000
 _NO_STACKS = "no stacks of py-spy, pystack or faulthandler"
 _NOTHING_TOLD = (
-    "no process shows in it; on each machine of the job: for pid in $(pgrep -f python); do py-spy dump --pid $pid; done > $(hostname).txt, "
+    "no process shows in it; on each machine of the job: for pid in $(pgrep -f 'python|ray::|VLLM::|sglang::'); do py-spy dump --pid $pid; "
+    "done > $(hostname).txt, "
     "and give these files; if it should hold stacks, it may be cut off: copy it again, or take a new snapshot"
 )
 _THROUGH_PIPE = "only files are read, since a pipe may be meant for somebody else; what you have yourself goes to: rayrl-debug report - < PIPE"

@@ -27,7 +27,7 @@ from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RANKS
+from ray_rl_debug.analyze.places import RETRIED, THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
@@ -201,7 +201,8 @@ def _found(
     thread = waiting_thread(client)
     if thread is not None and thread.kernel is not None:
         call = kernel_call(thread.kernel) or thread.kernel.call
-        evidence.append(proc_evidence(client, f"state {thread.kernel.state}, wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
+        state = f"state {thread.kernel.state}, " if thread.kernel.state != "?" else ""
+        evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
     summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else _waits_in_vain(client, edge, at, kind)}"
@@ -219,6 +220,7 @@ def _found(
         remedy=_remedy(
             Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind,
             edge,
+            op=waiting.place.op if waiting is not None else "",
             is_driver=client.telling is not None and any(_DRIVER.match(f.function) for f in client.telling.frames if f.file == "kernel"),
         ),
         phase=client.phase,
@@ -279,11 +281,16 @@ def _surely(one: Judgement, other: Judgement) -> Judgement:
     return one if weaker(one.certainty, other.certainty) is one.certainty else other
 
 
-def _remedy(kind: Kind | None, edge: Edge | None, *, is_driver: bool = False) -> list[str]:
+def _remedy(kind: Kind | None, edge: Edge | None, *, op: str = "", is_driver: bool = False) -> list[str]:
     if edge is not None and edge.why is Why.PIPE:
         return [
             "look at the process at the other end: what should it write or read?",
             "let each process close the ends of pipes that it does not use",
+        ]
+    if op == RETRIED:
+        return [
+            "try from this machine whether the service answers (curl -v its address), and with which proxy",
+            "run without it: WANDB_MODE=offline, HF_HUB_OFFLINE=1, or no logger on this run",
         ]
     if kind is Kind.SOCKET:
         return ["give the call a time limit (requests: timeout=, urllib: timeout=, sockets: settimeout)", "look at the server at the other end"]

@@ -20,9 +20,10 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.phase import is_leaving
 from ray_rl_debug.analyze.places import Place
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Finding
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence
@@ -38,6 +39,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         waiters = scene.waiting_ranks(one)
         if scene.view.by_hand and not waiters and _exits(one):
             yield Found(finding=_alone(scene, one), explains=frozenset(root.nodes))
+        elif scene.view.by_hand and not waiters and (ending := _thread_that_destroys(one)) is not None:
+            yield Found(finding=_ends_group(scene, one, ending), explains=frozenset(root.nodes))
         if not waiters or one.is_stopped or not (_destroys(one) or _leaves_alone(one, waiters)):
             continue
         yield Found(finding=_finding([one], waiters, Certainty.LIKELY, scene.reason(one)), explains=frozenset(root.nodes))
@@ -67,6 +70,11 @@ def _destroys(one: Seen) -> bool:
     return one.place is not None and one.place.kind is Kind.DESTROY
 
 
+def _thread_that_destroys(one: Seen) -> SeenThread | None:
+    """The thread that gives up a communicator, be it one of the program or of torch."""
+    return next((t for t in one.threads if t.place.kind is Kind.DESTROY), None)
+
+
 _EXITS = frozenset({"_python_exit", "_exit_function", "_run_exitfuncs", "_run_finalizers"})
 
 
@@ -90,6 +98,30 @@ def _alone(scene: Scene, one: Seen) -> Finding:
         remedy=[
             "see its other threads and its children: one of them does not end",
             "shut pools down before the end of the program (with ... as pool), and make helper threads daemons",
+        ],
+        phase="cleanup",
+    )
+
+
+def _ends_group(scene: Scene, one: Seen, ending: SeenThread) -> Finding:
+    """Of files: a process that gives up a communicator, and does not come back from it."""
+    main = one.telling if one.telling is not ending else None
+    meanwhile = f"; its thread {main.name or main.tid} {as_verb(describe_place(main.place))}" if main is not None else ""
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} gives up a communicator in {ending.place.op}, which does not return{meanwhile}",
+        who=[one.who()],
+        evidence=[
+            stack_evidence(one, thread=ending),
+            *([stack_evidence(one, thread=main)] if main is not None else []),
+            proc_evidence(one, scene.reason(one)),
+        ],
+        remedy=[
+            "look for what made it give up: a time-out or an exception in the log of this rank or of another",
+            "it waits for work on the GPU that never ends: a collective in which another rank did not come, or a lock that another thread has",
         ],
         phase="cleanup",
     )

@@ -21,11 +21,12 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.library_places import iterates_over_data
 from ray_rl_debug.analyze.pauses import sleeps
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.model.report import Cause, Certainty
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, stack_evidence, weaker
+from ray_rl_debug.model.report import Cause, Certainty, Finding
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, weaker
 
 ID = "RRD505"
 NAME = "DataLoader stuck"
@@ -37,6 +38,8 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         loaders = [e for e in scene.graph.into([one.key]) if e.why is Why.DATALOADER and e.source in scene.view.seen]
         owner = scene.view.seen[loaders[0].source] if loaders else one
+        if owner is one and _waits_for_data(scene, one):
+            yield Found(finding=_unfed(scene, one), explains=frozenset(root.nodes))
         if owner.kind is not Kind.DATALOADER:
             continue
         verdict = judge(scene, owner)
@@ -65,6 +68,35 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=owner.phase,
         )
         yield Found(finding=finding, explains=frozenset([*root.nodes, owner.key]))
+
+
+def _waits_for_data(scene: Scene, one: Seen) -> bool:
+    """Of files: does it wait, in an iterator over a data set, for what a thread or child that was not shown should load?"""
+    thread = one.telling
+    if not scene.view.by_hand or thread is None or one.followed is not None or thread.place.own is None:
+        return False
+    alone = not any(t.score > 0 for t in one.threads if t is not thread)
+    return alone and thread.place.kind in _FED and iterates_over_data(thread.frames[thread.place.own])
+
+
+_FED = frozenset({Kind.QUEUE, Kind.EVENT, Kind.MP_QUEUE, Kind.FUTURE})
+
+
+def _unfed(scene: Scene, one: Seen) -> Finding:
+    return make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} {one.does()}: it waits for its next piece of data, and whoever loads it was not dumped",
+        who=[one.who()],
+        evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
+        remedy=[
+            "dump all threads and children of it: the one that loads is in a read, at a lock, or gone",
+            "run with no loading in the background (num_workers=0): the error or the slow read then shows in this stack",
+        ],
+        phase="data",
+    )
 
 
 def _naps(one: Seen) -> bool:

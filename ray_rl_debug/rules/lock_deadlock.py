@@ -23,6 +23,7 @@ from ray_rl_debug.analyze.coroutines import ticks
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
+from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
@@ -222,6 +223,8 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
         said = "; it has no other thread that could release it (a lock inherited over a fork has no owner)"
+    elif one.telling is not None and is_in_handler(one.telling.frames):
+        said = " in the handler of a signal: the code that the signal interrupted may hold it, and that goes on only behind the handler"
     elif len(one.threads) == 1:
         said = "; no other thread of it was seen that could release it"
     else:
@@ -236,6 +239,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         who=[*(p.who() for p in parents), one.who()],
         evidence=[stack_evidence(one), *threads, proc_evidence(one, reason)],
         remedy=[
+            *(["take no lock in a signal's handler; try without the profiler or watchdog that sends the signal"] if " handler " in said else []),
             "take locks in the same order everywhere; never fork while threads hold locks (use the start method spawn)",
             "give joins, queue reads and acquires a time limit, and let the feeding thread report its death",
         ],

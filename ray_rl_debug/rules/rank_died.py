@@ -51,11 +51,17 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         if actor is not None and is_dead:
             yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
-        elif not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks):
+        elif not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks) and not _is_only_one(scene, ranks):
             yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
     yield from _lost(scene)
     yield from _restarted(scene)
     yield from _failed(scene)
+    yield from _defunct(scene)
+
+
+def _is_only_one(scene: Scene, ranks: list[Seen]) -> bool:
+    """Of files: was only this rank dumped of all? Then the others are missing because nobody looked at them."""
+    return scene.view.by_hand and len(ranks) == 1 and not any(s.identity.world == ranks[0].identity.world and s is not ranks[0] for s in scene.view)
 
 
 def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Finding:
@@ -154,6 +160,31 @@ def _failed(scene: Scene) -> Iterator[Found]:
             ],
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _defunct(scene: Scene) -> Iterator[Found]:
+    """Of listings alone: programs of Python that have ended, and whose parent has not taken note."""
+    if not scene.view.by_hand or any(s.threads for s in scene.view):
+        return
+    gone = [s for s in scene.view if s.has_ended and "python" in s.process.title and s.process.kind != "ray-worker"]
+    living = [s for s in scene.view if not s.has_ended]
+    if not gone or not living:
+        return
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{gone[0].where()}{f' and {len(gone) - 1} more' if len(gone) > 1 else ''} {'has' if len(gone) == 1 else 'have'} ended (state Z) and nobody "
+        f"has taken note; {len(living)} more {'lives' if len(living) == 1 else 'live'}, and may wait for what they should have done",
+        who=[one.who() for one in gone[:8]],
+        evidence=[stack_evidence(one) for one in gone[:3]],
+        remedy=[
+            "look why they ended: dmesg (out of memory), a full /dev/shm (df -h /dev/shm), the last lines of their log",
+            "a child of a DataLoader: run with num_workers=0, or give the DataLoader a timeout, to see its error",
+        ],
+    )
+    yield Found(finding=finding, explains=frozenset(one.key for one in gone))
 
 
 def _restarted(scene: Scene) -> Iterator[Found]:

@@ -230,6 +230,8 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
         return Evidence(kind="proc", where=one.where(), text=text, source=f"{unread.file}:{unread.line}")
     if thread is None:
         told = f"title says {one.identity.method or 'idle'}"
+        if one.has_ended:
+            return Evidence(kind="proc", where=one.where(), text=f"state {one.process.state}: it has ended, and waits for its parent to take note")
         if one.process.state in ("D", "T", "t") and one.process.kind != "ray-worker":
             wchan = next((t.wchan for t in one.process.threads if t.wchan), None)
             told = f"state {one.process.state}{f', in the kernel at {wchan}' if wchan else ''}"
@@ -238,11 +240,22 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
     # What Ray and torch wrap around each call tells nothing: above the own code the call itself is named, below it only own code.
     call = [f for f in thread.frames[:own] if not f.file.endswith(_WRAPPERS)][-1:]
     if thread.place.own is None and all(is_native(f) for f in thread.frames):
-        call = [f for f in thread.frames if "::" in f.function or not f.function.startswith("_")]  # what the C library calls tells less
+        # what has no name, and what the C library calls, tells less
+        named_ones = [f for f in thread.frames if not f.function.startswith(_NAMELESS)]
+        call = [f for f in named_ones if "::" in f.function or not f.function.startswith("_")] or list(thread.frames)
+        call = call[: depth + 1]
     frames = [*call, *(f for i, f in enumerate(thread.frames[own:]) if i == 0 or not is_library(f))][: depth + 1]
+    if thread.place.own is None and call:
+        frames = call
+    elif thread.place.own is None:
+        frames = list(thread.frames[: depth + 1])  # libraries all the way: theirs are all that there is to show
     text = " < ".join(_frame(f) for f in frames)
     named = thread.name or thread.tid
     return Evidence(kind="stack", where=f"{one.where()} thread {named}" if named else one.where(), text=text, source=one.source)
+
+
+_NAMELESS = ("??", "0x", "<unknown")
+"""Frames of libraries without symbols."""
 
 
 def _frame(frame: Frame) -> str:

@@ -36,7 +36,7 @@ def test_who_waited_in_vain_is_a_victim(tmp_path: Path) -> None:
     assert first.certainty is Certainty.POSSIBLE
     assert [w.label for w in first.who] == ["a rank that did not come"]
     assert {w.label for w in first.victims} == {"rank 6", "rank 2"}
-    assert "pgrep -f python" in report.next_dumps[0].command
+    assert "pgrep -f 'python|ray::" in report.next_dumps[0].command
 
 
 def test_a_tool_that_was_refused_everywhere_needs_rights(tmp_path: Path) -> None:

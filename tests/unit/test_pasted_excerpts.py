@@ -32,7 +32,8 @@ def test_a_numbered_stack_goes_on_behind_a_line_that_was_broken(broken: str):
 
 
 def test_a_smaller_number_begins_another_stack():
-    text = "#0  0x1 in f () from /lib/a.so\n#1  0x2 in g () from /lib/a.so\nand the other:\n#0  0x1 in h () from /lib/a.so\n#1  0x2 in k () from /lib/a.so\n"
+    stack = "#0  0x1 in {0} () from /lib/a.so\n#1  0x2 in {1} () from /lib/a.so\n"
+    text = f"{stack.format('f', 'g')}and the other:\n{stack.format('h', 'k')}"
     assert shape(read(text)) == [(None, [2]), (None, [2])]
 
 
@@ -69,7 +70,8 @@ def test_frames_below_words_are_not_of_the_process_that_follows():
 
 
 def test_a_thread_of_py_spy_without_a_name_has_no_frames_of_the_next():
-    text = 'Thread 11 (idle): "MainThread"\n    step (train.py:12)\nThread 12 (idle)\nThread 13 (idle): "pool_0"\n    get (queue.py:1)\n    run (threading.py:2)\n'
+    text = 'Thread 11 (idle): "MainThread"\n    step (train.py:12)\nThread 12 (idle)\n'
+    text += 'Thread 13 (idle): "pool_0"\n    get (queue.py:1)\n    run (threading.py:2)\n'
     (one,) = read(text)
     assert [(t.tid, len(t.frames)) for t in one.threads] == [(11, 1), (13, 2)]
 
@@ -88,8 +90,10 @@ def test_a_frame_whose_line_was_broken_before_its_function():
 
 def test_python_frames_that_a_debugger_shows_among_the_arguments():
     text = (
-        "#0  sem_wait () at ../nptl/sem_wait.S:86\n#1  0x4d in PyThread_acquire_lock (lock=0xf2, waitflag=128) at ../Python/thread_pthread.h:349\n"
-        "#2  0x4a in call_function (f=\n    Frame 0xf3c370, for file /usr/lib/python2.6/threading.py, line 123, in acquire (self=<_RLock() at remote 0x7f>,"
+        "#0  sem_wait () at ../nptl/sem_wait.S:86\n"
+        "#1  0x4d in PyThread_acquire_lock (lock=0xf2, waitflag=128) at ../Python/thread_pthread.h:349\n"
+        "#2  0x4a in call_function (f=\n"
+        "    Frame 0xf3c370, for file /usr/lib/python2.6/threading.py, line 123, in acquire (self=<_RLock() at remote 0x7f>,"
         " blocking=1), throwflag=0) at ../Python/ceval.c:3750\n"
     )
     (one,) = read(text)

@@ -36,6 +36,10 @@ _TORCH = re.compile(r"^(?P<function>.{1,4000}?) \+ 0x[0-9a-fA-F]{1,16} \(0x[0-9a
 _LLDB = re.compile(
     r"^(?P<lib>[^\s`]{1,200})`(?P<function>.{1,4000}?)(?: \+ \d{1,9})?(?: at (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})(?::\d{1,6})?)?$"
 )
+BUILT_IN = "<built-in>"
+"""File of a function of C."""
+_BUILT_IN = re.compile(r"^\s{0,12}<built-in method (?P<function>\w{1,80}) of (?P<type>[\w.]{1,120}) object at remote 0x[0-9a-fA-F]{1,16}>\s*$")
+"""``py-bt`` shows the functions of C that Python has called, with their objects."""
 _IN_ARGUMENTS = re.compile(r"^\s{1,12}Frame 0x[0-9a-fA-F]{1,16}, for file ")
 """gdb, with Python's own printers, shows the Python frame among the arguments of the C frame that runs it, in a line of its own."""
 _EDITOR = re.compile(
@@ -61,6 +65,9 @@ def read(text: str) -> Event | None:
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=int(bare["number"]), native=True)
     if "#" in text and (frame := _FRAME.match(text)):
         return _frame(int(frame["number"]), frame["rest"].strip())
+    if "<built-in method" in text and (built_in := _BUILT_IN.match(text)):
+        place = (f"{built_in['type'].rsplit('.', 1)[-1]}.{built_in['function']}", BUILT_IN, 0)
+        return Frames(places=(place,), source="gdb", order="inner", is_certain=True)
     if "Frame 0x" in text and _IN_ARGUMENTS.match(text) and (python := _PY_FRAME.search(text)):
         place = (python["function"], python["file"], int(python["line"]))
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True)

@@ -9,7 +9,9 @@ import re
 
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 
-_FRAME = re.compile(r"^\W{0,4}\[<(?:0|[0-9a-fA-F]{8,16}|0x0)>\] (?P<function>[\w.]{1,120})\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}(?: \[\w{1,60}\])?\s*$")
+_FRAME = re.compile(
+    r"^\W{0,4}\[<(?:0|[0-9a-fA-F]{8,16}|0x0)>\] (?P<function>[\w.]{1,120})\+0x(?P<at>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?: \[\w{1,60}\])?\s*$"
+)
 _PATH = re.compile(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|status|stat|comm)\b(?P<rest>.{0,400})$")
 _TASK = re.compile(r"^\W{0,12}/proc/(?P<pid>\d{1,9})/task/(?P<tid>\d{1,9})(?: [\w:/.-]{1,40})?\W{0,12}$")
 """A heading that names the folder of a thread, and perhaps its name."""
@@ -45,6 +47,8 @@ _WAITS = re.compile(
 def read(text: str) -> Event | None:
     """A kernel frame, the name of a file below /proc, or a wait channel."""
     if "[<" in text and (frame := _FRAME.match(text)):
+        if int(frame["at"], 16) >= int(frame["size"], 16) > 0:
+            return Gone()  # behind the end of that function: left on the stack by a call that has ended
         place = (frame["function"], "kernel", 0)
         return Frames(places=(place,), source="kernel", order="inner", is_certain=True, native=True)
     if "+0x" in text and (frame := _LOG_FRAME.match(text)):

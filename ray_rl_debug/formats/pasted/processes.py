@@ -5,12 +5,15 @@ from __future__ import annotations
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted import kernel
 from ray_rl_debug.formats.pasted.events import Frames, Head
+from ray_rl_debug.formats.pasted.gdb import BUILT_IN
 from ray_rl_debug.formats.pasted.label import Label
 from ray_rl_debug.formats.pasted.lines import Line, indent_of
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
 from ray_rl_debug.formats.pasted.partial import Partial, is_named_so, set_names, set_same, set_writer, with_label
 
 MAX_THREADS = 50_000
+_RAISED = "c10::Error::Error("
+"""Innermost frame of a stack that torch prints with an exception of its C++ code."""
 
 
 class Processes:
@@ -206,13 +209,15 @@ class Processes:
             dump.source = frames.source
         dump.is_headless = True
         dump.weight = frames.weight
+        if frames.places[0][0].startswith(_RAISED):
+            dump.said.append((line.number, Said(kind="failed", text="c10::Error: an exception in torch's C++ code, and where it was raised")))
         if frames.number or (not self.has_words and len(self.dumps) == 1 and indent_of(line.text)):
             self._cut = dump
         thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
         dump.threads.append(thread)
         has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")
         self.stack.begin(thread, order=frames.order if has_order else None, is_headless=True)
-        if frames.source == "traceback":
+        if frames.source == "traceback" or frames.places[0][1] == BUILT_IN:
             # The head was cut off; the error may still stand below.
             self.stack.traceback_indent = max(0, indent_of(line.text) - 2)
         self._append(line, frames)
