@@ -60,7 +60,10 @@ def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str, s
 
 
 def _edges_to_known_callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
-    """Of an actor that works inside too, and whose coroutines wait for what a call may set: to those who have made its other calls so far, and do not wait for it."""
+    """Of an actor that works inside too, and whose coroutines wait for what a call may set: to those who have made its other calls so far.
+
+    Whoever waits for it itself is left out.
+    """
     ends = [e for e in one.ends if rank(e) < SERVES_RANK] if one.is_idle and one.process.kind == "ray-worker" else []
     at = [e.at for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS]
     others = other_methods(view, one, [t for t in one.process.async_tasks or () if is_ray_call(t)]) if at else []
