@@ -9,6 +9,7 @@ from heapq import nsmallest
 
 import msgspec
 
+from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.call_ages import call_age
 from ray_rl_debug.analyze.coroutines import is_own
 from ray_rl_debug.analyze.edges import Edge
@@ -247,7 +248,7 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
     frames = [*call, *(f for i, f in enumerate(thread.frames[own:]) if i == 0 or not is_library(f))][: depth + 1]
     if thread.place.own is None and call:
         frames = call
-    elif thread.place.own is None:
+    elif thread.place.own is None and is_stacks_alone(one.process):
         frames = list(thread.frames[: depth + 1])  # libraries all the way: theirs are all that there is to show
     text = " < ".join(_frame(f) for f in frames)
     named = thread.name or thread.tid

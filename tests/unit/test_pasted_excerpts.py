@@ -129,3 +129,27 @@ def test_the_log_of_the_kernel_with_the_time_since_the_last_line():
     )
     (one,) = read(text)
     assert (one.pid, one.state, [f[0] for f in one.threads[0].frames]) == (15277, "D", ["mutex_lock", "uvm_ioctl"])
+
+
+def test_a_place_that_gdb_broke_off_is_no_frame():
+    text = (
+        "Thread 4 (Thread 0x7f0b (LWP 822)):\n#0  futex_wait (val=4, addr=0x55)\n    at /build/gcc/libgomp/config/linux/x86/futex.h:44\n"
+        "#1  0x7f in run (bar=0x55, \n    state=4)\n    at tree.c:112\n#2  0x7f in start_thread () from /lib/libpthread.so.0\n"
+    )
+    (one,) = read(text)
+    assert [f[0] for f in one.threads[0].frames] == ["futex_wait", "run", "start_thread"]
+
+
+def test_a_clock_before_the_rank_of_a_line():
+    text = "".join(
+        f"10:41:43.163 [rank2]: {line}\n"
+        for line in (
+            '  File "/srv/loader.py", line 55, in load',
+            "    dataset = read(path)",
+            "              ^^^^^^^^^^",
+            '  File "/srv/lock.py", line 68, in acquire',
+            "    os.fchmod(fd)",
+        )
+    )
+    (one,) = read(text)
+    assert (one.rank, [f[0] for f in one.threads[0].frames]) == (2, ["acquire", "load"])

@@ -29,7 +29,7 @@ _GONE = re.compile(
     r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
     re.IGNORECASE,
 )
-_WRAPPED = re.compile(r"^ {2,8}(?:(?:\(\) )?from (?:/|\.)\S{1,400}|at \.{0,2}/\S{1,400}:\d{1,9})$")
+_WRAPPED = re.compile(r"^ {2,8}(?:(?:\(\) )?from (?:/|\.)\S{1,400}|at [\w./+-]{1,400}\.\w{1,4}:\d{1,9})$")
 """gdb breaks a long line before the library or the file."""
 _SHOWN = re.compile(r"^-{1,12}> ?(?:\d{1,7}(?: |$)|$)")
 """The line of source in which a frame is, as IPython shows it."""
@@ -105,12 +105,14 @@ def _plain(text: str) -> tuple[Event, ...]:
         return (Head(level="process", source="py-spy", pid=row.pid, title=row.title, state=row.state, is_new=True),)
     if row := ps.aux(text):
         return (row,)
+    if _WRAPPED.match(text):
+        return (Gone(),)
     found = ipython.read(text) or read_frame(text)
     if found is not None:
         return (found,)
     if (own := own_heads.read(text)) is not None:
         return (own,)
-    if text.startswith("-> ") or _SHOWN.match(text) or _WRAPPED.match(text) or (len(text) < 80 and _GONE.match(text.strip())):
+    if text.startswith("-> ") or _SHOWN.match(text) or (len(text) < 80 and _GONE.match(text.strip())):
         # pdb shows the source line of a frame behind an arrow.
         return (Gone(),)
     return ()

@@ -46,7 +46,9 @@ _LEVEL = re.compile(
     r"(?:\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?:?)(?: {1,9}| - )(?:\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
     r"(?:\[[\w./-]{1,80}\.\w{1,4}:\d{1,6}\] ?)?(?:- )?"
 )
-_PREFIXES = (_QUOTE, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=)")
+"""A time alone, as a terminal or ``ts`` writes it before what torch and Ray put before a line."""
+_PREFIXES = (_QUOTE, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")

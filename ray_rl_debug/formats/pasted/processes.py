@@ -32,7 +32,7 @@ class Processes:
         self.told_pid: tuple[int, int] | None = None
         """The last line of a log that named a process id, and that id."""
         self.has_words = False
-        """Did a line come that is no stack's?"""
+        """Did a line come that is no stack's, since the text or its block of code began?"""
         self._cut: Partial | None = None
         """A process that begins in the middle of a stack: whoever pasted it cut the heads above."""
         self._loop: tuple[int, ...] = ()
@@ -121,7 +121,7 @@ class Processes:
 
     def _take_lone(self, line: Line, head: Head) -> None:
         """One frame right above a head of py-spy's, where nothing stood before, is the end of a stack that was cut."""
-        if len(self._weak) == 1 and head.source == "py-spy" and not self.has_words and not self.dumps:
+        if len(self._weak) == 1 and head.source == "py-spy" and not self.has_words:
             (above, frames), self._weak = self._weak[0], []
             if above.number == line.number - 1 and indent_of(above.text) > indent_of(line.text):
                 self._headless(above, frames)
@@ -211,7 +211,7 @@ class Processes:
         dump.weight = frames.weight
         if frames.places[0][0].startswith(_RAISED):
             dump.said.append((line.number, Said(kind="failed", text="c10::Error: an exception in torch's C++ code, and where it was raised")))
-        if frames.number or (not self.has_words and len(self.dumps) == 1 and indent_of(line.text)):
+        if frames.number or (not self.has_words and indent_of(line.text)):
             self._cut = dump
         thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
         dump.threads.append(thread)

@@ -52,6 +52,7 @@ class Stream:
             if line.in_fence or self._found.stack.frames or not self._found.is_head_above(line.number):
                 self._found.end_stack()
             self._tables.end()
+            self._found.has_words = False
             return
         if not text.strip():
             self._blank()
