@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import Edge
-from ray_rl_debug.analyze.roots import Root
+from ray_rl_debug.analyze.roots import Root, Step
 from ray_rl_debug.analyze.solve import Activity, Outlook, Solution
 
 
@@ -69,7 +69,14 @@ def unfold_solution(solution: Solution, activities: Mapping[str, Activity], fold
 
 def unfold_root(root: Root, folded: Folded) -> Root:
     """The root with all that its nodes and waiters stand for."""
-    if folded.like.keys().isdisjoint(root.nodes) and folded.like.keys().isdisjoint(root.waiters):
-        return root
     nodes, waiters = tuple(sorted(folded.all_of(root.nodes))), tuple(folded.all_of(root.waiters))
-    return msgspec.structs.replace(root, nodes=nodes, waiters=waiters)
+    return msgspec.structs.replace(root, nodes=nodes, waiters=waiters, chain=_from_the_last(root, folded))
+
+
+def _from_the_last(root: Root, folded: Folded) -> tuple[Step, ...]:
+    """The chain, begun by the farthest waiter as if nothing were folded: of those that are alike the last."""
+    if not root.chain or root.chain[0].wait.waiter in root.nodes:
+        return root.chain
+    first = root.chain[0]
+    *_, last = folded.all_of([first.wait.waiter])
+    return (msgspec.structs.replace(first, wait=msgspec.structs.replace(first.wait, waiter=last)), *root.chain[1:])

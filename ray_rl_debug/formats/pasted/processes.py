@@ -115,8 +115,8 @@ class Processes:
         if not self.stack.threads or self.stack.frames or head.source != "py-spy" or self.current is None or self.current.source != "py-spy":
             return False
         last = self.stack.threads[-1]
-        if last.name is None and head.name is not None:
-            return False  # py-spy names the threads that Python began
+        if last.name is None and head.name is not None and head.active is not None:
+            return False  # as py-spy writes them: it names the threads that Python began
         return last.active == head.active or None in (last.active, head.active)
 
     def _take_lone(self, line: Line, head: Head) -> None:
