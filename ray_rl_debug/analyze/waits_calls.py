@@ -146,7 +146,7 @@ def _stored_calls(view: View, one: Seen) -> tuple[Sequence[AsyncTask], Sequence[
         return (), ()
     calls = [t for t in tasks if is_ray_call(t)]
     waiting = all(t.stable and not t.timers and t.awaited is not None and t.awaited.kind in HANDED_OVER for t in calls)
-    if not calls or not waiting or works_inside(one) or not _is_closed(view, one):
+    if not calls or not waiting or works_inside(one) or not only_ray_connects(view, one):
         return (), ()
     return calls, other_methods(view, one, calls)
 
@@ -166,7 +166,7 @@ def other_methods(view: View, one: Seen, calls: Sequence[AsyncTask]) -> list[str
     return [n for n in names if n not in at and not n.startswith("__")]
 
 
-def _is_closed(view: View, one: Seen) -> bool:
+def only_ray_connects(view: View, one: Seen) -> bool:
     """Is nobody but Ray connected to it, and has it no children? Then only calls bring something."""
     owners, sockets = socket_owners(view), one.process.sockets
     if sockets is None or view.children(one):

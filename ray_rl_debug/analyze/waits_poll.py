@@ -14,11 +14,12 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.pauses import looks_again
+from ray_rl_debug.analyze.pauses import ANSWER_S, looks_again
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, own_path
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_calls import callers_so_far
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, RayActor
 
@@ -53,6 +54,8 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     short_calls = only_short_calls_end(view)
     polling = [(one, True if short_calls and _sleeps_in_one_loop(one) else is_poller(one)) for one in view]
     pollers = [(one, polls) for one, polls in polling if polls is not False]
+    left_alone = [*_left_alone(view, known)]
+    pollers += [(one, None) for one in left_alone]
     sources = {e.source for e in known} if pollers else ()
     targets: dict[str, set[str]] = {}
     answering = {one.key for one, _ in pollers if one.telling is not None and one.telling.answers}
@@ -65,7 +68,10 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         at = one.place.path[0][0] if one.place and one.place.path else "poll"
         others = [p for p in view if p is not one and one.key not in targets.get(p.key, set())]
         producers = [p for p in others if _may_produce(p, one)]
-        dead = _dead_fellows(view, one) if not producers else []
+        dead = dead_fellows(view, one) if not producers else []
+        died_s = max((a.end_time_s or 0.0 for a in dead), default=0.0)
+        over_s = one.node.started_time_s + one.node.window_s - died_s
+        sure_dead = Certainty.POSSIBLE if one in left_alone and over_s < ANSWER_S else Certainty.LIKELY  # others may yet be made in their place
         looks = all(is_poller(p) is not False or looks_again(p) for p in producers)
         ended = [c for c in others if looks and _has_ended(c) and _is_fellow(c, one)]
         if ended:  # those that only look for something themselves make nothing
@@ -73,6 +79,8 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             producers = ended
         if polls and not producers and not dead:  # met between two calls: those that have just finished some deliver
             producers = [p for p in others if _is_fellow(p, one) and p.motion is Motion.MOVING]
+            brought = _brought_so_far(view, one, producers)
+            producers, sure = (brought, Certainty.POSSIBLE) if brought else (producers, sure)
         # waiters in the middle of a chain are reached through its head; name heads first
         heads = ended or [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
         for producer in heads or producers:
@@ -81,7 +89,30 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         for actor in dead:
             evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
             target = node_of(NodeKind.ACTOR, actor.actor_id)
-            yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)  # nobody is left who delivers
+            yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=sure_dead)  # nobody is left who delivers
+
+
+def _brought_so_far(view: View, poller: Seen, asked: Sequence[Seen]) -> list[Seen]:
+    """Who made the other calls of the actors that a poller asks, by Ray's history: what they bring may be what it looks for."""
+    ray, found = view.ray, set[str]()
+    for actor in asked:
+        names = [h.name.rpartition(".")[2] for h in (ray.history if ray else ()) if h.name.startswith(f"{actor.identity.class_name}.") and h.count]
+        for method in names:
+            callers = callers_so_far(view, actor, [method])
+            found |= callers if callers is not None and poller.key not in callers else frozenset()
+    return [view.seen[key] for key in sorted(found) if key in view.seen and not view.seen[key].is_at_work]
+
+
+def _left_alone(view: View, known: Sequence[Edge]) -> Iterator[Seen]:
+    """Drivers that look again and again while nobody works and Ray has nothing to do, after actors of theirs died and nothing has ended since."""
+    ray = view.ray
+    if ray is None or any(s.is_at_work or (s.core is not None and (s.core.running_task_ids or s.core.owned)) for s in view):
+        return
+    last_s = max((h.last_end_time_s or 0.0 for h in ray.history), default=0.0)
+    for one in view:
+        dead = dead_fellows(view, one) if one.process.kind == "driver" and looks_again(one) and is_poller(one) is False else []
+        if dead and all((a.end_time_s or 0.0) >= last_s for a in dead[-1:]) and not any(e.source == one.key for e in known):
+            yield one
 
 
 def only_short_calls_end(view: View) -> bool:
@@ -100,7 +131,7 @@ def _has_ended(one: Seen) -> bool:
     return one.process.kind == "child" and one.has_ended
 
 
-def _dead_fellows(view: View, poller: Seen) -> list[RayActor]:
+def dead_fellows(view: View, poller: Seen) -> list[RayActor]:
     """Actors of its job that did not end by design."""
     actors = view.ray.actors if view.ray is not None else ()
     return [a for a in actors if a.state == "DEAD" and a.job_id == poller.identity.job_id and a.death_kind not in ("out-of-scope", "exited")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.pauses import may_have_requests
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_calls import works_inside
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.rules.scene import Scene
 
@@ -57,6 +59,23 @@ def nobody_delivers(one: Seen) -> Open:
     """One that looks for something again and again while nobody works."""
     reason = f"nothing works, and {one.where()} looks again and again: it {one.does()}. Nobody was seen who would deliver what it looks for"
     return Open(reason, "a longer window shows whether that comes; the condition of this loop says who should bring it", LONGER)
+
+
+def brought_so_far(scene: Scene, poller: Seen) -> Seen | None:
+    """Who brought so far what a poller asks for, as Ray's history tells, and does nothing now: no call, no thread, no coroutine of its own."""
+    found = [scene.view.seen[e.target] for e in scene.graph.out(poller.key) if e.why is Why.POLL and e.target in scene.view.seen]
+    idle = [
+        one
+        for one in found
+        if one.is_idle and not one.is_at_work and not works_inside(one) and not (one.core is not None and one.core.running_task_ids)
+    ]
+    return idle[0] if idle and len(idle) == len(found) else None
+
+
+def nobody_brings(poller: Seen, asked: str, idle: Seen) -> Open:
+    """One that asks an actor again and again, while whoever fed that actor does nothing any more."""
+    reason = f"{poller.where()} asks {asked} again and again and {poller.does()} in between; {idle.where()}, which brought more so far, is idle"
+    return Open(reason, f"a longer window shows whether that goes on; look why {idle.name} does nothing", LONGER)
 
 
 def ended(scene: Scene) -> Open | None:

@@ -13,7 +13,17 @@ from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
-from ray_rl_debug.diagnosis.open_questions import LONGER, Open, ended, most_suspicious, nobody_delivers, unread_requests, why_open
+from ray_rl_debug.diagnosis.open_questions import (
+    LONGER,
+    Open,
+    brought_so_far,
+    ended,
+    most_suspicious,
+    nobody_brings,
+    nobody_delivers,
+    unread_requests,
+    why_open,
+)
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
@@ -136,6 +146,9 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         )
     if moving and sleeper is not None and all(s.is_idle and s.motion is Motion.MOVING for s in moving):
         asked = ", ".join(s.identity.label for s in moving[:3])
+        idle = brought_so_far(scene, sleeper)
+        if idle is not None:
+            return _open(nobody_brings(sleeper, asked, idle))
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
