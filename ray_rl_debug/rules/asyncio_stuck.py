@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from ray_rl_debug.analyze.coroutines import (
     HANDED,
     LOCKS,
@@ -37,6 +39,7 @@ from ray_rl_debug.analyze.coroutines import (
     serves,
     ticks,
 )
+from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import ENOUGH_CALLS
@@ -44,7 +47,8 @@ from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.waits_calls import other_methods, works_inside
+from ray_rl_debug.analyze.waits_calls import only_ray_connects, other_methods, works_inside
+from ray_rl_debug.analyze.waits_poll import dead_fellows
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
@@ -213,7 +217,8 @@ def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
     if not ends or scene.goes_on(one) or scene.children_move(one):
         return
     first = ends[0]
-    listens = any(s.state == "LISTEN" for s in one.process.sockets or ()) and not _is_beside_server(one, first)
+    rays = _port_of_ray(scene, one)
+    listens = any(s.state == "LISTEN" and s.local.rpartition(":")[2] != rays for s in one.process.sockets or ()) and not _is_beside_server(one, first)
     if first.is_cycle or first.is_lost:
         certainty: Certainty | None = Certainty.LIKELY if len(one.process.samples) > 1 else Certainty.POSSIBLE
     elif first.awaited.kind == "executor" and ticks(one.process):
@@ -223,7 +228,10 @@ def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
     else:
         certainty = None if listens else judge(scene, one).certainty if _is_closed(scene, one) else Certainty.POSSIBLE
     if certainty is not None:
-        yield Found(finding=_finding(scene, one, ends, certainty), explains=frozenset([one.key]))
+        finding = _finding(scene, one, ends, certainty)
+        dead = dead_fellows(scene.view, one) if one.process.kind == "driver" else []
+        died = [Evidence(kind="task", where=a.name or a.class_name, text=f"it is dead: {how_dead(a)}") for a in dead[:_SHOWN]]
+        yield Found(finding=msgspec.structs.replace(finding, evidence=(*finding.evidence, *died)), explains=frozenset([one.key]))
 
 
 def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certainty, edge: Edge | None = None, who: list[Who] | None = None) -> Finding:
@@ -282,9 +290,26 @@ def _is_closed(scene: Scene, one: Seen) -> bool:
     if any(t.timer_s is not None and 0 <= t.timer_s < SOON_S and _has_other_timers(t, tasks) for t in others):
         return False
     ends = {s.inode for s in sockets}
-    if any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair
+    if one.process.kind == "driver":
+        # an event may be set by a signal; a queue is filled by the program itself
+        if not (one.core is not None and not one.core.owned and only_ray_connects(scene.view, one) and all(_is_at_queue(t) for t in others)):
+            return False
+    elif any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair
         return False
     return all(t.place.kind in IDLE_KINDS or not t.place.path for t in one.threads)
+
+
+def _is_at_queue(task: AsyncTask) -> bool:
+    return task.awaited is not None and task.awaited.kind in ("queue", "task", "gather")
+
+
+def _port_of_ray(scene: Scene, one: Seen) -> str | None:
+    """The port at which Ray itself listens in a process, as its tables tell."""
+    ray = scene.view.ray
+    for worker in ray.workers if ray is not None else ():
+        if worker.pid == one.process.pid and worker.alive and worker.ip and worker.node_id in (one.node.node_id, None):
+            return worker.ip.rpartition(":")[2]
+    return None
 
 
 def _has_other_timers(task: AsyncTask, tasks: tuple[AsyncTask, ...]) -> bool:
