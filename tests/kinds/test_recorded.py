@@ -47,6 +47,8 @@ MISSED = {
     "engine_not_reaped-hang": "a trainer looks again and again for a zombie to go: slow, its keeper that does not reap is named as possible",
     "logs_of_envs-hang": "a thread that wrote lines has ended: its process is named, in a ring with one of those that send lines",
     "retried_for_ever-hang": "an actor tries a server again that has ended: slow, its call runs for 9 s where such took 6 s",
+    "epoch_of_collector-hang": "a driver asks a buffer by short calls, who filled it so far is idle: unknown, it may also work by short calls",
+    "pending_in_pool-hang": "a driver sleeps between looks, and its sandboxes are dead: possible for a minute, as it may make others in their place",
     "tokens_of_stream-hang": "an answer is lost between a thread and its loop: the client is named, and said to wait for the engine",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

@@ -34,6 +34,8 @@ CANNOT_TELL = {
     "graded_again-hang": "a task that is tried again and again: stacks show a worker at work, or an idle one",
     "prompts_tried_again-hang": "an actor that is started anew for each try: stacks show it idle",
     "rounds_of_players-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
+    "health_before_weights-hang": "which call the trainer waits for is in no stack: its engines are told as a stalled collective",
+    "makers_of_driver-hang": "an actor that has died and an idle loop: no stack is left of what it waits for",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")
 
