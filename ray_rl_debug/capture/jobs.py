@@ -81,7 +81,12 @@ def _node_with_jobs(node: Node, by_place: Mapping[tuple[str | None, int], str], 
         parent = processes.get(process.ppid) if process.ppid is not None else None
         return job_of(parent, depth + 1) if parent is not None and process.kind != "ray-worker" else None
 
-    return msgspec.structs.replace(node, processes=tuple(msgspec.structs.replace(p, job_id=job_of(p)) for p in node.processes))
+    # most keep what they have: a thousand nodes have a hundred thousand processes
+    jobs = [job_of(p) for p in node.processes]
+    if all(job == p.job_id for job, p in zip(jobs, node.processes, strict=True)):
+        return node
+    found = (p if job == p.job_id else msgspec.structs.replace(p, job_id=job) for job, p in zip(jobs, node.processes, strict=True))
+    return msgspec.structs.replace(node, processes=tuple(found))
 
 
 def keep_job(snapshot: Snapshot, job: str | None) -> Snapshot:

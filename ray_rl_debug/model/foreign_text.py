@@ -59,13 +59,21 @@ class _Mapping:
             same = list(pairs) == list(value) and all(a is b for a, b in zip(pairs.values(), value.values(), strict=True))
             return value if same else pairs
         if isinstance(value, msgspec.Struct):
-            fields = {}
-            for name in value.__struct_fields__:
-                before = getattr(value, name)
-                if type(before) in _NUMBERS:
-                    continue
-                after = self.apply(before)
-                if after is not before:
-                    fields[name] = after
-            return msgspec.structs.replace(value, **fields) if fields else value
+            return self._struct(value)
         return value
+
+    def _struct(self, value: Any) -> Any:
+        """As `apply`; text and numbers, which most fields are, cost no call."""
+        fields = {}
+        known = self._known
+        for name in value.__struct_fields__:
+            before = getattr(value, name)
+            kind = type(before)
+            if kind in _NUMBERS:
+                continue
+            after = known.get(before) if kind is str else None
+            if after is None:
+                after = self.apply(before)
+            if after is not before and (kind is not str or after != before):
+                fields[name] = after
+        return msgspec.structs.replace(value, **fields) if fields else value

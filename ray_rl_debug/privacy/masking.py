@@ -59,8 +59,8 @@ _PARTING, _HEX, _RUN = re.compile(r"[-_+/=.]"), re.compile(r"[0-9a-f]{4,}"), re.
 _TRIVIAL = re.compile(r"(?i)[\d.,:%+-]+(?:[kmgt]?i?b?|s|ms|/s)|none|null|nil|true|false|\$.*|<.*|\*{3}.*|…|\[?redacted\]?")
 
 
-_PLAIN = re.compile(r"[0-9.:\[\]]*|(?:pipe|socket|eventfd):\[[0-9]{1,20}\]|<[A-Za-z_]{1,14} at 0x[0-9a-f]{1,16}>").fullmatch
-"""Addresses with a port, pipes and objects: most of the text of a node that no other node has, and nothing in it that any pattern here can find."""
+_PLAIN = re.compile(r"[0-9.:\[\]]*|[0-9a-f]{1,64}|(?:pipe|socket|eventfd):\[[0-9]{1,20}\]|<[A-Za-z_]{1,14} at 0x[0-9a-f]{1,16}>").fullmatch
+"""Addresses with a port, Ray's ids, pipes and objects: most text that no other node has, and nothing in it that any pattern here can find."""
 _WORD, _WORDS = re.compile(r"[A-Za-z]?[a-z]{0,14}"), re.compile(r"\s{1,3}[a-z]{1,14}\b(?![=:])")
 
 

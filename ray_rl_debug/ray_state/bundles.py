@@ -6,6 +6,7 @@ Ray renames what is asked of a bundle: ``CPU_group_0_<id>`` for one bundle, ``CP
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -32,11 +33,16 @@ def public(resources: Mapping[str, float] | None) -> dict[str, float]:
 
 
 def asked(resources: Mapping[str, float] | None) -> Asked:
-    """Plain amounts of what Ray's tables list, and where they are to come from."""
+    """Plain amounts of what Ray's tables list, and where they are to come from. Who asks for the same has the same object."""
+    return _asked(tuple((resources or {}).items()))
+
+
+@functools.lru_cache(maxsize=1024)
+def _asked(resources: tuple[tuple[str, float], ...]) -> Asked:
     found: dict[str, float] = {}
     group: str | None = None
     bundle: int | None = None
-    for name, amount in (resources or {}).items():
+    for name, amount in resources:
         part = _OF_GROUP.fullmatch(name)
         if part is None:
             if not name.startswith("node:"):

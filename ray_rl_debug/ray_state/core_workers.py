@@ -21,6 +21,9 @@ SURE_S = 0.25
 MOST_ASKED = 2000
 """Of a crowd: a second of one core. What thousands of ranks run stands in Ray's table of tasks as well."""
 
+Told = Mapping[str, Mapping[str, WorkerCounts]]
+"""What raylets told of their workers: by node id and worker id."""
+
 
 def is_crowd(state: RayState, *, deadline_s: float = 2.0) -> bool:
     """Are there more workers than can be asked in this time, if some of them are silent?"""
@@ -36,7 +39,7 @@ def _answerable(state: RayState, skip_nodes: Collection[str]) -> list[RayWorker]
 
 
 def read_core_workers(
-    state: RayState, *, deadline_s: float = 2.0, skip_nodes: Collection[str] = (), told: Mapping[str, WorkerCounts] | None = None
+    state: RayState, *, deadline_s: float = 2.0, skip_nodes: Collection[str] = (), told: Told | None = None
 ) -> tuple[tuple[CoreWorker, ...], tuple[Gap, ...]]:
     """Statistics of every live worker and driver; one that does not answer is a gap (and a suspect).
 
@@ -46,14 +49,14 @@ def read_core_workers(
     Args:
         deadline_s: For all of them together, however many are silent.
         skip_nodes: Ids of nodes whose workers are not asked.
-        told: By worker id, what the raylets told just now.
+        told: What the raylets told just now.
     """
     alive = _answerable(state, skip_nodes) if has_grpc() else []
     if not alive:
         return (), ()
     crowd = _is_crowd(alive, deadline_s)
-    idle = {i for i, counts in (told or {}).items() if counts.running_tasks == 0 and counts.pending_tasks == 0} if crowd else set()
-    wanted = _rare_first([w for w in alive if w.kind == "DRIVER" or w.worker_id not in idle], state)
+    idle = _idle(alive, told) if crowd and told is not None else {}
+    wanted = _rare_first([w for w in alive if w.worker_id not in idle], state)
     asked = wanted[:MOST_ASKED] if crowd else wanted
     from ray.core.generated import core_worker_pb2 as pb
 
@@ -80,13 +83,27 @@ def read_core_workers(
         # where each has less than `SURE_S`, our own core may have been late: that is no silence
         what = f"live statistics of {unasked} of {len(alive)} Ray workers"
         silent.append(Gap(id=gaps.TRUNCATED, where="cluster", what=what, reason=f"more than can be asked in {deadline_s:.0f} s"))
-    workers += (_counted(w, told[w.worker_id]) for w in alive if w.kind != "DRIVER" and told is not None and w.worker_id in idle)
-    return tuple(workers), tuple(silent)
+    return (*workers, *idle.values()), tuple(silent)
 
 
-def counted_workers(state: RayState, told: Mapping[str, WorkerCounts]) -> tuple[CoreWorker, ...]:
+def counted_workers(state: RayState, told: Told) -> tuple[CoreWorker, ...]:
     """What raylets told of live workers: their counts alone, nothing of what they run and own."""
-    return tuple(_counted(w, told[w.worker_id]) for w in state.workers if w.alive and w.worker_id in told)
+    return tuple(_counted(w, counts) for w in state.workers if w.alive and (counts := _counts_of(w, told)) is not None)
+
+
+def _counts_of(worker: RayWorker, told: Told) -> WorkerCounts | None:
+    """As its own raylet told them: no raylet is believed about the workers of another one."""
+    return told.get(worker.node_id or "", {}).get(worker.worker_id)
+
+
+def _idle(workers: Iterable[RayWorker], told: Told) -> dict[str, CoreWorker]:
+    """By id: those that run nothing and wait for nothing, so that their counts are all there is to tell."""
+    found = {}
+    for worker in workers:
+        counts = _counts_of(worker, told) if worker.kind != "DRIVER" else None
+        if counts is not None and counts.running_tasks == 0 and counts.pending_tasks == 0:
+            found[worker.worker_id] = _counted(worker, counts)
+    return found
 
 
 def _counted(worker: RayWorker, counts: WorkerCounts) -> CoreWorker:

@@ -37,8 +37,8 @@ class Raylets(msgspec.Struct, frozen=True, kw_only=True):
     silent: dict[str, str | None] = {}
     """None for one that answers, else why it does not."""
     stores: dict[str, ObjectStore] = {}
-    workers: dict[str, WorkerCounts] = {}
-    """By worker id. Those of a raylet that waits for one of its workers, which may be stopped, are missing."""
+    workers: dict[str, dict[str, WorkerCounts]] = {}
+    """By worker id. A raylet that answers and is missing here waits for one of its workers, which may be stopped."""
 
 
 def look_at_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> Raylets:
@@ -62,12 +62,11 @@ def look_at_raylets(nodes: Iterable[RayNode], *, deadline_s: float = 2.0) -> Ray
     is_crowd = len(wanted) > CONCURRENCY
     silent: dict[str, str | None] = {}
     stores: dict[str, ObjectStore] = {}
-    workers: dict[str, WorkerCounts] = {}
+    workers: dict[str, dict[str, WorkerCounts]] = {}
     for node, reply in zip(wanted, _replies(wanted, ask, deadline_s * (FIRST_SHARE if is_crowd else 1.0)), strict=True):
         silent[node.node_id] = _why_silent(reply) if isinstance(reply, Exception) else None
         if isinstance(reply, tuple):
-            stores[node.node_id] = reply[0]
-            workers |= reply[1]
+            stores[node.node_id], workers[node.node_id] = reply
     if is_crowd:
         silent |= _probe([n for n in wanted if silent[n.node_id] is not None], deadline_s * (1.0 - FIRST_SHARE))
     return Raylets(silent=silent, stores=stores, workers=workers)

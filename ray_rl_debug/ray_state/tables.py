@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ray_rl_debug.model import gaps
+from ray_rl_debug.model.equal_text import hold_equal_text_once
 from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreachableError
 from ray_rl_debug.model.snapshot import Gap, RayActor, RayJob, RayNode, RayPlacementGroup, RayState, RayTask, RayWorker, TaskHistory
 from ray_rl_debug.privacy.allowlist import allowed_entry_point
@@ -135,6 +137,7 @@ def _read(channel: Any, address: str, job_id: str | None, until: float) -> tuple
         history=history,
         placement_groups=tuple(_group(g) for g in groups_.result() or ()),
     )
+    hold_equal_text_once(state.actors, state.workers, state.tasks)
     return state, failed
 
 
@@ -189,8 +192,13 @@ def _available(channel: Any, deadline_s: float) -> dict[str, dict[str, float]]:
 
 
 def _enum_name(message: Any, field: str) -> str:
-    value = getattr(message, field)
-    return str(message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[value].name)
+    return _enum_names(message.DESCRIPTOR, field)[getattr(message, field)]
+
+
+@functools.cache
+def _enum_names(of: Any, field: str) -> dict[int, str]:
+    """By number; of each message's descriptor, of which there are a few."""
+    return {number: str(value.name) for number, value in of.fields_by_name[field].enum_type.values_by_number.items()}
 
 
 def _node(n: Any, available: dict[str, float] | None) -> RayNode:

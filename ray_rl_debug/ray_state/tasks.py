@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import Any
 
@@ -50,13 +51,13 @@ def read_tasks(channel: Any, job_id: str | None, deadline_s: float) -> tuple[tup
 
 
 def _times(event: Any, statuses: Any) -> dict[str, float]:
-    times = {}
-    for number, nanoseconds in event.state_updates.state_ts_ns.items():
-        try:
-            times[statuses.Name(number)] = nanoseconds / 1e9
-        except ValueError:
-            continue  # a state newer than our stubs
-    return times
+    names = _names(statuses)  # a state may be newer than our stubs
+    return {names[number]: nanoseconds / 1e9 for number, nanoseconds in event.state_updates.state_ts_ns.items() if number in names}
+
+
+@functools.cache
+def _names(statuses: Any) -> dict[int, str]:
+    return {number: str(name) for name, number in statuses.items()}
 
 
 def _task(event: Any, statuses: Any) -> RayTask:

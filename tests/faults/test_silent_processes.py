@@ -14,7 +14,8 @@ import pytest
 from ray.core.generated import core_worker_pb2, core_worker_pb2_grpc, node_manager_pb2, node_manager_pb2_grpc
 
 from ray_rl_debug.model.snapshot import RayNode, RayState, RayWorker
-from ray_rl_debug.ray_state import look_at_raylets, probe_raylets, read_core_workers
+from ray_rl_debug.ray_state import counted_workers, is_crowd, look_at_raylets, probe_raylets, read_core_workers
+from ray_rl_debug.ray_state.raylets import WorkerCounts
 
 pytestmark = pytest.mark.integration
 
@@ -35,28 +36,57 @@ class Healthy(core_worker_pb2_grpc.CoreWorkerServiceServicer):  # type: ignore[m
         return reply
 
 
+class Telling(node_manager_pb2_grpc.NodeManagerServiceServicer):  # type: ignore[misc]
+    """A raylet that tells of its workers: of 1,200 the first hundred are busy."""
+
+    def GetResourceLoad(self, request: Any, context: Any) -> Any:
+        return node_manager_pb2.GetResourceLoadReply()
+
+    def GetNodeStats(self, request: Any, context: Any) -> Any:
+        reply = node_manager_pb2.GetNodeStatsReply()
+        for n in range(1, 1201):
+            busy = int(n <= 100)
+            reply.core_workers_stats.add(pid=n, worker_id=bytes.fromhex(f"{n:056x}"), num_running_tasks=busy, num_executed_tasks=3)
+        reply.core_workers_stats.add(pid=77)  # a worker that did not answer it
+        return reply
+
+
+class Waiting(Telling):
+    """A raylet that waits for a stopped worker of its own."""
+
+    def GetNodeStats(self, request: Any, context: Any) -> Any:
+        while context.is_active():
+            time.sleep(0.02)
+        return node_manager_pb2.GetNodeStatsReply()
+
+
 class Raylet(node_manager_pb2_grpc.NodeManagerServiceServicer):  # type: ignore[misc]
     def GetResourceLoad(self, request: Any, context: Any) -> Any:
         return node_manager_pb2.GetResourceLoadReply()
 
 
-@pytest.fixture
-def healthy(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A port that answers as a worker and as a raylet."""
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+@contextlib.contextmanager
+def serving(raylet: Any, worker: Any) -> Iterator[int]:
     server = grpc.server(ThreadPoolExecutor(8))
-    core_worker_pb2_grpc.add_CoreWorkerServiceServicer_to_server(Healthy(), server)
-    node_manager_pb2_grpc.add_NodeManagerServiceServicer_to_server(Raylet(), server)
+    core_worker_pb2_grpc.add_CoreWorkerServiceServicer_to_server(worker, server)
+    node_manager_pb2_grpc.add_NodeManagerServiceServicer_to_server(raylet, server)
     port = server.add_insecure_port(f"{HOST}:0")
     server.start()
     yield port
     server.stop(0).wait(5)
 
 
-def workers(count: int, port: int, first: int) -> list[RayWorker]:
+@pytest.fixture
+def healthy(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A port that answers as a worker and as a raylet."""
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with serving(Raylet(), Healthy()) as port:
+        yield port
+
+
+def workers(count: int, port: int, first: int, node_id: str = "ab" * 28) -> list[RayWorker]:
     return [
-        RayWorker(worker_id=f"{n:056x}", pid=n, kind="WORKER", alive=True, node_id="ab" * 28, ip=f"{HOST}:{port}")
-        for n in range(first, first + count)
+        RayWorker(worker_id=f"{n:056x}", pid=n, kind="WORKER", alive=True, node_id=node_id, ip=f"{HOST}:{port}") for n in range(first, first + count)
     ]
 
 
@@ -96,3 +126,44 @@ def test_silent_raylets(healthy: int) -> None:
     assert looked.stores == {}
     assert {n for n, why in all_looked.silent.items() if why is None} == answering
     assert took < 4.5
+
+
+def test_a_crowd_of_which_raylets_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One raylet tells what its 1,150 workers count, and makes up 50 that are another node's; that node's raylet waits for a stopped worker.
+
+    Who runs nothing is known and not asked. All others are asked, those of the other node too: no raylet is believed about them.
+    """
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    asked: set[int] = set()
+
+    class Counting(Healthy):
+        def GetCoreWorkerStats(self, request: Any, context: Any) -> Any:
+            asked.add(int.from_bytes(request.intended_worker_id, "big"))
+            return super().GetCoreWorkerStats(request, context)
+
+    with serving(Telling(), Counting()) as telling, serving(Waiting(), Counting()) as waiting:
+        nodes = [RayNode(node_id=i, ip=HOST, host="h", alive=True, port=p) for i, p in (("aa", telling), ("bb", waiting))]
+        looked = look_at_raylets(nodes, deadline_s=2.0)
+        all_workers = (*workers(1150, telling, 1, "aa"), *workers(50, waiting, 1151, "bb"))
+        state = RayState(address="", nodes=tuple(nodes), workers=all_workers)
+        read, gaps = read_core_workers(state, deadline_s=2.0, told=looked.workers)
+    assert looked.silent == {"aa": None, "bb": None}
+    assert set(looked.workers) == {"aa"}
+    assert is_crowd(state)
+    assert asked == {*range(1, 101), *range(1151, 1201)}
+    assert {w.pid for w in read} == set(range(1, 1201))
+    assert {w.executed_tasks for w in read if w.pid in asked} == {7}
+    assert {w.executed_tasks for w in read if w.pid not in asked} == {3}
+    assert gaps == ()
+    assert {w.pid for w in counted_workers(state, looked.workers)} == set(range(1, 1151))
+
+
+def test_a_small_cluster_is_asked_itself(healthy: int) -> None:
+    """Raylets tell that 40 workers are idle. So few can all be asked: each is, for one that does not answer is a fact."""
+    idle = WorkerCounts(pid=1, job_id=None, actor_id=None, queue_length=0, pending_tasks=0, executed_tasks=3, running_tasks=0)
+    with silent() as port:
+        all_workers = (*workers(39, healthy, 1, "aa"), *workers(1, port, 40, "aa"))
+        told = {"aa": {w.worker_id: idle for w in all_workers}}
+        read, gaps = read_core_workers(RayState(address="", workers=all_workers), deadline_s=1.0, told=told)
+    assert {w.executed_tasks for w in read} == {7}
+    assert [g.where for g in gaps] == ["pid 40"]
