@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -95,3 +96,32 @@ def connected_peers(view: View, one: Seen) -> set[str]:
             continue
         found.update(k for k, _ in owners.get((endpoint_key(node, socket.remote), endpoint_key(node, socket.local)), []))
     return found
+
+
+def clients(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[tuple[str, Socket]]:
+    """Processes that were seen at the other end of a server's connection, each with its end."""
+    if socket.family == "unix":
+        for other in view:
+            if other.node is one.node and other.key != one.process_key:
+                yield from ((other.key, s) for s in other.process.sockets or () if s.inode == socket.peer_inode and s.inode is not None)
+        return
+    if socket.remote is None or not socket.family.startswith("tcp"):
+        return
+    local, remote = endpoint_key(one.node.name, socket.local), endpoint_key(one.node.name, socket.remote)
+    for key, process in owners.get((remote, local), []):
+        if key in view.seen and key != one.process_key:
+            node = view.seen[key].node.name
+            yield from ((key, s) for s in process.sockets or () if s.remote is not None and endpoint_key(node, s.local) == remote)
+
+
+def is_served(one: Seen, socket: Socket) -> bool:
+    """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
+    port = port_of(socket)
+    if socket.family == "unix":
+        return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
+    return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
+
+
+def port_of(socket: Socket) -> str:
+    """Of its own end."""
+    return socket.local.rpartition(":")[2]

@@ -6,7 +6,18 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import RAY_PROCESSES, Owners, endpoint_key, is_rays, listeners, not_accepted, socket_owners
+from ray_rl_debug.analyze.connections import (
+    RAY_PROCESSES,
+    Owners,
+    clients,
+    endpoint_key,
+    is_rays,
+    is_served,
+    listeners,
+    not_accepted,
+    port_of,
+    socket_owners,
+)
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import handlers
@@ -17,6 +28,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_brokers import broker_edges
 from ray_rl_debug.analyze.waits_builds import build_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.model.report import Certainty
@@ -39,6 +51,7 @@ def system_edges(view: View) -> Iterator[Edge]:
             continue
         if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
             yield from child_edges(view, one, thread)
+    yield from broker_edges(view)
     yield from _lock_edges(view)
     yield from _unknown_locks(view)
     for one in view.at(Kind.SLEEP):
@@ -109,7 +122,7 @@ def _edge_to_peer(
 ) -> Iterator[Edge]:
     if _flows(one, socket):
         return
-    if _is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
+    if is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
         yield from _edge_to_silent_client(view, one, socket, owners)
         return
     if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
@@ -121,9 +134,9 @@ def _edge_to_peer(
     node = one.node.name
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
     # the connection itself, else (accepted by nobody yet) the process that listens there
-    ends = owners.get((remote, local)) or view.once(listeners).get(remote[1], [])
+    ends = owners.get((remote, local)) or _waited_at(view.once(listeners).get(remote[1], []), remote[1])
     ends = [(k, p) for k, p in ends if k != one.process_key] or ends
-    if _are_copies(ends):
+    if _are_copies(ends, remote[1]):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
     text = f"TCP {socket.local} → {socket.remote} ({socket.state}), {reason}{_traffic(socket)}"
@@ -138,29 +151,20 @@ def _edge_to_peer(
 def _keeps_others_out(view: View, one: Seen, socket: Socket) -> bool:
     """Does somebody else read at a connection to this server that it has not accepted? Then it takes one client after the other."""
     for key, process in not_accepted(view).get((endpoint_key(one.node.name, socket.local), None), []):
-        ends = [s for s in process.sockets or () if s.remote is not None and endpoint_key(one.node.name, s.remote)[1] == _port(socket)]
+        ends = [s for s in process.sockets or () if s.remote is not None and endpoint_key(one.node.name, s.remote)[1] == port_of(socket)]
         if key in view.seen and key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
             return True
     return False
 
 
-def _port(socket: Socket) -> str:
-    return socket.local.rpartition(":")[2]
-
-
 def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[Edge]:
     """A server between two requests waits for nobody. Where its client waits at the other end of this very connection, each waits for the other."""
-    if socket.remote is None or socket.rx_queue_bytes or not socket.family.startswith("tcp"):
+    if socket.rx_queue_bytes:
         return
-    local, remote = endpoint_key(one.node.name, socket.local), endpoint_key(one.node.name, socket.remote)
-    for key, process in owners.get((remote, local), []):
-        ends = (
-            [s for s in process.sockets or () if s.remote is not None and endpoint_key(view.seen[key].node.name, s.local) == remote]
-            if key in view.seen
-            else []
-        )
-        if key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
-            evidence = f"TCP {socket.local} → {socket.remote}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
+    for key, end in clients(view, one, socket, owners):
+        if _reads_at(view.seen[key], end):
+            name = f"TCP {socket.local} → {socket.remote}" if socket.family.startswith("tcp") else f"Unix socket {socket.local}"
+            evidence = f"{name}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
@@ -170,7 +174,7 @@ def _edges_of_handlers(view: View, one: Seen, owners: Owners) -> Iterator[Edge]:
     for thread in handlers(one):
         fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
         socket = next((s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
-        to_client = list(_edge_to_silent_client(view, one, socket, owners)) if socket is not None and _is_served(one, socket) else []
+        to_client = list(_edge_to_silent_client(view, one, socket, owners)) if socket is not None and is_served(one, socket) else []
         if not to_client:
             return
         edges += to_client
@@ -186,9 +190,25 @@ def _reads_at(one: Seen, socket: Socket) -> bool:
     return not socket.rx_queue_bytes and any(e.is_still and not is_write(e.awaited) and socket.fd in e.descriptors for e in one.ends)
 
 
-def _are_copies(ends: Sequence[tuple[str, Process]]) -> bool:
-    """Do only children of one parent hold a connection or listen? They were forked with copies: whose it is was not read."""
+def _waited_at(ends: list[tuple[str, Process]], port: str) -> list[tuple[str, Process]]:
+    """Of several that listen at one port, each with a queue of its own: those in whose queue a connection waits that nobody has accepted."""
+    waited_at = [(key, p) for key, p in ends if any(s.rx_queue_bytes for s in _at_port(p, port))]
+    return waited_at or ends
+
+
+def _at_port(process: Process, port: str) -> list[Socket]:
+    return [s for s in process.sockets or () if s.state == "LISTEN" and s.local.rpartition(":")[2] == port]
+
+
+def _are_copies(ends: Sequence[tuple[str, Process]], port: str) -> bool:
+    """Do only children of one parent hold a connection or listen? They were forked with copies: whose it is was not read.
+
+    Sockets of different numbers are no copies.
+    """
     pids = {p.pid for _, p in ends}
+    inodes = [{s.inode for s in p.sockets or () if s.local.rpartition(":")[2] == port} for _, p in ends]
+    if len(ends) > 1 and not set.intersection(*inodes):
+        return False
     return len(ends) > 1 and len({p.ppid for _, p in ends}) == 1 and not any(p.ppid in pids for _, p in ends)
 
 
@@ -298,14 +318,6 @@ def _to_unseen_parent(one: Seen, path: str) -> Edge:
     target = node_of(NodeKind.UNSEEN, f"{one.node.name}/the other end of {path}")
     evidence = f"its parent pid {one.process.ppid} may hold the other end of {path}, and was not seen"
     return Edge(source=one.key, target=target, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
-
-
-def _is_served(one: Seen, socket: Socket) -> bool:
-    """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
-    port = _port(socket)
-    if socket.family == "unix":
-        return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
-    return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
 
 
 def _lock_edges(view: View) -> Iterator[Edge]:

@@ -1,0 +1,45 @@
+"""Edges from servers whose threads hold a request back until another client sends something: stores, brokers of jobs, meeting points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.connections import clients, is_served, socket_owners
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.places import IDLE_KINDS
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Socket
+
+_HELD_BACK = frozenset({Kind.EVENT, Kind.QUEUE})
+
+
+def broker_edges(view: View) -> Iterator[Edge]:
+    """From a server with a request in hand, all of whose other threads read at clients, to each of these: what it waits for may come from any."""
+    for one in view:
+        ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
+        own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)] if ports else []
+        held = [t for t in own if t.place.kind in _HELD_BACK]
+        read = [(t, s) for t in own if t not in held and (s := _read_by(one, t)) is not None]
+        if not held or len(held) + len(read) < len(own):
+            continue
+        for thread, socket in read:
+            for key, _ in clients(view, one, socket, socket_owners(view)):
+                evidence = f"thread {held[0].name or held[0].tid} waits inside of it, and {thread.name or thread.tid} reads what this client sends"
+                yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _listens(thread: SeenThread, ports: set[int]) -> bool:
+    waited = thread.kernel.waits_on_fds if thread.kernel is not None else None
+    return thread.listens or (bool(waited) and ports.issuperset(waited or ()))
+
+
+def _read_by(one: Seen, thread: SeenThread) -> Socket | None:
+    """The connection of a client at which a thread waits for its next request."""
+    fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
+    socket = next((s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
+    return socket if socket is not None and socket.state != "LISTEN" and is_served(one, socket) else None
