@@ -45,6 +45,8 @@ def kernel_call(thread: Thread | None) -> str | None:
     if thread.syscall_arg0 == 0 and _name(thread) in ("select", "pselect6"):
         return "sleep"  # no descriptor: time.sleep is made so before Python 3.11
     wchan = (thread.wchan or "").partition(".")[0]  # compilers append .constprop.0 and the like
+    if _name(thread) == "restart_syscall" and wchan not in _WCHANS and not thread.waits_on_fds:
+        return "sleep"  # the kernel goes on so with waits that have a time limit, after a look has stopped them
     named = _FAMILIES.get(_name(thread) or "")
     if wchan in _WCHANS and not (named and wchan in _OF_MOUNTS):
         return _WCHANS[wchan]

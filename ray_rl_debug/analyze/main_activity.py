@@ -254,7 +254,7 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
 
     A joined thread that waits for a third in the same way is followed on.
     """
-    if telling.place.kind not in THREAD_WAITS:
+    if telling.place.kind not in THREAD_WAITS or _keeps_interpreter(telling):
         return None
     joined = {local.value for local in telling.sample.locals if local.name == "self" and _function(telling, local.frame) in _JOINS}
     for other in others:
@@ -271,6 +271,11 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         and not t.is_apart
     ]
     return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
+
+
+def _keeps_interpreter(thread: SeenThread) -> bool:
+    """Does it sleep in C with the interpreter's lock in its hands? No other thread of Python can do anything for it then."""
+    return bool(thread.sample.owns_gil) and thread.kernel is not None and thread.kernel.state == "S"
 
 
 def waits_for_worker(worker: SeenThread, other: SeenThread) -> bool:
