@@ -19,6 +19,7 @@ _SHOWN = 3
 """Members of a ring whose places the summary tells."""
 _OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
 _AWAITED = frozenset({Why.AWAITED_SOCKET, Why.AWAITED_CHILD})
+_AT_CONNECTIONS = _AWAITED | {Why.SOCKET}
 _OF_CALLS = RAY_CALLS | _AWAITED | {Why.DEAD_MEANWHILE}
 
 
@@ -51,10 +52,13 @@ def rings(scene: Scene) -> Iterator[Ring]:
             continue
         if any(is_waiting(m) and m.key not in _holders(edges) for m in members):
             continue  # a ring of ranks: other rules'
-        awaited = all(e.why in _AWAITED for e in edges)  # by coroutines, and no call of Ray among them
+        # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
+        awaited = all(e.why in _AWAITED for e in edges) or (bool(root.waiters) and all(e.why in _AT_CONNECTIONS for e in edges))
         if any(e.certainty is Certainty.POSSIBLE or (e.why in _OF_CALLS and not awaited) for e in edges):
             continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
+        if any(e.why in _AWAITED for e in edges) and not all(e.why in _AWAITED for e in edges):
+            certainty = Certainty.LIKELY
         if any(_has_hands_free(m) for m in members) or any(_holds_copies(scene, e) for e in edges):
             certainty = Certainty.POSSIBLE
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
