@@ -10,6 +10,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.places import IDLE_KINDS
+from ray_rl_debug.analyze.pools import taker
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -26,6 +27,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     children = named or [c for c in children if not is_tracker(c)]
     if thread is not None and thread.place.kind is Kind.MP_QUEUE:
         children = _writers(view, one, kernel, children)
+        children = _of_pool(one, children)
     printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None
     if printed is not None and all(c.process.files is not None for c in children):
         holders = writers_of(view, one, printed)
@@ -96,6 +98,14 @@ def _orphans(view: View) -> dict[str, int]:
         if one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid:
             found[one.node.name] = found.get(one.node.name, 0) + 1
     return found
+
+
+def _of_pool(one: Seen, children: list[Seen]) -> list[Seen]:
+    """Of the children of one that waits for a pool those that may put a result where it takes them; all where that was not read."""
+    pipe = _read_pipe(one, taker(one))
+    if pipe is None or any(c.process.files is None for c in children):
+        return children
+    return [c for c in children if _writes_to(c, pipe)]
 
 
 def _writers(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:

@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.pools import ends_in_vain, lacks_taker
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -75,7 +76,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # the turn of a loop: nobody waits for it, and it looks again without being woken
         if scene.view.by_hand and any(t.place.kind in WAITS_FOR_RAY for t in one.threads if t is not thread):
             continue  # that thread waits for an answer from outside of the process, and may release this one then
-        lost = thread.place.kind is Kind.MP_QUEUE and _no_child_works(scene, one)
+        lost = thread.place.kind is Kind.MP_QUEUE and (_no_child_works(scene, one) or ends_in_vain(one))
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:
             continue
@@ -194,7 +195,7 @@ def _lost_one(scene: Scene, one: Seen) -> bool:
         return True
     started_s = [c.process.start_time_s for c in children if c.process.start_time_s is not None]
     replaced = bool(started_s) and max(started_s) - min(started_s) > _STARTED_TOGETHER_S
-    return replaced or any(c.has_ended for c in children)
+    return replaced or any(c.has_ended for c in children) or lacks_taker(one) or ends_in_vain(one)
 
 
 _STARTED_TOGETHER_S = 0.5
@@ -215,7 +216,11 @@ def _asleep(thread: SeenThread) -> bool:
 
 
 def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, reason: str, *, lost: bool) -> Finding:
-    if lost:
+    if lost and ends_in_vain(one):
+        said = "; its workers end before they have delivered anything, and the pool makes others in their places"
+    elif lost and lacks_taker(one):
+        said = "; the thread of its pool that takes results has ended, so that none arrives: most likely it could not unpickle an error"
+    elif lost:
         said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
     elif one.lane_of is not None:
         said = "; other calls of it finish, and none of them ends this wait"
