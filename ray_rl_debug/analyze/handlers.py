@@ -17,6 +17,13 @@ def handlers(server: Seen) -> list[SeenThread]:
     return [t for t in server.threads if t.place.path and not t.listens and t.place.kind not in IDLE_KINDS]
 
 
+def pausing_giver(feeder: Seen) -> SeenThread | None:
+    """Of a process that waits for its workers: another thread of its program that pauses, and may have their next piece when it wakes."""
+    told = feeder.followed or feeder.telling
+    others = [t for t in feeder.threads if t is not told and t.place.path and not t.is_apart and t.place.kind is Kind.SLEEP]
+    return next((t for t in others if t.kernel is not None and wakes_soon(t.kernel)), None)
+
+
 def pausing_handler(server: Seen) -> SeenThread | None:
     """A handler that sleeps, and whose clock wakes it within the time that answers take."""
     return next((t for t in handlers(server) if t.place.kind is Kind.SLEEP and t.kernel is not None and wakes_soon(t.kernel)), None)

@@ -15,7 +15,7 @@ from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.handlers import pausing_handler
+from ray_rl_debug.analyze.handlers import pausing_giver, pausing_handler
 from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -23,6 +23,7 @@ from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, LOOKS, Facts
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
+    came_to_end,
     child_ended,
     given_up_s,
     is_blind,
@@ -33,11 +34,13 @@ from ray_rl_debug.analyze.pauses import (
     script_goes_on,
     sleeps,
     thread_ended,
+    wakes_first,
     wakes_often,
     wakes_soon,
 )
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
-from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain
+from ray_rl_debug.analyze.progress import Motion, came_lately
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Activity, Outlook
@@ -122,7 +125,7 @@ def _serves_for_ever(f: Facts) -> str | None:
 
 
 def _fills_pipe(f: Facts) -> str | None:
-    writes = any(e.why is Why.PIPE and _writes(f.view, e.source) for e in f.asked)
+    writes = not wakes_first(f.one) and any(e.why is Why.PIPE and _writes(f.view, e.source) for e in f.asked)
     return "it does not read what it is sent, and the pipe is full" if writes else None
 
 
@@ -136,6 +139,8 @@ def _old_child(f: Facts) -> str | None:
     awaited = any(e.why in ENDS for e in f.asked) and f.one.process.kind == "child"
     if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
         return None  # its stack would tell what it does
+    if wakes_first(f.one):
+        return None  # how long it lives says nothing of one step of it
     if f.one.threads and sleeps(f.one) and all(e.why is Why.CHILD for e in f.asked):
         return None  # a program of many steps that a launcher has started may well pause between two of them
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
@@ -151,6 +156,17 @@ def _serves_in_coroutine(f: Facts) -> str | None:
 def _handler_pauses(f: Facts) -> str | None:
     thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked) else None
     return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
+
+
+def _giver_pauses(f: Facts) -> str | None:
+    """Its workers wait for what it hands on; not only the thread that waits for them does that."""
+    fed = {e.source for e in f.asked if e.why is Why.PIPE} & {e.target for e in f.waits if e.why in (Why.DATALOADER, Why.CHILD_QUEUE)}
+    thread = pausing_giver(f.one) if fed else None
+    return f"its thread {thread.name or thread.tid} may have their next piece, and sleeps for some seconds" if thread is not None else None
+
+
+def _came_to_end(f: Facts) -> str | None:
+    return "its thread has ended since the last look, so what it did is done" if came_to_end(f.one) else None
 
 
 def _works_below(f: Facts) -> str | None:
@@ -208,6 +224,14 @@ def _children(f: Facts) -> str | None:
     return "a child that it waits for started or ended during the window, so its script goes on" if child_ended(f.view, f.one) else None
 
 
+def _workers_in_vain(f: Facts) -> str | None:
+    return "its workers end before they have delivered anything, and others take their places" if ends_in_vain(f.one) else None
+
+
+def _workers_replaced(f: Facts) -> str | None:
+    return "workers of its pool ended during the window, and others take their places" if ended_workers(f.one) else None
+
+
 def _threads(f: Facts) -> str | None:
     return "a thread of it ended or began during the window, and it joins threads" if thread_ended(f.one) else None
 
@@ -255,6 +279,11 @@ def _frameless(f: Facts) -> str | None:
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
     return f.one.motion_reason if f.stands_still or long else None
+
+
+def _came_lately(f: Facts) -> str | None:
+    thread = f.one.telling.kernel if f.one.telling is not None else None
+    return "it came to this wait during the window" if came_lately(f.one.process, f.one.places, thread) else None
 
 
 def _works(f: Facts) -> str | None:
@@ -305,6 +334,8 @@ TABLE: tuple[Row, ...] = (
     Row("a child that does not end", Outlook.STANDS, _old_child, needs=Needs.ASKED),
     Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine, needs=Needs.ASKED),
     Row("a thread on the way to an answer", Outlook.WAKES, _handler_pauses, needs=Needs.ASKED),
+    Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),
+    Row("its thread has ended", Outlook.WAKES, _came_to_end),
     Row("its children work", Outlook.WAKES, _works_below, needs=Needs.ASKED),
     Row("a program that may end", Outlook.WAKES, _young_program, needs=Needs.ASKED),
     Row("no Python, and stands still", Outlook.STANDS, _foreign, needs=Needs.ASKED),
@@ -320,6 +351,8 @@ TABLE: tuple[Row, ...] = (
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("its coroutines give up in time", Outlook.WAKES, _gives_up),
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
+    Row("its workers end in vain", Outlook.STANDS, _workers_in_vain),
+    Row("its workers are replaced", Outlook.WAKES, _workers_replaced),
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),
     Row("its threads start and end", Outlook.WAKES, _threads),
@@ -331,6 +364,7 @@ TABLE: tuple[Row, ...] = (
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("a call without a frame", Outlook.UNSEEN, _frameless, needs=Needs.ASKED),
     Row("stands still", Outlook.STANDS, _frozen),
+    Row("came to its wait lately", Outlook.WAKES, _came_lately),
     Row("works", Outlook.UNSEEN, _works),
     Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),
     Row("a server that sleeps instead", Outlook.STANDS, _silent_server, needs=Needs.ASKED),

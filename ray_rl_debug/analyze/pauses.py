@@ -55,6 +55,13 @@ def wakes_often(one: Seen, kernel: Thread) -> bool:
     return (kernel.run_slices or 0) > 2 * len(one.process.samples) + FEW_WAKES
 
 
+def wakes_first(one: Seen) -> bool:
+    """Is the thread that counts in one pause all through the window, which the kernel's clock will end within the time that answers take?"""
+    thread = one.followed or one.telling
+    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
+    return kernel is not None and wakes_soon(kernel) and (kernel.run_slices or 0) <= 2 * len(one.process.samples)
+
+
 def looks_again(one: Seen) -> bool:
     """Does it come back to one pause again and again, and do nothing else that a sample meets? It may look for what others should do."""
     thread = one.followed or one.telling
@@ -205,6 +212,15 @@ def thread_ended(one: Seen) -> bool:
     alive = {t.tid for t in one.process.threads}
     met = {t.tid for s in one.process.samples for t in s.threads if t.tid is not None}
     return joins and bool(alive) and (not met <= alive or any(t.tid in met and t.cpu_s is None for t in one.process.threads))
+
+
+def came_to_end(one: Seen) -> bool:
+    """Has the thread that counts ended since the last look, with all threads of its process read? Then it did what it had to do."""
+    thread = one.followed or one.telling
+    if thread is None or thread.tid is None or thread.kernel is not None or not one.process.threads:
+        return False
+    alive = {t.tid for t in one.process.threads}
+    return thread.tid not in alive and one.process.thread_count == len(alive) + sum(one.process.idle_threads.values())
 
 
 def child_ended(view: View, one: Seen) -> bool:

@@ -128,6 +128,14 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     return Motion.FROZEN, f"same stack in all {len(places)} samples"
 
 
+def came_lately(one: Process, places: Sequence[Place], thread: Thread | None) -> bool:
+    """Does it stand in a wait to which it came during the window, from another line, without using the processor? Then the wait is young."""
+    last = places[-1] if places else None
+    if last is None or last.timed or last.kind not in _CLOCKLESS or _runs(one, thread):
+        return False
+    return kernel_call(thread) not in (*_CLOCKS, None) and any((p.path, p.kind) != (last.path, last.kind) for p in places)
+
+
 def _waits_for_gil(process: Process, thread: Thread | None) -> bool:
     """Does another thread own the GIL in every sample? Who wants it back asks every five milliseconds, wherever its stack is."""
     owners = [{t.tid for t in sample.threads if t.owns_gil} for sample in process.samples]

@@ -12,9 +12,9 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Frame, Node, SharedSemaphore, Thread
+from ray_rl_debug.model.snapshot import Frame, Node, OpenFile, SharedSemaphore, Thread
 
-_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS})
+_FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER})
 """Waits for a process that may be a worker between two tasks."""
 
 
@@ -33,11 +33,24 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         feeders = _holders(view, one, fd)
         parent = [f for f in feeders if f.process.pid == one.process.ppid]
         held = {h.fd for h in one.process.files or ()} | {h.fd for h in one.process.sockets or ()}
-        if (one.node.name, one.process.ppid) not in view.by_node_pid or fd not in held or not feeders:
+        if (one.node.name, one.process.ppid) not in view.by_node_pid or fd not in held or not (feeders or _feeds_itself(view, one, fd)):
             yield to_unseen(one, f"the other end of descriptor {fd}")
         for feeder in parent or feeders:
             evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {fd}"
             yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _feeds_itself(view: View, one: Seen, fd: int | None) -> bool:
+    """Does it alone hold the other end of the pipe that it reads, as who inherited both may? Then nobody is left who writes."""
+    read = next((h for h in one.process.files or () if h.fd == fd and h.kind == "pipe" and h.inode is not None), None)
+    if read is None or any(other.process.files is None and not other.has_ended for other in view if other.node is one.node):
+        return False
+    held = [other for other in view if other.node is one.node and any(_is_end(h, read) for h in other.process.files or ())]
+    return held == [one]
+
+
+def _is_end(held: OpenFile, read: OpenFile) -> bool:
+    return held.kind == "pipe" and held.inode in (read.inode, None) and held is not read and held.writable is not False
 
 
 def _is_elsewhere(one: Seen, kernel: Thread | None) -> bool:
