@@ -74,14 +74,20 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
     """Will everybody wake by itself for whom the others wait; or, where nobody is waited for, everybody who is suspected?"""
     if scene.graph.roots:
-        return all(r.hope is Outlook.WAKES for r in scene.graph.roots)
+        return all(r.hope is Outlook.WAKES or _is_left(scene, r) for r in scene.graph.roots)
     keys = [scene.view.by_node_pid.get((w.node, w.pid)) for f in findings for w in f.who if w.node is not None and w.pid is not None]
     return bool(keys) and all(key is not None and scene.graph.hope(key) is Outlook.WAKES for key in keys)
 
 
+def _is_left(scene: Scene, root: Root) -> bool:
+    """Will everybody who waits for it go on by itself, whatever becomes of it?"""
+    return bool(root.waiters) and all(scene.graph.hope(w) is Outlook.WAKES for w in root.waiters)
+
+
 def _why_pauses(scene: Scene, finding: Finding) -> str:
     if scene.graph.roots:
-        node = scene.graph.roots[0].nodes[0]
+        root = scene.graph.roots[0]
+        node = root.nodes[0] if root.hope is Outlook.WAKES else root.waiters[0]
         return f"{scene.who(node).label} may go on by itself ({scene.graph.solution.activities[node].reason})"
     key = next(key for w in finding.who if (key := scene.view.by_node_pid.get((w.node or "", w.pid or 0))) is not None)
     return f"it may go on by itself ({scene.graph.solution.activities[key].reason})"
