@@ -49,6 +49,7 @@ MISSED = {
     "retried_for_ever-hang": "an actor tries a server again that has ended: slow, its call runs for 9 s where such took 6 s",
     "epoch_of_collector-hang": "a driver asks a buffer by short calls, who filled it so far is idle: unknown, it may also work by short calls",
     "pending_in_pool-hang": "a driver sleeps between looks, and its sandboxes are dead: possible for a minute, as it may make others in their place",
+    "jobs_of_broker-hang": "all threads of a broker wait for what its clients push: it is named itself, which of them errs no fact tells",
     "tokens_of_stream-hang": "an answer is lost between a thread and its loop: the client is named, and said to wait for the engine",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
@@ -59,6 +60,7 @@ BYSTANDER_FIRST = {
     "question_on_terminal-hang",
     "flags_in_memory-hang",
     "asked_within_limits-hang",
+    "jobs_of_broker-hang",
 }
 """Where somebody else is named first: one that rests between its rounds looks like one that paces its work; an engine that reads, like its proxy;
 who reads a terminal, and who spins, is seen to wait; a launcher of another node has no pid here."""

@@ -271,15 +271,16 @@ pending_in_pool      | polls for what nobody makes        | main sandbox0 sandbo
 dropped_as_stale     | ring over a connection             | rollouter trainer       | ray-get-cycle asyncio-stuck staleness-gate | samples main
 engine_not_placed    | mixed                              | label:Engine evaluator main | ray-pending init-deadlock                 |
 refused_update       | client, server, handler, engine    | engine                  | straggler weight-sync-mismatch blocked-io | trainer
+refused_update       | client, server, handler, engine    | engine                  | straggler collective-mismatch weight-sync-mismatch | trainer
 errors_of_scorers    | inside one process                 | main                    | lock-deadlock producer-died               |
 workers_made_again   | a dead child beside living ones    | main                    | lock-deadlock producer-died blocked-io    |
 spawned_under_lock   | other end of a pipe                | main rollout            | lock-deadlock blocked-io                  |
-closed_under_reader  | inside one process                 | main                    | lock-deadlock blocked-io                  |
+films_of_episodes    | other end of a pipe                | environment film        | lock-deadlock blocked-io producer-died cleanup-deadlock |
 session_after_fork   | ring over a connection             | main evaluator          | blocked-io lock-deadlock                  | server
 two_at_one_port      | client, server, handler, engine    | former                  | blocked-io producer-died                  |
 asked_to_end         | mixed                              | environment             | blocked-io lock-deadlock producer-died    |
 connections_at_close | ring over a connection             | server dashboard        | asyncio-stuck lock-deadlock blocked-io    |
-mutex_and_interpreter| wait in a C extension              | sampler                 | lock-deadlock                             |
+mutex_and_interpreter| wait in a C extension              | sampler                 | lock-deadlock gil-held                        |
 jobs_of_broker       | ring over a connection             | main grader             | lock-deadlock blocked-io producer-died    | broker
 loaders_of_replay    | ring over a connection             | main loader0 loader1    | dataloader-stuck lock-deadlock producer-died blocked-io |
 """
