@@ -270,7 +270,6 @@ paused_after_disk    | client, server, handler, engine    | engine main         
 pending_in_pool      | polls for what nobody makes        | main sandbox0 sandbox1  | producer-died rank-died lock-deadlock straggler |
 dropped_as_stale     | ring over a connection             | rollouter trainer       | ray-get-cycle asyncio-stuck staleness-gate | samples main
 engine_not_placed    | mixed                              | label:Engine evaluator main | ray-pending init-deadlock                 |
-refused_update       | client, server, handler, engine    | engine                  | straggler weight-sync-mismatch blocked-io | trainer
 refused_update       | client, server, handler, engine    | engine                  | straggler collective-mismatch weight-sync-mismatch | trainer
 errors_of_scorers    | inside one process                 | main                    | lock-deadlock producer-died               |
 workers_made_again   | a dead child beside living ones    | main                    | lock-deadlock producer-died blocked-io    |
