@@ -22,7 +22,7 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "examples"))
 
-from many_nodes import JOB, ManyNodes, id_of
+from many_nodes import JOB, VARIANTS, ManyNodes, id_of
 from ports import free_port
 
 from ray_rl_debug.model.snapshot import CoreWorker, RayState
@@ -72,6 +72,8 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     behaviour: Behaviour = Behaviour()
     with_messages: bool = True
+    variants: int = VARIANTS
+    """So many nodes are made in full; the others are one of them under their own name."""
     actors: int | None = None
     """So many instead of those of the nodes, for the tables alone."""
 
@@ -293,7 +295,7 @@ async def _watch(host: str, port: int, invitations: list[Invitation], messages: 
 
 def main() -> None:
     asked = msgspec.json.decode(sys.stdin.readline(), type=Served)
-    made = ManyNodes(asked.nodes)
+    made = ManyNodes(asked.nodes, variants=asked.variants)
     began = time.process_time()
     messages = [made.message(n) for n in range(asked.nodes)] if asked.with_messages else [b""] * asked.nodes
     made_s = time.process_time() - began

@@ -1,6 +1,7 @@
 """From order to verdict on a cluster of a thousand nodes, without a thousand machines.
 
-Run: ``python benchmarks/scale_gather.py [--nodes 16 128 1250] [--silent 0.05] [--damaged 0] [--cut 0] [--late 0 --late-s 6] [--latency-ms 2]``
+Run: ``python benchmarks/scale_gather.py [--nodes 16 128 1250] [--silent 0.05] [--damaged 0] [--cut 0] [--late 0 --late-s 6] [--latency-ms 2]
+[--variants 8]``
 
 The driver under test is the product's own: the server of the watchers, the capture, the decoding, the diagnosis, as ``watch`` calls them. The cluster
 is `made_cluster`, a process of its own: each node has a connection of its own on loopback and sends what a real agent sent once, under its own names
@@ -29,6 +30,7 @@ from typing import Any
 
 import msgspec
 from made_cluster import Behaviour, Served
+from many_nodes import VARIANTS
 
 from ray_rl_debug.capture.cluster import Capture, ClusterOptions
 from ray_rl_debug.diagnosis.diagnose import diagnose
@@ -84,9 +86,9 @@ def cluster(served: Served) -> Iterator[tuple[subprocess.Popen[str], dict[str, A
             child.kill()
 
 
-def order_and_judge(nodes: int, how: Behaviour, *, timeout_s: float = DRIVER_S) -> tuple[Row, Snapshot, Report]:
+def order_and_judge(nodes: int, how: Behaviour, *, variants: int = VARIANTS, timeout_s: float = DRIVER_S) -> tuple[Row, Snapshot, Report]:
     """One look at a made cluster, as ``watch`` takes it."""
-    with cluster(Served(nodes=nodes, behaviour=how)) as (child, told):
+    with cluster(Served(nodes=nodes, behaviour=how, variants=variants)) as (child, told):
         assert child.stdin is not None
         server = WatcherServer(HOST)
         try:
@@ -133,13 +135,14 @@ def main() -> None:
         parser.add_argument(f"--{share}", type=float, default=getattr(Behaviour(), share))
     parser.add_argument("--late-s", type=float, default=6.0)
     parser.add_argument("--latency-ms", type=float, default=2.0)
+    parser.add_argument("--variants", type=int, default=VARIANTS, help="nodes that differ in more than their names; the others repeat them")
     parser.add_argument("--row", action="store_true", help="one row in this process, as JSON")
     asked = parser.parse_args()
     how = Behaviour(
         silent=asked.silent, damaged=asked.damaged, cut=asked.cut, late=asked.late, late_s=asked.late_s, latency_s=asked.latency_ms / 1000
     )
     if asked.row:
-        print(msgspec.json.encode(order_and_judge(asked.nodes[0], how)[0]).decode())
+        print(msgspec.json.encode(order_and_judge(asked.nodes[0], how, variants=asked.variants)[0]).decode())
         return
     print(machine())
     print(f"{'nodes':>5} {'answered':>8} {'KB/node':>7} {'window':>6} {'wall s':>6} {'CPU s':>6} {'(gather)':>8} {'MiB':>5}  verdict")
