@@ -68,7 +68,7 @@ class ClusterTables:
             return first, () if self._has_counts_only else self.before
         self.gaps += (g for g in again if g not in self.gaps)
         alive = [n for n in state.nodes if n.alive]
-        raylets = look_at_raylets(alive, deadline_s=self._left(2.0, 0.4))
+        raylets = look_at_raylets(alive, deadline_s=self._left(4.0, 0.5))
         names = unique_names(alive)
         for node_id, why in raylets.silent.items():
             if why is not None and node_id in answered and node_id not in without_agent:

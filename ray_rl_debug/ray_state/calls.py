@@ -17,11 +17,12 @@ from ray_rl_debug.ray_state.channel import open_channel
 CONCURRENCY = 128
 """Connections at the same time: each is a descriptor, and most programs may have 1,024."""
 FIRST = 8
-"""Of them, as long as those who are asked answer: more cost time and bring nothing."""
-TICK_S = 0.01
-"""Fewer answers than connections in this time: the next half of them is opened."""
-LEAST_S = 0.1
-"""Who answers at all does so in some milliseconds."""
+"""Of them at the start. More are opened while those who are asked keep us waiting; where our own core is the limit, each would only wait longer."""
+TICK_S = 0.02
+BUSY = 0.5
+"""Part of a tick for which we had a core: then it is not the others that keep us waiting."""
+LEAST_S = 0.25
+"""Who answers at all does so in some milliseconds, if our own core is free."""
 
 
 class NotAskedError(TimeoutError):
@@ -73,12 +74,13 @@ class _Round:
     def answers(self) -> list[Any]:
         found: list[Any] = [NotAskedError("not asked: no time was left")] * len(self._addresses)
         threads = self._start(FIRST)
-        tick, came = time.monotonic() + TICK_S, 0
+        tick, spent, came = time.monotonic() + TICK_S, time.process_time(), 0
         while threads and (now := time.monotonic()) < self._until + LEAST_S:
             if now >= tick:
-                if came < threads:
+                used, passed = time.process_time() - spent, now - tick + TICK_S
+                if not came or (came < threads and used < BUSY * passed):
                     threads += self._start(min(threads, CONCURRENCY - threads))
-                tick, came = now + TICK_S, 0
+                tick, spent, came = now + TICK_S, spent + used, 0
             with contextlib.suppress(queue.Empty):
                 done = self._done.get(timeout=TICK_S if self._waiting else max(TICK_S, self._until + LEAST_S - now))
                 if done is None:
