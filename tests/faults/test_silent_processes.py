@@ -159,7 +159,10 @@ def test_a_crowd_of_which_raylets_tell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_small_cluster_is_asked_itself(healthy: int) -> None:
-    """Raylets tell that 40 workers are idle. So few can all be asked: each is, for one that does not answer is a fact."""
+    """Raylets tell that 40 workers are idle, and the workers do not answer.
+
+    So few can all be asked: each is, and each silent one is told.
+    """
     idle = WorkerCounts(pid=1, job_id=None, actor_id=None, queue_length=0, pending_tasks=0, executed_tasks=3, running_tasks=0)
     with silent() as port:
         all_workers = (*workers(39, healthy, 1, "aa"), *workers(1, port, 40, "aa"))
