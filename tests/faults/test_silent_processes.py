@@ -159,9 +159,9 @@ def test_a_crowd_of_which_raylets_tell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_small_cluster_is_asked_itself(healthy: int) -> None:
-    """Raylets tell that 40 workers are idle, and the workers do not answer.
+    """Raylets tell that 40 workers are idle; one of them does not answer.
 
-    So few can all be asked: each is, and each silent one is told.
+    So few can all be asked: 39 are read, and the silent one is told.
     """
     idle = WorkerCounts(pid=1, job_id=None, actor_id=None, queue_length=0, pending_tasks=0, executed_tasks=3, running_tasks=0)
     with silent() as port:
