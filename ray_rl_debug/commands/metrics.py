@@ -39,6 +39,7 @@ FORMATS = ("terminal", "json", "html")
 @click.option("--map", "names", multiple=True, metavar="NAME=COLUMN", help="Which column holds the step or a quantity. Repeatable.")
 @click.option("--threshold", "thresholds", multiple=True, metavar="NAME=VALUE", help="Set where a rule draws its line. Repeatable.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="What the source does not tell: gpu=A100, engine=vllm. Repeatable.")
+@click.option("--run", "wanted", metavar="ID", help="Which run, where a source holds several: its id or name.")
 @click.option("--follow", "is_followed", is_flag=True, help="Stay until the run ends: a line for each step, findings as they appear.")
 @click.option(
     "--interval", "interval_s", type=click.FloatRange(min=0.5), default=10.0, show_default=True, help="With --follow: seconds between two looks."
@@ -55,6 +56,7 @@ def metrics(
     names: tuple[str, ...],
     thresholds: tuple[str, ...],
     settings: tuple[str, ...],
+    wanted: str | None,
     is_followed: bool,
     interval_s: float,
     engine: str | None,
@@ -68,7 +70,7 @@ def metrics(
     """Judge the metrics of a run; with two, say where they part.
 
     SOURCE is a log of verl or AReaL (also through Ray), verl's file logger, any JSONL or CSV with a column of steps, a TensorBoard folder, an offline
-    run of W&B, or an MLflow folder. Each rule names the first step at which it went wrong. No verdict is given from a few points.
+    run of W&B, or a database or folder of MLflow. Each rule names the first step at which it went wrong. No verdict is given from a few points.
     """
     from ray_rl_debug.metric_sources.load import load
     from ray_rl_debug.metrics.thresholds import read_thresholds
@@ -82,10 +84,10 @@ def metrics(
     if is_followed:
         if len(sources) > 1:
             raise UsageError("--follow takes one run", hint="compare two runs without --follow")
-        return _follow(sources[0], columns, known, limits, engine, interval_s, output, format_, verbose, quiet, no_color)
+        return _follow(sources[0], columns, known, wanted, limits, engine, interval_s, output, format_, verbose, quiet, no_color)
     if engine is not None:
         raise UsageError("--engine is asked again and again", hint="add --follow")
-    runs = [load([path], columns, known) for path in sources]
+    runs = [load([path], columns, known, wanted) for path in sources]
     if len(runs) == 2:
         from ray_rl_debug.metrics.compare import compare
 
@@ -102,6 +104,7 @@ def _follow(
     source: Path,
     columns: dict[str, str],
     known: dict[str, str],
+    wanted: str | None,
     limits: dict[str, float],
     engine: str | None,
     interval_s: float,
@@ -119,7 +122,7 @@ def _follow(
     from ray_rl_debug.metric_sources.load import load
 
     reader = EngineReader(engine) if engine is not None else None
-    following = Following(lambda: load([source], columns, known), lambda run: _judge(run, limits, columns), columns, reader)
+    following = Following(lambda: load([source], columns, known, wanted), lambda run: _judge(run, limits, columns), columns, reader)
     stop = StopEvent()
     with_signals(stop)
     follow(following, Follower([source]), stop, interval_s, quiet=quiet or format_ != "terminal")

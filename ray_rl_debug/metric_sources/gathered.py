@@ -38,7 +38,11 @@ STEP_NAMES = (
 
 
 class Gathered:
-    """What one source, or several of one run, have told so far. A step that is told twice (a restart) keeps its last value."""
+    """What one source, or several of one run, have told so far.
+
+    A step that is told twice keeps its last value. Where a source goes back and tells a step anew, the run has begun again from a checkpoint: later
+    steps, which it told before that, belong to a course that is no more.
+    """
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -47,6 +51,8 @@ class Gathered:
         self.sources: list[str] = []
         self._values: dict[str, dict[int, float | None]] = {}
         self._count = 0
+        self._latest = -1
+        self._went_back: list[int] = []
         self._gaps: list[Gap] = []
 
     def add(self, step: int, name: str, value: float | None) -> None:
@@ -54,7 +60,29 @@ class Gathered:
         if not 0 <= step < MAX_STEP or self._count >= MAX_VALUES:
             return
         self._count += 1
-        self._values.setdefault(name[:MAX_NAME], {})[step] = value
+        values = self._values.setdefault(name[:MAX_NAME], {})
+        if step < self._latest and step in values and _differ(values[step], value):
+            self._go_back(step)
+        self._latest = max(self._latest, step)
+        values[step] = value
+
+    def _go_back(self, step: int) -> None:
+        """Forget later steps than this one, which is told anew with another value."""
+        self._went_back.append(step)
+        self._latest = step
+        for values in self._values.values():
+            for later in [s for s in values if s > step]:
+                del values[later]
+
+    def take(self, other: Gathered) -> None:
+        """What another source of the same run told; where both tell a value, that one counts."""
+        for name, values in other._values.items():
+            self._values.setdefault(name, {}).update(values)
+        self._count += other._count
+        self.settings.update(other.settings)
+        self.is_ended = other.is_ended if other.is_ended is not None else self.is_ended
+        self.sources += other._told_sources()
+        self._gaps += other._gaps
 
     def add_row(self, step: int, row: Mapping[str, Any]) -> None:
         """All numbers of one step; mappings inside mappings give names with slashes."""
@@ -78,7 +106,7 @@ class Gathered:
     def run(self) -> Run:
         """The run, its metrics by name."""
         series = {}
-        for name in sorted(self._values):
+        for name in sorted(n for n, values in self._values.items() if values):
             values = self._values[name]
             steps = tuple(sorted(values))
             series[name] = Series(name=name, steps=steps, values=tuple(values[s] for s in steps))
@@ -89,10 +117,21 @@ class Gathered:
             framework=framework_of(series),
             series=series,
             settings=self.settings,
-            sources=tuple(self.sources),
+            sources=tuple(self._told_sources()),
             is_ended=self.is_ended,
             gaps=tuple(self._gaps),
         )
+
+    def _told_sources(self) -> list[str]:
+        if not self._went_back:
+            return self.sources
+        times = "once" if len(self._went_back) == 1 else f"{len(self._went_back)} times"
+        told = f"the run goes back {times}, at last to step {self._went_back[-1]}; what it told of later steps before is left out"
+        return [*self.sources, told]
+
+
+def _differ(one: float | None, other: float | None) -> bool:
+    return one != other and not (one != one and other != other)
 
 
 def as_step(value: object) -> int | None:

@@ -6,6 +6,7 @@ verl writes ``{"step": 3, "data": {metric: value}}``. Other loggers write the me
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def add_rows(path: Path, rows: Iterable[dict[str, Any] | None], into: Gathered, 
             continue
         used += 1
         data = row.get("data")
-        into.add_row(step, data if isinstance(data, dict) and "step" in row else _without_steps(row))
+        into.add_row(step, _of_verl(data) if isinstance(data, dict) and "step" in row else _without_steps(row))
     into.sources.append(f"{path.name}: {form}, {used:,} rows")
     if damaged:
         into.trouble(str(path), f"lines that are no JSON objects: {damaged:,}; the others were used")
@@ -61,6 +62,11 @@ def _step(row: Mapping[str, Any], names: Mapping[str, str]) -> int | None:
         if (step := as_step(flattened.get(name))) is not None:
             return step
     return None
+
+
+def _of_verl(data: Mapping[str, Any]) -> dict[str, Any]:
+    """verl's file logger leaves nothing out: its null is a NaN (or an infinite value) that JSON cannot write."""
+    return {k: math.nan if v is None else v for k, v in data.items()}
 
 
 def _without_steps(row: Mapping[str, Any]) -> dict[str, Any]:

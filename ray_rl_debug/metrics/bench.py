@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from ray_rl_debug.metrics.model import Run, Series
 from ray_rl_debug.metrics.quantities import Quantity, find
+
+Known = TypeVar("Known")
+RARE = 0.05
+"""Part of the steps whose largest and smallest rewards may be outliers."""
 
 
 class Bench:
@@ -16,6 +21,14 @@ class Bench:
         self.run = run
         self._thresholds = thresholds
         self._names = names or {}
+        self._known: dict[str, Any] = {}
+
+    def once(self, key: str, find: Callable[[], Known]) -> Known:
+        """What several rules ask, found once."""
+        if key not in self._known:
+            self._known[key] = find()
+        found: Known = self._known[key]
+        return found
 
     def all(self, quantity: Quantity) -> tuple[Series, ...]:
         """The metrics that hold a quantity, those without any number left out."""
@@ -51,13 +64,17 @@ class Bench:
     def reward_range(self) -> float:
         """What the reward can vary by: the largest reward of single samples less the smallest where they are told, else what the mean itself spans.
 
-        The mean of a flat reward spans only its noise; then its own size counts.
+        Where rewards have no bounds, single samples are worth a hundred usual ones; so what one step in twenty exceeds does not count. Where that
+        leaves nothing, rewards other than the usual one are rare, and all of them count. The mean of a flat reward spans only its noise; then its own
+        size counts.
         """
         high, low = self.one(Quantity.REWARD_MAX), self.one(Quantity.REWARD_MIN)
         if high is not None and low is not None:
-            span = max(high.finite()[1]) - min(low.finite()[1])
-            if span > 0:
-                return span
+            tops, bottoms = sorted(high.finite()[1]), sorted(low.finite()[1], reverse=True)
+            for spared in (RARE, 0.0):
+                span = tops[-1 - int(spared * len(tops))] - bottoms[-1 - int(spared * len(bottoms))]
+                if span > 0:
+                    return span
         reward = self.one(Quantity.REWARD)
         values = sorted(reward.finite()[1]) if reward is not None else []
         if not values:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from ray_rl_debug.metrics.model import Comparison, Parting, Run, Series
 from ray_rl_debug.metrics.quantities import Quantity, find
-from ray_rl_debug.metrics.statistics.changes import RESAMPLES, find_change
+from ray_rl_debug.metrics.statistics.changes import RESAMPLES, find_change, forget_search
 from ray_rl_debug.metrics.statistics.noise import effective_size, most_persistent, without_spikes
 from ray_rl_debug.metrics.statistics.numeric import load
 
@@ -47,6 +47,7 @@ def compare(a: Run, b: Run, thresholds: Mapping[str, float], names: Mapping[str,
             alike += 1
         else:
             parted.append(found)
+    forget_search()
     steps = sorted({s for n in common for s, _, _ in _pairs(a.series[n], b.series[n])})
     return Comparison(
         a=a.label,

@@ -8,6 +8,7 @@ from ray_rl_debug.metrics.bench import Bench
 from ray_rl_debug.metrics.model import Judgement, MetricsReport, MetricsVerdict, Run, SeriesSummary, State, Status
 from ray_rl_debug.metrics.quantities import Quantity, find
 from ray_rl_debug.metrics.rules import METRIC_RULES
+from ray_rl_debug.metrics.statistics.changes import forget_search
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import RayRlDebugError
 from ray_rl_debug.model.report import Certainty
@@ -32,6 +33,7 @@ def judge(run: Run, thresholds: Mapping[str, float], names: Mapping[str, str] | 
             raise
         except Exception as e:  # noqa: BLE001 the other rules still run
             trouble.append(Gap(id=gaps.RULE_RAISED, where=rule.ID, what=f"rule {rule.NAME}", reason=f"{type(e).__name__}: {e}"))
+    forget_search()
     findings = sorted((j for j in found if j.status is Status.BAD), key=lambda j: (_ORDER.index(j.certainty or Certainty.POSSIBLE), _step(j)))
     judged = tuple(j for j in found if j.status is not Status.BAD)
     meaning = {name: q.value for q in Quantity for name in find(q, run.series, names)}

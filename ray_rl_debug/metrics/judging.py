@@ -67,10 +67,10 @@ class Beyond(msgspec.Struct, frozen=True):
 
 
 def beyond(bench: Bench, series: Series, is_beyond: Callable[[float], bool]) -> Beyond | None:
-    """The last stretch in which the metric was beyond its limit for several steps."""
+    """The last stretch in which the metric was beyond its limit for several steps, and more of them than chance explains."""
     steps, values = series.finite()
     found = last_excursion(values, is_beyond, bench.count("window"))
-    return Beyond(found, steps) if found is not None else None
+    return Beyond(found, steps) if found is not None and found.p <= bench.threshold("alpha") else None
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +83,19 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     from_start: bool
     """No change of course: it has gone this way since the beginning."""
     test: str
+    is_step: bool = False
+    """It came at once,"""
+    is_gradual: bool = False
+    """or goes on and on, without a step."""
     may_be_noise: bool = False
     """All values now are beyond all values then, but noise that wanders for long could do that by itself."""
+
+    is_young: bool = False
+    """So few values have come since that they may be a burst of slow steps, or of bad luck."""
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self.may_be_noise or self.is_young
 
     @property
     def factor(self) -> float:
@@ -96,6 +107,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
     def evidence(self) -> str:
         doubt = ": noise that wanders as slowly could make it by itself" if self.may_be_noise else ""
+        doubt = "; it has only just begun" if self.is_young else doubt
         return f"{self.test}, p = {self.p:.2g}{doubt}"
 
 
@@ -119,10 +131,10 @@ def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, 
     best = _best(values, up)
     for begin in (0, best - 2 * NEAR):
         # two places are looked from, so each has half of the errors that are allowed
-        found = course.change(begin, alpha / 2, least) if begin >= 0 else None
+        found = course.change(begin, alpha / 2, least, bench.count("min_points")) if begin >= 0 else None
         if found is not None:
             return found
-    return course.all_along(alpha, least) or course.apart(least)
+    return course.all_along(alpha, least) or course.apart(0, least) or (course.apart(best - NEAR, least) if best > NEAR else None)
 
 
 EDGE_NOW = 5
@@ -154,8 +166,8 @@ class _Course:
         self._begin = 0
         """What comes before is a change in the other direction."""
 
-    def change(self, begin: int, alpha: float, least: int) -> Drift | None:
-        """The first change from `begin` on that leads to now."""
+    def change(self, begin: int, alpha: float, least: int, least_since: int) -> Drift | None:
+        """The first change from `begin` on that leads to now; one with fewer values since than `least_since` is young."""
         while len(self._y) - begin >= least:
             found = find_change(self._y[begin:])
             if found is None or found.p > alpha:
@@ -171,6 +183,9 @@ class _Course:
                     now=self._now,
                     p=found.p,
                     from_start=False,
+                    is_step=found.width == 1,
+                    is_gradual=found.width is None,
+                    is_young=len(self._steps) - place < least_since,
                     test=f"{shape} on a straight trend, Monte Carlo test against noise that remembers (ARMA)",
                 )
             begin = self._begin = place
@@ -186,33 +201,38 @@ class _Course:
         if found.p > alpha or (found.gain > 0) != self._up:
             return None
         test = "Mann-Kendall trend test, at the effective size of noise that remembers"
-        return Drift(first_step=steps[0], before=before, now=self._now, p=found.p, from_start=True, test=test)
+        return Drift(first_step=steps[0], before=before, now=self._now, p=found.p, from_start=True, is_gradual=True, test=test)
 
-    def apart(self, least: int) -> Drift | None:
-        """A fact where no test is sure: all of the last values are beyond all of the first, and by far more than they spread around their course."""
-        y = without_spikes(self._y)
+    def apart(self, begin: int, least: int) -> Drift | None:
+        """A fact where no test is sure: all of the last values are beyond all of the first from `begin` on, and by far more than they spread around
+        their course."""
+        values = self._values[begin:]
+        y = without_spikes(self._y[begin:])
         part = len(y) // PART
         if len(y) < least or part < EDGE_NOW:
             return None
-        first, last = y[:part], y[-part:]
-        is_apart = min(last) > max(first) if self._up else max(last) < min(first)
-        if not is_apart or not self._is_large(statistics.median(self._values[:part]), self._now):
-            return None
         # a rise by so much a step is a bend of the values, one by so many percent a bend of their logarithms
-        leaves = max((leave_level(y), leave_level(without_spikes(self._values))), key=lambda one: abs(one.size) / (one.noise or 1e-12))
+        leaves = max((leave_level(y), leave_level(without_spikes(values))), key=lambda one: abs(one.size) / (one.noise or 1e-12))
+        place = leaves.position
+        early = min(part, place) if begin else part  # the best values may come shortly before a fall
+        first, last = y[:early], y[-part:]
+        if early < EDGE_NOW or not (min(last) > max(first) if self._up else max(last) < min(first)):
+            return None
+        if not self._is_large(statistics.median(values[:early]), self._now):
+            return None
         if (leaves.size > 0) != self._up or abs(leaves.size) <= FAR_NOISES * leaves.noise:
             return None
-        place = leaves.position
-        before = statistics.median(self._values[max(0, place - NEAR) : max(place, EDGE_NOW)])
+        before = statistics.median(values[max(0, place - NEAR) : max(place, EDGE_NOW)])
         if not self._is_large(before, self._now):
             return None
         return Drift(
-            first_step=self._steps[place],
+            first_step=self._steps[begin + place],
             before=before,
             now=self._now,
-            p=trend(self._steps, y).p,
-            from_start=place < EDGE_NOW,
-            test=f"the last {part} values lie beyond the first {part}; Mann-Kendall trend test, at the effective size of noise that remembers",
+            p=trend(self._steps[begin:], y).p,
+            from_start=begin == 0 and place < EDGE_NOW,
+            is_gradual=leaves.width is None,
+            test=f"the last {part} values lie beyond the first {early}; Mann-Kendall trend test, at the effective size of noise that remembers",
             may_be_noise=True,
         )
 

@@ -103,7 +103,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         "critic/kl",
         "actor/reward_kl_penalty",
         f"{_ANY}ref_kl(?:/avg)?",
-        f"(?!.*learner_stats/){_ANY}kl(?:_loss|_div)?(?:/(?:avg|mean))?",
+        f"(?!.*(?:learner_stats|rollout_corr)/){_ANY}kl(?:_loss|_div)?(?:/(?:avg|mean))?",
     ),
     Quantity.CLIP_FRACTION: (
         "actor/pg_clipfrac",

@@ -65,7 +65,7 @@ def judge_drift(
     rule: ModuleType,
     bench: Bench,
     quantity: Quantity,
-    say: Callable[[Series, Drift], Said],
+    say: Callable[[Series, Drift], Said | str],
     *,
     up: bool,
     is_large: Callable[[float, float], bool],
@@ -76,6 +76,7 @@ def judge_drift(
     """Each metric of a quantity: has it left where it was?
 
     Args:
+        say: the words for a drift; a text alone says why it is none to worry about.
         is_large: of the values before and now: is that worth a word?
         fine: what is said of a metric that has not drifted.
         is_judged: metrics for which this is False are passed over, as long as they are long enough to be judged.
@@ -92,8 +93,11 @@ def judge_drift(
             yield good(rule, series.name, fine)
             continue
         said = say(series, found)
+        if isinstance(said, str):
+            yield good(rule, series.name, said)
+            continue
         text = f"{series.name} {said.before}{found.text()}{said.after}"
-        certainty = Certainty.POSSIBLE if found.may_be_noise else said.certainty
+        certainty = Certainty.POSSIBLE if found.is_doubtful else said.certainty
         yield bad(rule, series.name, certainty, text, found.first_step, remedy=said.remedy, evidence=(found.evidence(), *said.evidence))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debug[metrics]'")
 
+import made_hard_runs
 import made_runs
 import numpy as np
 from made_runs import ALL_KINDS, FAULTS, KINDS, WANDERING, as_run, healthy
@@ -71,6 +72,46 @@ def test_two_hundred_healthy_runs_give_at_most_one_false_alarm_in_a_hundred(kind
         for rule in {f.id for f in report.findings}:
             alarms[rule] = alarms.get(rule, 0) + 1
     assert {rule: n for rule, n in alarms.items() if n > 2} == {}
+
+
+@pytest.mark.parametrize("kind", made_hard_runs.KINDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_healthy_run_that_looks_odd_by_design_is_left_alone(kind: str, seed: int) -> None:
+    report = judge(made_hard_runs.told(made_hard_runs.healthy(seed, kind), seed, kind), LIMITS)
+    assert (report.findings, report.gaps, report.verdict.state) == ((), (), State.HEALTHY)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", made_hard_runs.KINDS)
+def test_two_hundred_odd_runs_give_at_most_one_false_alarm_in_a_hundred(kind: str) -> None:
+    alarms: dict[str, int] = {}
+    for seed in range(1000, 1200):
+        report = judge(made_hard_runs.told(made_hard_runs.healthy(seed, kind), seed, kind), LIMITS)
+        for rule in {f.id for f in report.findings}:
+            alarms[rule] = alarms.get(rule, 0) + 1
+    assert {rule: n for rule, n in alarms.items() if n > 2} == {}
+
+
+def test_a_reward_that_is_lost_in_a_long_run_that_wanders_is_told() -> None:
+    """No test is sure of it: noise that wanders for 1,500 steps could come as far, though not so suddenly, and stay there."""
+    columns = made_hard_runs.healthy(10_001, "long")
+    FAULTS["RRD707"][1](columns, 733)
+    named = [f for f in judge(made_hard_runs.told(columns, 10_001, "long"), LIMITS).findings if f.metric == "critic/score/mean"]
+    assert [(f.id, f.certainty, abs((f.first_step or 0) - 734) <= 6) for f in named] == [("RRD707", Certainty.POSSIBLE, True)]
+
+
+@pytest.mark.parametrize("kind", made_hard_runs.KINDS)
+@pytest.mark.parametrize("rule", ["RRD711", "RRD716", "RRD719"])
+def test_a_fault_in_a_run_that_looks_odd_by_design_is_found(rule: str, kind: str) -> None:
+    metric, fault = FAULTS[rule]
+    columns = made_hard_runs.healthy(91, kind)
+    at = len(columns[metric]) // 2
+    fault(columns, at)
+    report = judge(made_hard_runs.told(columns, 91, kind), LIMITS)
+    named = [f for f in report.findings if (f.id, f.metric) == (rule, metric)]
+    logged = [s for s in made_hard_runs.told(columns, 91, kind).series[metric].steps if s > at]
+    assert [(f.first_step or 0) <= logged[3] and (f.first_step or 0) >= at - 5 for f in named] == [True]
 
 
 def test_every_rule_has_a_fault() -> None:
@@ -138,6 +179,11 @@ def test_a_metric_that_is_always_null_was_not_measured() -> None:
     assert judge(one("actor/grad_norm", [None] * 40), LIMITS).findings == ()  # type: ignore[list-item]
 
 
+def test_a_correlation_that_is_never_a_number_compares_what_does_not_vary() -> None:
+    assert judge(one("training/rollout_actor_probs_pearson_corr", [math.nan] * 40), LIMITS).findings == ()
+    assert found(judge(one("actor/pg_loss", [math.nan] * 40), LIMITS), "RRD701").certainty is Certainty.PROVEN
+
+
 def test_one_minibatch_has_a_narrow_band_and_the_advice_for_experts() -> None:
     values = [1.03] * 30
     assert judge(one("importance_weight/avg", values), LIMITS).findings == ()
@@ -202,6 +248,77 @@ def test_single_spikes_are_no_excursion() -> None:
     assert judge(one("actor/ppo_kl", [0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.9, 0.8] * 5), LIMITS).findings == ()
 
 
+def test_a_metric_that_is_beyond_now_and_then_is_so_twice_in_a_row_one_day() -> None:
+    rare = np.random.default_rng(2).random(400) < 0.1
+    rare[200:203] = True
+    assert judge(one("response/aborted_ratio", [0.2 if b else 0.0 for b in rare]), LIMITS).findings == ()
+    rare[200:210] = True
+    burst = found(judge(one("response/aborted_ratio", [0.2 if b else 0.0 for b in rare]), LIMITS), "RRD716")
+    assert (burst.certainty, burst.first_step) == (Certainty.POSSIBLE, 201)
+    rare[390:] = True
+    now = found(judge(one("response/aborted_ratio", [0.2 if b else 0.0 for b in rare]), LIMITS), "RRD716")
+    assert (now.certainty, abs((now.first_step or 0) - 391) <= 3) == (Certainty.LIKELY, True)
+
+
+def test_single_samples_worth_a_hundred_do_not_make_a_reward_flat() -> None:
+    g = np.random.default_rng(3)
+    mean = np.linspace(10, 40, 200) + g.normal(0, 60, 200)
+    columns = {"critic/score/mean": mean, "critic/score/max": mean + 20 * (1 + g.pareto(1.1, 200)), "critic/score/min": mean - 20}
+    assert judge(as_run(columns), LIMITS).findings == ()
+    columns["critic/score/mean"] = 25 + g.normal(0, 2, 200)
+    assert found(judge(as_run(columns), LIMITS), "RRD706").certainty is Certainty.LIKELY
+
+
+def test_rewards_that_are_rarely_given_count_for_the_range() -> None:
+    g = np.random.default_rng(4)
+    given = (g.random(200) < 0.03).astype(float)
+    columns = {"critic/score/mean": given / 64, "critic/score/max": given, "critic/score/min": np.zeros(200)}
+    assert "wanted: more than 0.05" in found(judge(as_run(columns), LIMITS), "RRD706").summary
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_training_prompts_that_become_harder_teach_as_long_as_both_rewards_rise(learns: bool) -> None:
+    g = np.random.default_rng(5)
+    columns = healthy(5, "plain", 240)
+    rise = np.linspace(0, 0.4, 240)
+    columns["critic/score/mean"] = 0.35 + (rise if learns else np.minimum(rise, 0.2)) - 0.2 * (np.arange(240) >= 120) + g.normal(0, 0.01, 240)
+    columns["val-core/gsm8k/acc/mean@1"] = 0.35 + rise + g.normal(0, 0.01, 240)
+    named = [f.summary for f in judge(as_run(columns), LIMITS).findings if f.id == "RRD709"]
+    assert [("does not follow" in text) for text in named] == ([] if learns else [True])
+
+
+def harder_prompts(fall: float, *, tested: float, at_once: bool = True) -> made_runs.Columns:
+    """A run that learns 0.3; at step 121 its prompts become harder (at once, or over 60 steps), and what is tested changes by so much."""
+    g, t = np.random.default_rng(6), np.arange(240)
+    columns, rise = healthy(6, "plain", 240), np.minimum(np.linspace(0, 0.6, 240), 0.3)
+    after = (t >= 120) if at_once else np.clip((t - 119) / 60, 0, 1)
+    columns["critic/score/mean"] = 0.5 + rise - fall * after + g.normal(0, 0.01, 240)
+    columns["val-core/gsm8k/acc/mean@1"] = np.where((t + 1) % 5 == 0, 0.5 + rise + tested * after + g.normal(0, 0.01, 240), np.nan)
+    return columns
+
+
+def test_a_reward_that_falls_as_prompts_become_harder() -> None:
+    def told(fall: float, tested: float, at_once: bool = True) -> list[Certainty | None]:
+        run = as_run(harder_prompts(fall, tested=tested, at_once=at_once))
+        return [f.certainty for f in judge(run, LIMITS).findings if (f.id, f.metric) == ("RRD707", "critic/score/mean")]
+
+    assert told(0.15, 0.0) == []
+    assert told(0.15, -0.15) == [Certainty.POSSIBLE]
+    assert told(0.5, 0.0) == [Certainty.POSSIBLE]
+    assert told(0.5, -0.5) == [Certainty.LIKELY]
+    assert told(0.6, 0.0, at_once=False) == [Certainty.LIKELY]
+
+
+def test_a_reward_that_stays_while_the_test_rises_is_one_of_harder_prompts() -> None:
+    g, t = np.random.default_rng(7), np.arange(240)
+    columns = healthy(7, "plain", 240)
+    columns["critic/score/mean"] = 0.3 + g.normal(0, 0.02, 240)
+    columns["val-core/gsm8k/acc/mean@1"] = np.where((t + 1) % 10 == 0, 0.3 + t / 800 + g.normal(0, 0.01, 240), np.nan)
+    assert "RRD706" not in {f.id for f in judge(as_run(columns), LIMITS).findings}
+    columns["val-core/gsm8k/acc/mean@1"] = np.where((t + 1) % 10 == 0, 0.3 + g.normal(0, 0.01, 240), np.nan)
+    assert found(judge(as_run(columns), LIMITS), "RRD706").certainty is Certainty.LIKELY
+
+
 def test_a_flat_reward_near_its_best_is_good() -> None:
     columns = healthy(3, "plain", 200)
     columns["critic/score/mean"][:] = 0.97 + np.random.default_rng(0).normal(0, 0.01, 200)
@@ -234,6 +351,48 @@ def test_slow_steps_with_longer_answers_are_possible_only() -> None:
     assert "sequences grow as well" in finding.summary
 
 
+def longer(steps: int, factor: float, power: float) -> made_runs.Columns:
+    """A healthy run whose answers grow all along, and whose steps take longer with this power of their length."""
+    columns = healthy(6, "plain", steps)
+    growth = factor ** (np.arange(steps) / steps)
+    columns["response_length/mean"] *= growth
+    for name in ("timing_s/gen", "timing_s/update_actor", "timing_s/ref", "timing_s/step"):
+        columns[name] *= growth**power
+    columns["perf/throughput"] *= growth ** (1 - power)
+    return columns
+
+
+def test_answers_that_grow_step_by_step_make_steps_slower_and_that_is_good() -> None:
+    report = judge(as_run(longer(200, 2.5, 1.5)), LIMITS)
+    assert report.findings == ()
+    told = {j.id: j.summary for j in report.judged if j.metric in ("timing_s/step", "timing_s/update_actor", "perf/throughput")}
+    assert all("and sequences grow as well: response_length/mean" in told[rule] for rule in ("RRD719", "RRD720", "RRD721"))
+
+
+def test_answers_that_grow_a_little_explain_steps_that_become_a_little_slower() -> None:
+    assert judge(as_run(longer(200, 1.22, 1.9)), LIMITS).findings == ()
+
+
+def test_steps_that_become_slower_by_far_more_than_answers_grow_are_likely() -> None:
+    named = {f.id: f.certainty for f in judge(as_run(longer(200, 1.4, 4.0)), LIMITS).findings}
+    assert named == dict.fromkeys(("RRD719", "RRD720", "RRD721"), Certainty.LIKELY)
+
+
+@pytest.mark.parametrize(("slow", "certainty"), [(7, Certainty.POSSIBLE), (12, Certainty.LIKELY)])
+def test_a_handful_of_slow_steps_at_the_end_may_be_a_burst(slow: int, certainty: Certainty) -> None:
+    columns = healthy(6, "plain", 200)
+    for name in ("timing_s/gen", "timing_s/step"):
+        columns[name][-slow:] *= 2
+    assert found(judge(as_run(columns), LIMITS), "RRD720").certainty is certainty
+
+
+def test_a_throughput_that_falls_at_once_with_longer_answers_is_possible() -> None:
+    columns = healthy(6, "plain", 200)
+    columns["response_length/mean"][100:] *= 1.8
+    columns["perf/throughput"][100:] *= 0.6
+    assert found(judge(as_run(columns), LIMITS), "RRD721").certainty is Certainty.POSSIBLE
+
+
 def test_steps_that_become_slower_by_more_than_answers_grow_are_likely() -> None:
     columns = healthy(6, "plain", 200)
     columns["response_length/mean"] *= np.linspace(1.0, 1.6, 200)
@@ -243,6 +402,11 @@ def test_steps_that_become_slower_by_more_than_answers_grow_are_likely() -> None
     for finding in (found(report, "RRD719"), found(report, "RRD720")):
         assert finding.certainty is Certainty.LIKELY
         assert "sequences grow too little to explain it" in " ".join((finding.summary, *finding.evidence))
+
+
+def test_the_kl_between_engine_and_trainer_is_none_to_the_reference() -> None:
+    assert judge(one("rollout_corr/kl", [4.0] * 40), LIMITS).findings == ()
+    assert found(judge(one("kl", [4.0] * 40), LIMITS), "RRD712").certainty is Certainty.LIKELY
 
 
 def test_a_kl_that_takes_off_below_its_limit_is_possible() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import json
 import math
 import shutil
+import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,6 +161,77 @@ def test_a_restart_replaces_the_steps_that_it_repeats(tmp_path: Path) -> None:
     assert load([tmp_path / "a.jsonl"], {}).series["loss"].values == (1.0, 2.5, 3.0)
 
 
+def test_steps_after_a_restart_are_those_of_the_run_that_goes_on(tmp_path: Path) -> None:
+    """The run came to step 6, went back to its checkpoint of step 3, and is at step 5 now: what it told of step 6 is of a course that is no more."""
+    course = [{"step": s, "loss": 1.0 / s, "lr": 0.1} for s in range(1, 6)]
+    lost = [{"step": 6, "loss": math.nan, "lr": 0.1}]
+    again = [{"step": s, "loss": 0.9 / s, "lr": 0.1} for s in (4, 5)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in (*course, *lost, *again)))
+    run = load([tmp_path / "a.jsonl"], {})
+    assert run.steps() == (1, 2, 3, 4, 5)
+    assert run.series["loss"].values == (1.0, 0.5, 1 / 3, 0.225, 0.18)
+    assert run.series["lr"].steps == (1, 2, 3, 4, 5)
+    assert "goes back once, at last to step 4" in run.sources[-1]
+
+
+def test_what_is_told_twice_in_the_same_way_is_no_restart(tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 1.0 / s, "corr": math.nan} for s in range(1, 6)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in (*rows, *rows[:2])))
+    assert load([tmp_path / "a.jsonl"], {}).steps() == (1, 2, 3, 4, 5)
+
+
+def test_a_late_result_of_an_earlier_step_is_no_restart(tmp_path: Path) -> None:
+    rows = [*({"step": s, "loss": 1.0 / s} for s in range(1, 6)), {"step": 2, "eval/acc": 0.5}, {"step": 6, "loss": 0.1}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert load([tmp_path / "a.jsonl"], {}).steps() == (1, 2, 3, 4, 5, 6)
+
+
+def database(path: Path, *runs: tuple[str, str, str]) -> Path:
+    """A database as MLflow makes it, of the columns that are read; each run has id, name and status."""
+    with contextlib.closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time INTEGER, lifecycle_stage TEXT)")
+        made.execute("CREATE TABLE metrics (key TEXT, value FLOAT, timestamp INTEGER, run_uuid TEXT, step INTEGER, is_nan BOOLEAN)")
+        made.execute("CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT)")
+        for i, (id_, name, status) in enumerate(runs):
+            made.execute("INSERT INTO runs VALUES (?, ?, ?, ?, 'active')", (id_, name, status, i))
+            told = [(1, 0.25, 0), (2, 0.0, 1), (3, sys.float_info.max, 0), (4, 0.5, 0)]
+            made.executemany("INSERT INTO metrics VALUES ('val-core/a/acc/mean_at_4', ?, ?, ?, ?, ?)", [(v, s, id_, s, nan) for s, v, nan in told])
+            made.execute("INSERT INTO params VALUES ('actor_rollout_ref/rollout/name', 'vllm', ?)", (id_,))
+        made.commit()
+    return path
+
+
+def test_a_database_of_mlflow(tmp_path: Path) -> None:
+    for source in (database(tmp_path / "mlruns.db", ("a1", "first", "FINISHED")), tmp_path):
+        run = load([source], {})
+        assert list(run.series) == ["val-core/a/acc/mean@4"]
+        assert [str(v) for v in run.series["val-core/a/acc/mean@4"].values] == ["0.25", "nan", "inf", "0.5"]
+        assert run.settings == {"actor_rollout_ref.rollout.name": "vllm"}
+        assert run.is_ended is True
+
+
+def test_a_database_of_several_runs_asks_which(tmp_path: Path) -> None:
+    path = database(tmp_path / "mlruns.db", ("a1", "first", "FINISHED"), ("b2", "second", "RUNNING"), ("c3", "second", "RUNNING"))
+    with pytest.raises(UsageError, match="holds 3 runs") as e:
+        load([path], {})
+    assert e.value.hint == "name one with --run ID, the latest first: c3 (second), b2 (second), a1 (first)"
+    assert load([path], {}, wanted="first").is_ended is True
+    assert load([path], {}, wanted="c3").is_ended is None
+    for name, told in (("second", "2 runs called second"), ("fourth", "no run called fourth")):
+        with pytest.raises(UsageError, match=told):
+            load([path], {}, wanted=name)
+
+
+def test_a_database_of_something_else_says_so(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "a.db")) as other:
+        other.execute("CREATE TABLE runs (id TEXT)")
+    with pytest.raises(UnreadableFileError, match="none of MLflow's"):
+        load([tmp_path / "a.db"], {})
+    (tmp_path / "b.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 3000)
+    with pytest.raises(UnreadableFileError, match="this database cannot be read"):
+        load([tmp_path / "b.db"], {})
+
+
 def test_cut_and_damaged_lines_are_told_and_the_others_used(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"step": 1, "x": 1}\n\xff\xfe{"step"\n{"step": 2, "x": 2}\n[1]\n{"step": 3, "x"')
     run = load([tmp_path / "a.jsonl"], {})
@@ -211,6 +285,7 @@ def test_folders_with_several_runs_ask_which(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds 2 runs") as e:
         load([tmp_path], {})
     assert "one" in e.value.hint
+    assert load([tmp_path], {}, wanted="two").steps() == (1, 2, 3)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("no metrics")
     with pytest.raises(UnreadableFileError, match="no metrics of a form that is known"):

@@ -54,7 +54,7 @@ def _takes_off(bench: Bench, quantity: Quantity, limit: float, remedy: str) -> J
     if series is None or len(series.finite()[0]) < bench.count("min_trend"):
         return None
     found = drift(bench, series, up=True, is_large=lambda before, now: now > part * limit and 0 < before < now / factor, logarithm=False)
-    if found is None or found.from_start or found.may_be_noise:
+    if found is None or found.from_start or found.is_doubtful:
         return None
     text = f"{series.name} takes off: {found.text()}, by a factor of {short(found.factor)}; still below its limit of {limit:g}"
     return bad(RULE, series.name, Certainty.POSSIBLE, text, found.first_step, high=limit, remedy=(remedy,), evidence=(found.evidence(),))

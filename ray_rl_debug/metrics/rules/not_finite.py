@@ -13,7 +13,8 @@ Remedy
 
 Not this when
     The metric compares two things that do not vary, such as a correlation of constant values: then only that metric is null, and it is told as
-    *possible*. A metric that is measured every so many steps only (validation) may be null, or NaN, at all others.
+    *possible*; where it never was a number, nothing is said. A metric that is measured every so many steps only (validation) may be null, or NaN, at
+    all others.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ RHYTHM = 5
 def judge(bench: Bench) -> Iterator[Judgement]:
     """What goes into the weights first; then the others, as one judgement."""
     broken = sorted((b for s in bench.run.series.values() if (b := _first(s))), key=lambda pair: (pair[0], pair[1].name))
-    deciding = [(step, s) for step, s in broken if _LEARNING.search(s.name) and not _STATISTIC.search(s.name)]
+    deciding = [(step, s) for step, s in broken if _goes_into_weights(s)]
     others = [(step, s) for step, s in broken if (step, s) not in deciding]
     if deciding:
         step, series = deciding[0]
@@ -62,9 +63,14 @@ REMEDY = (
 )
 
 
+def _goes_into_weights(series: Series) -> bool:
+    return _LEARNING.search(series.name) is not None and _STATISTIC.search(series.name) is None
+
+
 def _first(series: Series) -> tuple[int, Series] | None:
-    """The first step at which a metric is no number; one that never was a number is not measured at all."""
-    if len(series.values) > 1 and all(v is None for v in series.values):
+    """The first step at which a metric is no number; one that never was a number is not measured at all, or compares what does not vary."""
+    may_be_nan = not _goes_into_weights(series)
+    if len(series.values) > 1 and all(v is None or (may_be_nan and math.isnan(v)) for v in series.values):
         return None
     begin = _measured_until(series)
     step = next((s for s, v in zip(series.steps[begin:], series.values[begin:], strict=True) if v is None or not math.isfinite(v)), None)

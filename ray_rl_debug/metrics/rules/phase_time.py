@@ -12,7 +12,8 @@ Remedy
 
 Not this when
     The phase is a small part of the step: it is not judged. Phases that come at some steps only are judged at those.
-    Where sequences grow meanwhile, and the square of their growth is as large as the rise, it is told as *possible*.
+    Where sequences grow meanwhile, and the square of their growth is as large as the rise, it is told as *possible*; where both go on step by step,
+    it is good.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from ray_rl_debug.metrics.lengths import beside_length
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
-from ray_rl_debug.model.report import Certainty
 
 ID = "RRD720"
 NAME = "a phase becomes slower"
@@ -49,13 +49,17 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     def part_of_step(series: Series) -> float | None:
         return _typical(series) / step_s if step_s else None
 
-    def say(series: Series, found: Drift) -> Said:
-        part, (is_explained, lengths) = part_of_step(series), beside_length(bench, found)
+    def say(series: Series, found: Drift) -> Said | str:
+        part, lengths = part_of_step(series), beside_length(bench, found)
+        risen = f"rises by a factor of {short(found.factor)}"
+        if lengths.is_course:
+            return f"{risen}, and {lengths.words}"
+        told = (f"{part:.0%} of the step at the last steps" if part is not None else None, lengths.words)
         return Said(
             remedy=OF_ROLLOUT if series.name.split("/")[-1].startswith(ROLLOUT) else OF_OTHERS,
-            before=f"rises by a factor of {short(found.factor)}: ",
-            evidence=((f"{part:.0%} of the step at the last steps",) if part is not None else ()) + ((lengths,) if lengths is not None else ()),
-            certainty=Certainty.POSSIBLE if is_explained else Certainty.LIKELY,
+            before=f"{risen}: ",
+            evidence=tuple(text for text in told if text is not None),
+            certainty=lengths.certainty,
         )
 
     def matters(series: Series) -> bool:

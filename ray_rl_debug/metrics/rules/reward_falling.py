@@ -11,8 +11,9 @@ Remedy
     cause. Go back to a checkpoint before it, with a lower learning rate.
 
 Not this when
-    The training data become harder at that step by design (a curriculum). A small fall is told as *possible*: rewards that wander slowly make such by
-    themselves.
+    The training data become harder at that step by design (a curriculum): the reward of the test set, whose prompts stay the same, does not fall
+    then. Beside it a small fall of the training reward is good, and a large one that comes at once is *possible*. Without a test a small fall is told
+    as *possible*: rewards that wander slowly make such by themselves.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import SYNCHRONOUS
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, drift_of_few, good, too_short
+from ray_rl_debug.metrics.judging import bad, drift, drift_of_few, good, short, too_short
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
+from ray_rl_debug.metrics.tested import test_that_holds
 from ray_rl_debug.model.report import Certainty
 
 ID = "RRD707"
@@ -42,8 +44,8 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     """Falls of the training reward, and of test rewards."""
     span = bench.reward_range()
     limit, sure = bench.threshold("reward_fall") * span, bench.threshold("reward_fall_sure") * span
-    rewards = [s for s in (bench.one(Quantity.REWARD), *bench.all(Quantity.TEST_REWARD)) if s is not None]
-    for series in rewards:
+    train = bench.one(Quantity.REWARD)
+    for series in (s for s in (train, *bench.all(Quantity.TEST_REWARD)) if s is not None):
         early = too_short(RULE, series, bench.count("min_trend"))
         if early is None:
             found = drift(bench, series, up=False, is_large=lambda before, now: now < before - limit, logarithm=False)
@@ -53,5 +55,14 @@ def judge(bench: Bench) -> Iterator[Judgement]:
             yield early or good(RULE, series.name, "does not fall")
             continue
         text = f"{series.name} falls: {found.text()}"
-        certainty = Certainty.LIKELY if found.before - found.now > sure and not found.may_be_noise else Certainty.POSSIBLE
+        is_small = found.before - found.now <= sure
+        is_sure = not is_small and not found.is_doubtful
+        holds = test_that_holds(bench, found.first_step, limit / 2) if series is train else None
+        if holds is not None and is_small:
+            yield good(RULE, series.name, f"falls by {short(found.before - found.now)} since step {found.first_step}, and {holds.name} does not")
+            continue
+        if holds is not None and found.is_step:
+            text += f"; {holds.name} does not, so its prompts may have become harder"
+            is_sure = False
+        certainty = Certainty.LIKELY if is_sure else Certainty.POSSIBLE
         yield bad(RULE, series.name, certainty, text, found.first_step, remedy=REMEDY, evidence=(found.evidence(),))

@@ -13,7 +13,8 @@ Remedy
     difficulty of the training data, and filter prompts that are always or never solved.
 
 Not this when
-    The reward is near the best one it can have, or the run has hardly begun.
+    The reward is near the best one it can have, or the run has hardly begun. The test reward rises: then prompts become harder as fast as the run
+    learns (a curriculum).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ray_rl_debug.metrics.judging import bad, good, short, too_short, unknown
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.statistics.trends import trend
+from ray_rl_debug.metrics.tested import rising_test
 from ray_rl_debug.model.report import Certainty
 
 ID = "RRD706"
@@ -62,6 +64,8 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     elif found.gain_high >= wanted:
         doubt = f"{gain}, which slow noise could make by itself" if found.gain_low > 0 else f"{gain}; noise could hide more"
         yield unknown(RULE, series.name, doubt)
+    elif (test := rising_test(bench, wanted)) is not None:
+        yield good(RULE, series.name, f"flat, while {test.name} rises: the run learns, and its prompts become harder")
     elif _is_near_best(bench, values, span):
         yield good(RULE, series.name, f"flat near the best it can be: {gain}")
     else:

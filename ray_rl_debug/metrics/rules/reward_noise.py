@@ -49,12 +49,12 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     limit = bench.threshold("reward_noise")
     span = bench.reward_range()
     jumps = [b - a for a, b in pairwise(values)]
-    now = _noise(jumps[-LATEST:])
+    place, p = find_variance_change(jumps)
+    was_calm = p <= bench.threshold("alpha") and _noise(jumps[:place]) < _noise(jumps[place:])
+    now = max(_noise(jumps[-LATEST:]), _noise(jumps[place:]) if was_calm else 0.0)  # of twenty jumps alone the noise is known to a quarter
     if now <= limit * span:
         yield good(RULE, series.name, f"varies by {short(now)}, {now / span:.0%} of its range")
         return
-    place, p = find_variance_change(jumps)
-    was_calm = p <= bench.threshold("alpha") and _noise(jumps[:place]) < _noise(jumps[place:])
     first = steps[place + 1] if was_calm else steps[0]
     begun = f"since step {first} (before: {short(_noise(jumps[:place]))})" if was_calm else "all along"
     text = f"{series.name} varies by {short(now)} from step to step, {now / span:.0%} of its range, {begun}; wanted: at most {limit:.0%}"

@@ -11,7 +11,8 @@ Remedy
 
 Not this when
     Single steps are slow (validation, checkpoints): they are left out. Where sequences grow meanwhile, and the square of their growth is as large as
-    the rise (attention takes time with the square of the length), it is told as *possible*.
+    the rise (attention takes time with the square of the length), it is told as *possible*; where both go on step by step, it is the course of a run
+    whose answers become longer, and good.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from ray_rl_debug.metrics.lengths import beside_length
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import VALIDATION_S, Quantity
 from ray_rl_debug.metrics.shapes import Said, judge_drift, rises_by
-from ray_rl_debug.model.report import Certainty
 
 ID = "RRD719"
 NAME = "steps become slower"
@@ -41,14 +41,13 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     """The time per step without validation and checkpoints."""
     factor = bench.threshold("step_time_rise")
 
-    def say(_: Series, found: Drift) -> Said:
-        is_explained, lengths = beside_length(bench, found)
-        return Said(
-            remedy=REMEDY,
-            before=f"rises by a factor of {short(found.factor)}: ",
-            after=f"; {lengths}" if lengths is not None else "",
-            certainty=Certainty.POSSIBLE if is_explained else Certainty.LIKELY,
-        )
+    def say(_: Series, found: Drift) -> Said | str:
+        lengths = beside_length(bench, found)
+        risen = f"rises by a factor of {short(found.factor)}"
+        if lengths.is_course:
+            return f"{risen}, and {lengths.words}"
+        after = f"; {lengths.words}" if lengths.words is not None else ""
+        return Said(remedy=REMEDY, before=f"{risen}: ", after=after, certainty=lengths.certainty)
 
     fine = f"does not rise by a factor of {factor:g}"
     prepare = partial(_without_validation, bench)

@@ -12,7 +12,8 @@ Remedy
     reward up, train not: look at quality and difficulty of the training data, and that both sets are alike.
 
 Not this when
-    Both rewards are counted in different ways (penalties in one of them only): then the distance changes for other reasons.
+    Both rewards are counted in different ways (penalties in one of them only): then the distance changes for other reasons. Prompts became harder
+    at a step by design, and both rewards rise on after it.
 """
 
 from __future__ import annotations
@@ -73,17 +74,17 @@ def judge(bench: Bench) -> Iterator[Judgement]:
         follows = _rises_after(test, found.first_step, limit / 2)
         if up is not None:
             text = f"{train.name} leaves {test.name} behind: distance {found.text()}"
-            certainty = Certainty.POSSIBLE if follows or found.may_be_noise else Certainty.LIKELY
+            certainty = Certainty.POSSIBLE if follows or found.is_doubtful else Certainty.LIKELY
             yield bad(RULE, test.name, certainty, text, found.first_step, remedy=LEARNED, evidence=(found.evidence(),))
-        elif follows:
+        elif follows and not _rises_after(train, found.first_step, limit / 2):
             text = f"{test.name} rises, {train.name} does not follow: distance {found.text()}"
             yield bad(RULE, test.name, Certainty.POSSIBLE, text, found.first_step, remedy=NOT_TAUGHT, evidence=(found.evidence(),))
         else:
-            yield good(RULE, test.name, f"does not rise while {train.name} falls")
+            yield good(RULE, test.name, f"rises as {train.name} does" if follows else f"does not rise while {train.name} falls")
 
 
-def _rises_after(test: Series, step: int, limit: float) -> bool:
-    after = [(s, v) for s, v in zip(*test.finite(), strict=True) if s >= step]
+def _rises_after(reward: Series, step: int, limit: float) -> bool:
+    after = [(s, v) for s, v in zip(*reward.finite(), strict=True) if s >= step]
     return len(after) >= AFTER and trend([s for s, _ in after], [v for _, v in after]).gain > limit
 
 

@@ -12,6 +12,7 @@ the noise that it is compared with.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ def find_change(values: Sequence[float], *, seed: int = SEED) -> Change | None:
     block = -(-len(y) // MAX_POINTS)
     blocks = np.array([np.median(part) for part in np.array_split(y, len(y) // block)]) if block > 1 else y
     n = len(blocks)
-    search = _Search(n, *_grid(np.arange(EDGE, n - EDGE + 1), WIDTHS))
+    search = _search(n)
     best = search.best(blocks)
     if best is None:
         return None
@@ -200,6 +201,18 @@ class _Search:
         np, _ = load()
         by_noise = [(total - along * along, noise) for noise, (_, total, along, _, _) in zip(NOISES, self.left(values), strict=True)]
         return min(by_noise, key=lambda one: self._n * float(np.log(max(one[0].min(), 1e-300))) + 2 * one[1].parameters)[0]
+
+
+@functools.lru_cache(maxsize=1)
+def _search(n: int) -> _Search:
+    """Most metrics of a run have one length; what is searched for in it takes as long to make as the search."""
+    np, _ = load()
+    return _Search(n, *_grid(np.arange(EDGE, n - EDGE + 1), WIDTHS))
+
+
+def forget_search() -> None:
+    """Free the hundred megabytes that the last one holds."""
+    _search.cache_clear()
 
 
 def _grid(places: Any, widths: Sequence[int]) -> tuple[Any, Any]:

@@ -1,7 +1,12 @@
-"""Is a metric beyond its limit, and since when? A single value says nothing: the median of several neighbours must be beyond."""
+"""Is a metric beyond its limit, and since when? A single value says nothing: the median of several neighbours must be beyond.
+
+Where a metric is beyond its limit now and then, some neighbours are so by chance one day: the more likely, the longer the run. So a stretch counts
+only where the values elsewhere do not explain it (a scan statistic: the binomial chance of so many, times the places at which it could have been).
+"""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 
@@ -20,6 +25,8 @@ class Excursion(msgspec.Struct, frozen=True, kw_only=True):
     """Median inside it."""
     is_over: bool
     """Is the metric back inside?"""
+    p: float
+    """Of so many values beyond the limit among neighbours, if each is so as often as the others."""
 
 
 def last_excursion(values: Sequence[float], is_beyond: Callable[[float], bool], window: int) -> Excursion | None:
@@ -44,4 +51,20 @@ def last_excursion(values: Sequence[float], is_beyond: Callable[[float], bool], 
     last = max(i for i in range(first, min(n, end + window)) if beyond[i])
     inside = [v for v, b in zip(values[first : last + 1], beyond[first : last + 1], strict=True) if b]
     worst = max(inside, key=lambda v: abs(v - statistics.median(values)))
-    return Excursion(first=first, last=last, worst=worst, typical=statistics.median(inside), is_over=not hit[-1])
+    is_over = not hit[-1]
+    p = _chance(len(inside), max(last + 1 - first, window), [*beyond[:first], *beyond[last + 1 :]]) * (len(hit) if is_over else 1)
+    return Excursion(first=first, last=last, worst=worst, typical=statistics.median(inside), is_over=is_over, p=min(p, 1.0))
+
+
+OFTEN = 0.15
+"""Part of the values that may be beyond a limit now and then; where it is more, that is no usual state to compare with."""
+
+
+def _chance(count: int, size: int, others: Sequence[bool]) -> float:
+    """Of `count` or more in `size`, each as likely as it is among the others."""
+    share = min(OFTEN, (sum(others) + 0.5) / (len(others) + 1))
+    told = math.lgamma(size + 1)
+    parts = (
+        told - math.lgamma(k + 1) - math.lgamma(size - k + 1) + k * math.log(share) + (size - k) * math.log1p(-share) for k in range(count, size + 1)
+    )
+    return math.fsum(math.exp(part) for part in parts)
