@@ -10,6 +10,7 @@ import click
 
 from ray_rl_debug.commands.options import is_colour_wanted, progress
 from ray_rl_debug.commands.paths import PatientPath
+from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK, InterruptedCommandError
 
 EPILOG = """\b
 Examples:
@@ -75,7 +76,12 @@ def compare(
 
     given = msgspec.convert({**asked, "files": files, "output": output}, type=Asked)
     show = progress(quiet)
-    trial, result = run(given, show)
+    try:
+        trial, result = run(given, show)
+    except KeyboardInterrupt as e:
+        kept = f"the answers are kept in {output}: the same command goes on from there"
+        lost = "answers are kept with -o DIR, and the same command goes on then"
+        raise InterruptedCommandError("interrupted", hint=kept if output is not None else lost) from e
     if output is not None:
         save(output, trial, result)
         show(f"saved in {output}")
@@ -89,6 +95,4 @@ def compare(
 
 
 def _exit_code(state: str) -> int:
-    from ray_rl_debug.model.errors import EXIT_FINDINGS, EXIT_NO_VERDICT, EXIT_OK
-
     return {"agree": EXIT_OK, "differ": EXIT_FINDINGS}.get(state, EXIT_NO_VERDICT)

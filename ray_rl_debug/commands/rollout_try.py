@@ -89,6 +89,7 @@ def try_agent(target: str, as_json: bool, verbose: bool, quiet: bool, no_color: 
     MODULE:CLASS (or FILE.py:CLASS) is called as its framework would: AReaL's `async def run(self, data, **extra_kwargs)` and
     `RolloutWorkflow.arun_episode`, verl's AgentLoopBase, Agent-Lightning's LitAgent. It runs in a process of its own.
     """
+    from ray_rl_debug.endpoints.greeting import greet
     from ray_rl_debug.trial.conduct import conduct
     from ray_rl_debug.trial.judge import judge
 
@@ -96,6 +97,8 @@ def try_agent(target: str, as_json: bool, verbose: bool, quiet: bool, no_color: 
     plan = _plan(target, given)
     if not plan.endpoints:
         show("no endpoint is given: a stand-in on the loopback answers")
+    for url in plan.endpoints:
+        greet(url, plan.api_key)
     stop = threading.Event()
     try:
         facts = _interruptibly(lambda: conduct(plan, progress=show, echo=show if verbose else None, stop=stop), stop)
@@ -167,7 +170,11 @@ def _absolute(target: str) -> str:
     where, _, name = target.rpartition(":")
     if not where or not name:
         raise UsageError(f"{target!r} is not MODULE:CLASS", hint="write it as my_agent:MyAgent or path/my_agent.py:MyAgent")
-    return f"{Path(where).absolute()}:{name}" if where.endswith(".py") else target
+    if not where.endswith(".py"):
+        return target
+    if not Path(where).is_file():
+        raise UsageError(f"there is no file {where}", hint="write it as my_agent:MyAgent or path/my_agent.py:MyAgent")
+    return f"{Path(where).absolute()}:{name}"
 
 
 def _endpoints(given: tuple[str, ...]) -> tuple[str, ...]:

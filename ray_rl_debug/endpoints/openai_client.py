@@ -17,7 +17,7 @@ import msgspec
 from ray_rl_debug.endpoints.bounded_http import bounded_client
 from ray_rl_debug.endpoints.extras import need
 from ray_rl_debug.endpoints.prompts import Prompt
-from ray_rl_debug.model.errors import EndpointError
+from ray_rl_debug.model.errors import EndpointError, UsageError
 from ray_rl_debug.rollouts.answers import Answer
 
 REFUSED = (400, 422)
@@ -46,7 +46,10 @@ class Endpoint:
 
         Raises:
             EndpointError: the server does not list its models.
+            UsageError: the address is none.
         """
+        if not url.startswith(("http://", "https://")):
+            raise UsageError(f"{url!r} is no address of a server", hint="write it as http://127.0.0.1:8000/v1")
         openai = need("openai", "asking an endpoint")
         self.url = url.rstrip("/")
         self._error = openai.OpenAIError
@@ -66,7 +69,7 @@ class Endpoint:
         began = time.monotonic()
         try:
             return self._answer(prompt, sampling, sample, began)
-        except (self._error, EndpointError) as e:
+        except (self._error, EndpointError, ValueError) as e:  # a ValueError: what should be JSON is none
             return Answer(key=prompt.key, sample=sample, error=_short(e), seconds=time.monotonic() - began)
 
     def cut(self, text: str) -> tuple[tuple[int, ...], tuple[str, ...] | None] | None:
@@ -99,7 +102,9 @@ class Endpoint:
         try:
             models = self._client.get("/models", cast_to=object)
         except self._error as e:
-            raise EndpointError(f"{self.url} does not list its models: {_short(e)}") from e
+            raise EndpointError(f"{self.url} does not list its models: {_short(e)}", hint=_hint(e)) from e
+        except ValueError as e:  # the answer is no JSON, whatever it calls itself
+            raise EndpointError(f"{self.url}/models does not answer as OpenAI's interface does") from e
         try:
             name = models["data"][0]["id"]
         except (KeyError, IndexError, TypeError) as e:
@@ -152,7 +157,7 @@ class Endpoint:
     def _ask_more(self, path: str, body: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
             answer = self._client.post(path, cast_to=object, body=dict(body))
-        except self._error:
+        except (self._error, ValueError):
             return None  # not every server has this route; the caller tells what is missing
         return answer if isinstance(answer, dict) else None
 
@@ -183,6 +188,20 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return float(value) if not math.isinf(value) else (-9999.0 if value < 0 else None)
+
+
+def _hint(error: Exception) -> str | None:
+    """What to do about a server that does not list its models; None: the usual."""
+    status = getattr(error, "status_code", None)
+    if status in (401, 403):
+        return "the server wants a key: put it into the variable OPENAI_API_KEY"
+    if status == 429:
+        return "the server refuses more requests now: wait, or ask another one"
+    if isinstance(status, int) and status >= 500:
+        return "look at the log of the server"
+    if "Timeout" in type(error).__name__:
+        return "it may hang (rayrl-debug snapshot --here --pid PID tells), or need more time: --timeout SECONDS"
+    return None
 
 
 def _short(error: Exception) -> str:

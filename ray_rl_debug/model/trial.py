@@ -175,7 +175,9 @@ class Facts(Told, frozen=True, kw_only=True):
     note: str = ""
     python: str = ""
     unusable: str | None = None
-    """Why no episode could be run."""
+    """Why no episode could be run,"""
+    cure: str | None = None
+    """and what would help, where that is known."""
     ended: str | None = None
     """How the child process ended, where it did by itself."""
     is_interrupted: bool = False

@@ -217,7 +217,7 @@ class _Trial:
         elif kind == "stage":
             self._done.add(one["number"])
         elif kind == "unusable":
-            self._known["unusable"] = one["reason"]
+            self._known |= {"unusable": one["reason"], "cure": one.get("cure")}
             self._child.output.extend(line.rstrip() for line in one["frames"])
 
     def _counters(self) -> dict[str, int]:

@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ray_rl_debug.commands.cli import main
+from ray_rl_debug.endpoints import comparing
 from ray_rl_debug.endpoints.comparing import Asked, run
 from ray_rl_debug.endpoints.recordings import Head
 from ray_rl_debug.model.codec import encode
@@ -375,3 +377,17 @@ def test_rows_that_were_not_used_are_told(tmp_path: Path) -> None:
     assert "2 more answers of the reference: the engine has no answer with the same prompt and sample" in told_rows
     assert "rows of b.jsonl: prompt and sample come again 1 times; the last answer of each was used" in told_rows
     assert "rows of b.jsonl: the last line is cut off" in told_rows
+
+
+@pytest.mark.parametrize(("more", "hint"), [(["-o", "kept"], "the answers are kept in kept: the same command"), ([], "answers are kept with -o DIR")])
+def test_what_is_kept_after_an_interruption_is_said(
+    more: list[str], hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparing, "run", interrupted)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prompts.jsonl").write_text("{}\n")
+    assert main(["rollout", "compare", "prompts.jsonl", *more]) == 130
+    assert capsys.readouterr().err.startswith(f"error: interrupted\nhint:  {hint}")

@@ -12,6 +12,7 @@ import pytest
 
 from ray_rl_debug.endpoints.openai_client import Endpoint, Sampling
 from ray_rl_debug.endpoints.prompts import Prompt
+from ray_rl_debug.model.errors import EndpointError, UsageError
 
 pytest.importorskip("openai", reason="pip install 'ray-rl-debug[rollout]'")
 CHOICE = {
@@ -72,3 +73,57 @@ def test_a_strange_answer_is_an_error_of_this_answer(server: str) -> None:
     got = Endpoint(server, retries=0).answer(Prompt(key="q", messages=({"role": "user", "content": "x"},)), Sampling())
     assert got.error is not None
     assert "does not answer as OpenAI's interface does" in got.error
+
+
+class Torn(BaseHTTPRequestHandler):
+    """Whatever is asked, half a JSON document; `status` is its own."""
+
+    status = 200
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(self.status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", "10")
+        self.end_headers()
+        self.wfile.write(b'{"data": [')
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def torn(request: pytest.FixtureRequest) -> Iterator[str]:
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), type("Torn", (Torn,), {"status": request.param}))
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{listening.server_address[1]}/v1"
+    listening.shutdown()
+    listening.server_close()
+
+
+@pytest.mark.parametrize(
+    ("torn", "said", "hint"),
+    [
+        (200, "does not answer as OpenAI's interface does", "curl ADDRESS/models"),
+        (401, "does not list its models: AuthenticationError", "OPENAI_API_KEY"),
+        (503, "does not list its models: InternalServerError", "look at the log of the server"),
+    ],
+    indirect=["torn"],
+)
+def test_a_server_that_does_not_list_its_models_has_a_hint_of_its_own(torn: str, said: str, hint: str) -> None:
+    with pytest.raises(EndpointError, match=said) as e:
+        Endpoint(torn, retries=0)
+    assert hint in e.value.hint
+
+
+@pytest.mark.parametrize("torn", [200], indirect=True)
+def test_half_a_document_is_an_error_of_this_answer(torn: str) -> None:
+    got = Endpoint(torn, "tiny", retries=0).answer(Prompt(key="q", messages=({"role": "user", "content": "x"},)), Sampling())
+    assert got.error is not None and "JSON" in got.error
+
+
+def test_an_address_is_one() -> None:
+    with pytest.raises(UsageError, match="'localhost:8000' is no address of a server"):
+        Endpoint("localhost:8000", "tiny")

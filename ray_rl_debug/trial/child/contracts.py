@@ -25,34 +25,57 @@ Episode = Callable[[dict[str, Any]], Awaitable[Any]]
 class ContractError(Exception):
     """The class cannot be loaded, or no framework would call it."""
 
+    def __init__(self, reason: str, cure: str) -> None:
+        super().__init__(reason)
+        self.cure = cure
+
+
+SHAPE = "give the class a method `async def run(self, data, **extra_kwargs)` that returns the reward, or name another class"
+ADDRESS = "write it as my_agent:MyAgent or path/my_agent.py:MyAgent"
+MOST_NAMES = 8
+
 
 def load(target: str) -> Any:
     """What ``MODULE:NAME`` or ``FILE.py:NAME`` names."""
     where, _, name = target.rpartition(":")
     if not where or not name:
-        raise ContractError(f"{target!r} is not MODULE:CLASS")
+        raise ContractError(f"{target!r} is not MODULE:CLASS", ADDRESS)
     sys.path.insert(0, os.getcwd())
     try:
         found: Any = _file(where) if where.endswith(".py") else importlib.import_module(where)
     except ContractError:
         raise
     except BaseException as e:  # whatever the user's module raises while it is imported
-        raise ContractError(f"importing {where} failed: {type(e).__name__}: {e}") from e
+        raise ContractError(f"importing {where} failed: {type(e).__name__}: {e}", _cure_of_import(where, e)) from e
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ContractError(f"{where} has no {name}")
+            raise ContractError(f"{where} has no {name}", f"name what it has: {', '.join(_callables(found)) or 'no class, and no function'}")
         found = getattr(found, part)
     return found
 
 
+def _cure_of_import(where: str, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name in (where, where.partition(".")[0]):
+        return f"run it in the folder that holds {where.partition('.')[0]}, or name the file: path/{where.rpartition('.')[2]}.py:CLASS"
+    if isinstance(error, ImportError):
+        return "give --python PATH of the interpreter that has its packages"
+    return "mend the module: nothing else could be tried"
+
+
+def _callables(module: Any) -> list[str]:
+    """Classes and functions of its own that may be the agent, classes first."""
+    own = [(n, o) for n, o in vars(module).items() if not n.startswith("_") and callable(o) and getattr(o, "__module__", None) == module.__name__]
+    return [n for n, _ in sorted(own, key=lambda one: not inspect.isclass(one[1]))][:MOST_NAMES] if inspect.ismodule(module) else []
+
+
 def _file(path: str) -> Any:
     if not os.path.exists(path):
-        raise ContractError(f"there is no {path}")
+        raise ContractError(f"there is no {path}", ADDRESS)
     name = os.path.splitext(os.path.basename(path))[0]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ContractError(f"{path} is no Python file")
+        raise ContractError(f"{path} is no Python file", ADDRESS)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -84,10 +107,11 @@ def detect(thing: Any, given: Mapping[str, Any]) -> Contract:
     if run is None:
         raise ContractError(
             "it has neither run(self, data, **extra_kwargs) nor arun_episode(self, engine, data) (AReaL), nor is it an AgentLoopBase (verl) or "
-            "a LitAgent (Agent-Lightning)"
+            "a LitAgent (Agent-Lightning)",
+            SHAPE,
         )
     if not inspect.iscoroutinefunction(run):
-        raise ContractError("run is no `async def`: AReaL awaits it in its event loop, beside all other episodes")
+        raise ContractError("run is no `async def`: AReaL awaits it in its event loop, beside all other episodes", "write it as async def run")
     return Contract("areal-agent", lambda: _areal_call(_instance(thing, given).run, given), check_reward, _takes(run))
 
 
@@ -104,7 +128,7 @@ def _instance(thing: Any, given: Mapping[str, Any], **more: Any) -> Any:
     try:
         return thing(**{**more, **given["init"]})
     except Exception as e:
-        raise ContractError(f"{thing.__name__}(...) failed: {type(e).__name__}: {e}; give its arguments with --init") from e
+        raise ContractError(f"{thing.__name__}(...) failed: {type(e).__name__}: {e}", "give its arguments: --init '{\"name\": value}'") from e
 
 
 def _areal_call(run: Any, given: Mapping[str, Any]) -> Episode:
@@ -131,7 +155,7 @@ def _areal_call(run: Any, given: Mapping[str, Any]) -> Episode:
 
 def _areal_workflow(thing: Any, given: Mapping[str, Any]) -> Contract:
     if not inspect.iscoroutinefunction(thing.arun_episode):
-        raise ContractError("arun_episode is no `async def`: AReaL awaits it in its event loop")
+        raise ContractError("arun_episode is no `async def`: AReaL awaits it in its event loop", "write it as async def arun_episode")
     engine = Engine(given["base_urls"], given["max_tokens"])
 
     def make() -> Episode:
@@ -143,7 +167,7 @@ def _areal_workflow(thing: Any, given: Mapping[str, Any]) -> Contract:
 
 def _verl(thing: Any, given: Mapping[str, Any]) -> Contract:
     if not inspect.iscoroutinefunction(thing.run):
-        raise ContractError("run is no `async def`: verl awaits it in the agent loop's event loop")
+        raise ContractError("run is no `async def`: verl awaits it in the agent loop's event loop", "write it as async def run")
 
     def make() -> Episode:
         loop = _instance(thing, given, **_verl_arguments(given))

@@ -145,7 +145,8 @@ def main() -> None:
     try:
         asyncio.run(child.main(plan))
     except ContractError as e:
-        child.tell("unusable", reason=str(e), frames="".join(traceback.format_exception(e.__cause__)).splitlines()[-12:] if e.__cause__ else [])
+        frames = "".join(traceback.format_exception(e.__cause__)).splitlines()[-12:] if e.__cause__ else []
+        child.tell("unusable", reason=str(e), cure=e.cure, frames=frames)
     except BaseException as e:
         child.tell("unusable", reason=f"{type(e).__name__}: {e}", frames=traceback.format_exc().splitlines()[-12:])
         raise

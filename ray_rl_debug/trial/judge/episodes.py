@@ -40,8 +40,9 @@ def load(facts: Facts) -> Iterator[Result]:
     Not this when: the packages are in another environment: give its interpreter with --python.
     """
     if facts.unusable is not None:
-        said = f" Last output: {facts.output[-1]}" if facts.output else ""
-        cure = f"{_OTHER_PYTHON}, or --init '{{\"name\": value}}'"
+        last = facts.output[-1] if facts.output else ""
+        said = f"; its last output: {last}" if last and last.partition(":")[0] not in facts.unusable else ""
+        cure = facts.cure or f"{_OTHER_PYTHON}, or --init '{{\"name\": value}}'"
         yield answers.fail(facts.unusable + said, "a class that can be called", "no episode can run", cure)
     elif facts.ended is not None:
         last = f"; its last output: {facts.output[-1]}" if facts.output else ""
