@@ -30,7 +30,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, allow_dash=True, path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, one_of_many=True, allow_dash=True, path_type=Path), metavar="FILE...")
 @click.option("--hung-for", type=Duration(), metavar="TIME", help="How long the run has hung, for stacks of other tools: 90s, 40m, 2h.")
 @rendering
 def report(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,10 +15,11 @@ from ray_rl_debug.formats.nccl_ras import is_ras
 from ray_rl_debug.formats.speedscope import is_speedscope
 from ray_rl_debug.imports.build import FileDumps, build, without_errors, without_shared_ends
 from ray_rl_debug.imports.counters import CounterFile, add_counters, read_counters
+from ray_rl_debug.imports.files import NOWHERE, files
 from ray_rl_debug.imports.logs import LogFile, add_logs, read_log
 from ray_rl_debug.imports.looks import as_looks
 from ray_rl_debug.imports.stacks import read_stacks
-from ray_rl_debug.imports.unpacking import GZIP, blocks, is_packed
+from ray_rl_debug.imports.unpacking import GZIP, blocks, is_packed, without_zeros
 from ray_rl_debug.logs.book import BLOCK_BYTES
 from ray_rl_debug.model import codec, gaps, report, snapshot
 from ray_rl_debug.model.errors import UnreadableFileError
@@ -28,15 +31,16 @@ from ray_rl_debug.privacy.redact import made_safe, redact
 MAX_TEXT_BYTES = 64 << 20
 """Stacks of 1,000 processes are some MB; a file that is larger is a log with stacks in it, read from its beginning."""
 MAX_WHOLE_BYTES = 1 << 30
-MAX_FILES = 10_000
+_CONTROLS = bytes(c for c in (*range(32), 127) if c not in b"\a\b\t\n\v\f\r\x1b")
 _NO_STACKS = "no stacks of py-spy, pystack or faulthandler"
 _NOTHING_TOLD = (
     "no process shows in it; on each machine of the job: for pid in $(pgrep -f 'python|ray::|VLLM::|sglang::'); do py-spy dump --pid $pid; "
     "done > $(hostname).txt, "
     "and give these files; if it should hold stacks, it may be cut off: copy it again, or take a new snapshot"
 )
+_CLOSED = os.strerror(errno.EACCES)
+_AS_OWNER = "run this as its owner (ls -l says who that is), or ask for the right to read it"
 _THROUGH_PIPE = "only files are read, since a pipe may be meant for somebody else; what you have yourself goes to: rayrl-debug report - < PIPE"
-_SAVED = ("snapshot.json.gz", "snapshot.json")
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +66,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
     logs: list[LogFile] = []
     listed: list[RayState] = []
     troubles: list[Gap] = []
-    for path, node in _files(paths):
+    for path, node in files(paths, troubles):
         try:
             found = _read(path, node, limit, troubles, logs, read)
         except UnreadableFileError as e:
@@ -96,36 +100,14 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
         return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, listed=rows if listed else None, gaps=(*merged.gaps, *troubles))))
     if reports:
         return Loaded(report=made_safe(max(reports, key=lambda r: r.taken_time_s or 0.0)))
+    troubles = [g for g in troubles if g.id == gaps.FILE_UNREAD] or troubles
     why = "; ".join(f"{g.where}: {g.reason}" for g in troubles[:3]) or "the folder is empty"
     unread = [g for g in troubles if _NO_STACKS in g.reason]
     more = f"; and {len(troubles) - 3} more" if len(troubles) > 3 else ""
     is_pipe = bool(troubles) and all(NOT_REGULAR in g.reason for g in troubles)
-    hint = _THROUGH_PIPE if is_pipe else _NOTHING_TOLD if len(unread) == len(troubles) else None
+    is_closed = bool(troubles) and all(_CLOSED in g.reason for g in troubles)
+    hint = _THROUGH_PIPE if is_pipe else _AS_OWNER if is_closed else _NOTHING_TOLD if len(unread) == len(troubles) else None
     raise UnreadableFileError(f"nothing usable: {why}{more}", hint=hint)
-
-
-def _files(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Each file with the name of its node; a folder that holds a snapshot of ours stands for that file alone."""
-    count = 0
-    for path in paths:
-        if not path.is_dir():
-            yield path, "imported"
-            continue
-        saved = [path / name for name in _SAVED if (path / name).is_file()]
-        inside = saved[:1] or sorted((p for p in path.rglob("*") if p.is_file() and not p.name.startswith(".")), key=_natural)
-        names: dict[Path, str] = {}
-        for file in inside:
-            count += 1
-            if count > MAX_FILES:
-                return
-            parent = file.parent
-            if parent not in names:
-                names[parent] = parent.resolve().name or "imported"
-            yield file, names[parent]
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", str(path))]
 
 
 def _read(
@@ -134,7 +116,7 @@ def _read(
     """What the file holds; None when it is a log, whose known errors are in ``logs`` then."""
     try:
         if not path.is_file():
-            raise UnreadableFileError("not a regular file")
+            raise UnreadableFileError(NOWHERE if path.is_symlink() and not path.exists() else NOT_REGULAR)
         with path.open("rb") as f:
             data = f.read(limit + 1)
         time_s = path.stat().st_mtime
@@ -152,11 +134,14 @@ def _read(
         return _ours(path, data)
     if not head:
         raise UnreadableFileError("empty")
-    if b"\x00" in head:
-        raise UnreadableFileError("binary data, no stacks")
-    log = read_log(path, node, read=read, plain=data if len(data) <= BLOCK_BYTES else None)
+    is_cut = len(data) > limit
+    if b"\x00" in data:
+        data = without_zeros(data)
+        if b"\x00" in head and (_is_binary(data) or not (data or is_cut)):
+            raise UnreadableFileError("binary data, no stacks")
+    log = read_log(path, node, read=read, plain=data if not is_cut and len(data) <= BLOCK_BYTES else None)
     logs += [log] if log is not None else []
-    if len(data) > limit:
+    if is_cut:
         if log is None:
             what = f"what comes after {limit >> 20} MiB"
             troubles.append(Gap(id=gaps.TRUNCATED, where=path.name, what=what, reason="files are read up to this size"))
@@ -165,6 +150,12 @@ def _read(
     if found is None and log is None:
         raise UnreadableFileError(_nothing(data))
     return found
+
+
+def _is_binary(data: bytes) -> bool:
+    """Is it no text? Zeros alone do not tell: a log that was cut begins with them."""
+    sample = data[:4096]
+    return len(sample.translate(None, _CONTROLS)) < 0.95 * len(sample)
 
 
 def _counters_inside(file: FileDumps, path: Path, troubles: list[Gap]) -> list[CounterFile]:

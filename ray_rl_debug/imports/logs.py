@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug import __version__
-from ray_rl_debug.imports.unpacking import blocks
+from ray_rl_debug.imports.unpacking import blocks, without_zeros
 from ray_rl_debug.logs.book import BLOCK_BYTES, BookReader
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import UnreadableFileError
@@ -43,7 +43,8 @@ def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = No
         if plain is not None and read is not None:
             read(path.stat().st_size)
         for block in (plain,) if plain else blocks(path, BLOCK_BYTES, read=read):
-            reader.feed(block)
+            if text := without_zeros(block):
+                reader.feed(text)
     except (UnreadableFileError, OSError) as e:
         trouble = str(getattr(e, "strerror", None) or e)
     book = reader.end()

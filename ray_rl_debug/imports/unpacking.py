@@ -1,10 +1,12 @@
-"""Files as plain bytes, packed or not, read in blocks: gzip, and Zstandard where a library for it is installed."""
+"""Files as plain bytes, packed or not, read in blocks: gzip, UTF-16, and Zstandard where a library for it is installed."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gzip
 import importlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,17 +15,23 @@ from ray_rl_debug.bounded.opening import open_regular
 from ray_rl_debug.model.errors import UnreadableFileError
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MAX_UNPACKED_BYTES = 256 << 30
 """A log that unpacks to more is an attack."""
 
 
 def is_packed(head: bytes) -> bool:
-    """Do these first bytes of a file say gzip or Zstandard?"""
-    return head.startswith((GZIP, ZSTD))
+    """Do these first bytes of a file say gzip, Zstandard or UTF-16?"""
+    return head.startswith((GZIP, ZSTD, *UTF16))
+
+
+def without_zeros(block: bytes) -> bytes:
+    """Text without the zeros that stand in a log that was cut while its program wrote on, and in UTF-16 of plain letters."""
+    return block.replace(b"\0", b"") if b"\0" in block else block
 
 
 def blocks(path: Path, size: int, *, read: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """The plain bytes of a file, in blocks of at most `size`.
+    """The plain bytes of a file, in blocks of at most `size`; not those that come while it is read.
 
     Args:
         read: Is told how many bytes of the file itself each block took.
@@ -40,10 +48,15 @@ def blocks(path: Path, size: int, *, read: Callable[[int], None] | None = None) 
             plain = held.enter_context(gzip.open(raw))
         elif head.startswith(ZSTD):
             plain = held.enter_context(_zstd(raw))
+        elif head.startswith(UTF16):
+            plain = _Utf16(raw)
+        elif head == bytes(4):
+            raw.seek(_behind_hole(raw))
         at, given = 0, 0
+        end = os.fstat(raw.fileno()).st_size or None  # files of the kernel have no size
         while True:
             try:
-                block = plain.read(size)
+                block = plain.read(size if end is None or plain is not raw else min(size, max(0, end - raw.tell())))
             except (EOFError, gzip.BadGzipFile) as e:
                 raise UnreadableFileError(f"damaged or cut off ({e})") from e
             except OSError:
@@ -60,6 +73,28 @@ def blocks(path: Path, size: int, *, read: Callable[[int], None] | None = None) 
             if given > MAX_UNPACKED_BYTES:
                 raise UnreadableFileError(f"more than {MAX_UNPACKED_BYTES >> 30} GiB when unpacked")
             yield block
+
+
+class _Utf16:
+    """A reader of UTF-16 that begins with its mark."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+
+    def read(self, size: int) -> bytes:
+        while data := self._raw.read(size // 2):
+            if text := self._decoder.decode(data):
+                return text.encode("utf-8", "replace")
+        return b""
+
+
+def _behind_hole(raw: BinaryIO) -> int:
+    """Where the first bytes stand that the disk holds; a program whose log was cut writes on where it was."""
+    try:
+        return os.lseek(raw.fileno(), 0, os.SEEK_DATA)
+    except OSError:
+        return 0
 
 
 def _zstd(raw: BinaryIO) -> Any:

@@ -7,12 +7,13 @@ import re
 from collections import deque
 
 from ray_rl_debug.logs.ending import read_ending
-from ray_rl_debug.logs.events import Spotted, shape_of, spot
+from ray_rl_debug.logs.events import shape_of, spot
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
 from ray_rl_debug.logs.sections import Sections, has_sections
 from ray_rl_debug.logs.shapes import DIGITS
+from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.stamps import AHEAD_S, YEAR_S, find_stamp
 from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Window

@@ -6,13 +6,13 @@ import re
 
 from ray_rl_debug.model.snapshot.log_book import LogCollective
 
-_WORK = re.compile(r"WorkNCCL\(SeqNum=(?P<seq>\d{1,15}), OpType=(?P<op>\w{1,60})(?:, NumelIn=(?P<elements>\d{1,18}))?")
+_WORK = re.compile(r"WorkNCCL\((?:SeqNum=(?P<seq>\d{1,15}), )?OpType=(?P<op>\w{1,60})(?:, NumelIn=(?P<elements>\d{1,18}))?")
 _STATUS = re.compile(
     r"\bwork(?: sequence id)?(?: at)?: (?P<seq>-?\d{1,15})(?: PG status:|,) "
     r"last enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,15}), last completed (?:NCCL )?work: (?P<completed>-?\d{1,15})"
 )
 """``Timeout at NCCL work: 37, last …`` (torch 2.2), ``… detected by watchdog at work: 37, last …`` (2.4), ``… work sequence id: 37 PG status: …``."""
-_GROUP = re.compile(r"\[PG (?:ID \d{1,9} PG GUID (?P<group>[^\]\s]{1,120})|(?P<default>0)) Rank \d{1,6}\]")
+_GROUP = re.compile(r"\[PG (?:ID \d{1,9} PG GUID (?P<group>[^\]\s]{1,120})|(?P<default>0)(?: \(default_pg\))?) Rank \d{1,6}\]")
 """Torch 2.3 and older give the number on this rank alone, which is that of another group elsewhere; only 0 is the same group for all."""
 
 
@@ -24,7 +24,7 @@ def read_collective(line: str) -> LogCollective | None:
         return None
     group = _GROUP.search(line)
     return LogCollective(
-        seq=int(found["seq"]),
+        seq=int(found["seq"]) if found["seq"] is not None else None,
         group=(group["group"] or f"{group['default']}(default_pg)") if group is not None else None,
         op=work["op"] if work is not None else None,
         elements=int(work["elements"]) if work is not None and work["elements"] else None,

@@ -4,70 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
 from ray_rl_debug.logs.collectives import read_collective
+from ray_rl_debug.logs.handled import AT_EXIT, handled
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, launched_in, named_in
-from ray_rl_debug.logs.samples import is_in_sample
-from ray_rl_debug.logs.tracebacks import REMOTE, START, Block, read_block
+from ray_rl_debug.logs.spotted import Spotted
+from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import (
     ENDED_WELL,
-    FINISHED,
-    GIVES_UP,
+    HOLDS_A_SAMPLE,
     NOT_THE_JOB,
     OF_A_SAMPLE,
-    RETRIES,
     SAID_OF_ANOTHER,
-    SMALL_TOOL,
     Said,
-    goes_on,
     judge,
 )
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.signatures import EFFECTS, Signature
-from ray_rl_debug.signatures.match import Matcher
+from ray_rl_debug.signatures.match import Hit, Matcher
 
-Key = tuple[object, ...]
-WROTE_ON = 2
-"""So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
-LINES_BACK = 40
-"""So many lines before an error in a thread are read for words that the work is done."""
-_SHELLS = ("bash", "sh")
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _QUOTED_START = re.compile(rb"[:=,(\[{] ?b?[\"'](?:\\\\n|\\n)*" + re.escape(START.encode()))
 """What a program quotes of another's output, as a value: ``"stderr": "Traceback``."""
-_TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
-"""Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
-_ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
-"""A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
 _FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
-_ENDS = re.compile(r"\b(?:exits?|exited|ends|ended|stops|stopp(?:ed|ing)|quits?|dead)\b")
-_AT_EXIT = "Error in atexit._run_exitfuncs"
+MAX_OBJECTS = 3
+"""Lines that asyncio puts between its record and the traceback."""
+OF_ASYNCIO = re.compile(r"(?:handle|future|task|protocol|transport|context|client_session|connector|source_traceback): ?<")
 _CUT = "a traceback that is cut off before its last line"
-
-
-class Spotted(msgspec.Struct, frozen=True):
-    """A failure that was found, not yet told: most are repeated, and telling costs more than finding."""
-
-    key: Key
-    """Equal for equal failures of one writer."""
-    kind: str
-    head: Head
-    text: str
-    start: int
-    end: int
-    """Of its last line."""
-    writer: LogWriter
-    signature: Signature | None = None
-    block: Block | None = None
-    before: Head | None = None
-    """Of a traceback the record that it belongs to, where that names a level."""
-    taken: tuple[int, ...] = ()
-    """Where its lines begin."""
 
 
 def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWriter) -> Spotted | None:
@@ -81,11 +51,11 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     after = window.text[end + 1 : end + 400]
     if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
-    raw = window.line(start, end)
+    raw = _plain(window.line(start, end))
     head = window.head(raw.decode("utf-8", "replace"))
     if OF_A_SAMPLE.match(head.text):
         return None
-    hits = list(matcher.match_block(raw))
+    hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
     said = judge(head.text, head.level)
     if said is None:
@@ -94,9 +64,9 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         said = Said("known")
     if said.kind == "error" and signature is None and head.writer.program in NOT_THE_JOB:
         return None
-    if said.kind == "error" and signature is None and START.encode() in after.split(b"\n", 1)[0]:
+    if said.kind == "error" and signature is None and (below := _traceback_below(window, end)) is not None:
         # The record of a traceback; the traceback says more.
-        return _spot_traceback(window, end + 1, matcher, writer)
+        return _spot_traceback(window, below, matcher, writer)
     kind = "error" if said.kind == "exception" else said.kind
     cut = next((h.text for h in hits if h.signature is signature), head.text)
     text = cut if said.kind == "known" or len(head.text) > 400 else head.text
@@ -114,7 +84,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
-        after = [h.text for h in window.next_of(head.writer, one.end) if h.text and h.time_s is None]
+        after = [h.text for h in window.next_of(head.writer, one.end) if h.text and not h.is_stamped]
         about = named_in(head.text, tuple(after[:8])) or launched_in(window.line(one.start, one.end).decode("utf-8", "replace"))
         if about is None and head.indent and head.text.startswith(_FIELDS_OF_DESCRIBE):
             about = described_in(window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start])
@@ -137,7 +107,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
-        handled=_handled(window, one),
+        handled=handled(window, one),
     )
 
 
@@ -181,12 +151,8 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
     if block is None:
         return None
     head = block.head
-    before = window.line_before(start)
-    is_record = (
-        head.level is None
-        and head.time_s is None
-        and (before.level is not None or before.text.startswith(_AT_EXIT) or "Exception ignored" in before.text)
-    )
+    before = _record_before(window, start)
+    is_record = head.level is None and (before.level is not None or before.text.startswith(AT_EXIT) or "Exception ignored" in before.text)
     named = head if head.writer != LogWriter() or not is_record else before
     who = filled(named.writer, writer)
     said = [block.last, *([block.first] if block.first else []), *block.message, *block.lines[-60:]]
@@ -212,11 +178,36 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
     )
 
 
+def _traceback_below(window: Window, end: int) -> int | None:
+    """Where a traceback begins right below a line that ends at `end`, or below what asyncio says of the object in question."""
+    for at, text in islice(window.lines_from(end + 1), 1 + MAX_OBJECTS):
+        if START in text:
+            return at
+        if not OF_ASYNCIO.match(window.head(text).text):
+            return None
+    return None
+
+
+def _record_before(window: Window, start: int) -> Head:
+    before = window.line_before(start)
+    for _ in range(MAX_OBJECTS):
+        if not OF_ASYNCIO.match(before.text):
+            break
+        start = window.text.rfind(b"\n", 0, start - 1) + 1
+        before = window.line_before(start)
+    return before
+
+
 def _without_opening(hits: list[Signature], said: list[str], matcher: Matcher) -> list[Signature]:
     """Without consequences that only a line tells behind which the traceback opens, or that of the process at the other end of a call."""
     below = "\n".join(text for text in said if START not in text and not REMOTE.search(text)).encode("utf-8", "replace")
     told = {h.signature.id for h in matcher.match_block(below)}
     return [h for h in hits if h.effect != "cascade" or h.id in told]
+
+
+def _is_in_prompt(hit: Hit) -> bool:
+    found = HOLDS_A_SAMPLE.search(hit.text)
+    return found is not None and found.end() <= hit.at
 
 
 def _is_quoted(text: str, matcher: Matcher) -> bool:
@@ -229,94 +220,13 @@ def _knows(text: str, matcher: Matcher) -> bool:
     return any(True for _ in matcher.match_block(text.encode("utf-8", "replace")))
 
 
+def _plain(raw: bytes) -> bytes:
+    """Of a record that is an object the plain line that it stands for; else the line itself."""
+    plain = plain_behind_marks(raw.decode("utf-8", "replace").rstrip()) if raw.startswith(b"{") else None
+    return raw if plain is None else plain.encode()
+
+
 def _quotes_output(window: Window, start: int, end: int) -> bool:
     """Is the traceback in a line the output of another program, a value among others? An object that is a record itself quotes nobody."""
-    raw = window.text[start:end]
+    raw = _plain(window.text[start:end])
     return _QUOTED_START.search(raw) is not None and window.head(raw.decode("utf-8", "replace")).level not in ("E", "F") and not raw.startswith(b"{")
-
-
-def _is_of_an_end(window: Window, one: Spotted) -> bool:
-    """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
-    if one.block is not None:
-        return window.line_before(one.start).text.startswith("Exception in thread ")
-    return (one.signature is not None and one.signature.effect == "cascade") or (one.signature is None and "SIGTERM" in one.text)
-
-
-def _was_finished(window: Window, one: Spotted) -> bool:
-    before = (
-        window.head(line.decode("utf-8", "replace")).text
-        for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
-    )
-    return any(FINISHED.search(text) and judge(text, None) is None for text in before)
-
-
-def _is_same_record(after: Head, first: Head) -> bool:
-    """Is it one more line of an error's record, for each of which a logger repeats its head, as torch's do?
-
-    Only a stamp finer than a second tells: in one second there are several records.
-    """
-    is_fine = first.time_s is not None and first.time_s % 1 != 0
-    return is_fine and first.level == "E" and (after.level, after.time_s) == (first.level, first.time_s)
-
-
-def _is_next_record(after: Head, before: Head) -> bool:
-    return after.level in ("D", "I") and (after.time_s is None) == (before.time_s is None)
-
-
-def _handled(window: Window, one: Spotted) -> str | None:
-    """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
-    if one.block is None and (words := goes_on(one.head.text)) is not None:
-        return words
-    if is_in_sample(window, one.head.writer, one.start, one.end):
-        return "text that a model was asked or gave"
-    if one.block is None and "Exception ignored" in window.line_before(one.start).text:
-        return "ignored"
-    if one.block is not None and _TRACKER.match(one.block.frame or ""):
-        return "Python's tracker of shared memory caught it"
-    if one.block is not None and window.line_before(one.start).text == "--- Logging error ---":
-        return "a line could not be logged"
-    if _is_of_an_end(window, one) and _was_finished(window, one):
-        return "the work was done before"
-    if one.before is not None:
-        if "Exception ignored" in one.before.text:
-            return "ignored"
-        if one.before.text.startswith(_AT_EXIT):
-            return "of the program's own end"
-        if (words := goes_on(one.before.text)) is not None:
-            return words
-    own = one.block.message if one.block is not None else ()
-    written = 0
-    is_tool = SMALL_TOOL.match(one.head.text) is not None or (one.head.writer.program in _SHELLS and one.kind == "error")
-    is_step = one.block is None and one.signature is None and is_tool
-    # A record at level error reports; it ends nothing when more records of its writer follow, none of which tells of trouble.
-    is_report = one.kind == "error" and one.signature is None and one.head.level == "E"
-    is_told = False
-    for after in window.next_of(one.head.writer, one.end):
-        if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
-            # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
-            return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
-        if is_step and SMALL_TOOL.match(after.text):
-            continue
-        if after.text.startswith("Exception ignored in"):
-            continue  # that is ignored, not what came before
-        if _is_same_record(after, one.head):
-            if (words := goes_on(after.text)) is not None:
-                return words
-            continue
-        if START in after.text or judge(after.text, after.level) is not None:
-            return None
-        if is_step and after.text:
-            return "a tool complained, and the script went on"
-        if (one.block is not None or one.kind == "error") and (answer := _ANSWERED.search(after.text)) is not None:
-            return f"a server's request, and it answered {answer['status']}"
-        written += bool(after.text)
-        is_told = is_told or (
-            is_report and (after.level in ("D", "I") or (after.level is None and after.time_s is not None and one.head.time_s is not None))
-        )
-        if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
-            return None
-        if one.block is not None and one.block.ran_text and written >= WROTE_ON:
-            return "code that the program was given as text, and the program wrote on"
-        if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
-            return words
-    return "logged as an error, and it wrote on as before" if is_told else None

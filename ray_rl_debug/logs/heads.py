@@ -14,10 +14,12 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,2}(?:;\d{1,2})*)m")
 """Colours, also those that lost their escape byte on the way."""
+_QUOTED = re.compile(r"(?:> ?){1,4}")
+"""Before a line that somebody quotes in an answer."""
 MAX_PARTS = 10
 
 LEVELS = {
-    **dict.fromkeys(("DEBUG", "TRACE", "VERBOSE", "D"), "D"),
+    **dict.fromkeys(("DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5", "TRACE", "VERBOSE", "D"), "D"),
     **dict.fromkeys(("INFO", "NOTICE", "NOTE", "SUCCESS", "I"), "I"),
     **dict.fromkeys(("WARNING", "WARN", "W"), "W"),
     **dict.fromkeys(("ERROR", "ERR", "E", "SEVERE"), "E"),
@@ -34,6 +36,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     level: str | None = None
     time_s: float | None = None
     is_zoned: bool = False
+    is_stamped: bool = False
+    """Its program gave it a time: a record begins. Who collects lines stamps each of them."""
     indent: int = 0
     """Blanks in front of `text`."""
 
@@ -48,6 +52,7 @@ class _Found:
         self.level: str | None = None
         self.time_s: float | None = None
         self.is_zoned = False
+        self.is_stamped = False
         self.marked = False
         self.is_tool = False
         """A program that names others in its lines, but no loggers."""
@@ -64,6 +69,8 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     if "[" in line:
         line = COLOUR.sub("", line)
     line = _last_part(line)
+    if line.startswith("> "):
+        line = _QUOTED.sub("", line, count=1)
     got = _Found()
     at = _blank(line, 0)
     for _ in range(MAX_PARTS):
@@ -77,7 +84,9 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     indent = len(text) - len(stripped)
     if not got.marked:
         indent = _blank(line, 0)
-    return Head(writer=writer, text=stripped.rstrip(), level=got.level, time_s=got.time_s, is_zoned=got.is_zoned, indent=indent)
+    return Head(
+        writer=writer, text=stripped.rstrip(), level=got.level, time_s=got.time_s, is_zoned=got.is_zoned, is_stamped=got.is_stamped, indent=indent
+    )
 
 
 def _last_part(line: str) -> str:
@@ -109,7 +118,7 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return _bracket(line, at, got, near_s)
     if first == "<" and (found := marks.STREAM.match(line, at) or (marks.PRIORITY.match(line, at) if at == 0 else None)):
         return _done(got, found.end())
-    if (first.isdigit() or first in "AIWEFJMSOND") and got.time_s is None and (found := STAMP.match(line, at)):
+    if (first.isdigit() or first in "AIWEFJMSOND") and not got.is_stamped and (found := STAMP.match(line, at)):
         return _stamp(line, found, got, near_s)
     if first.isdigit() and got.rank is None and (found := marks.SRUN.match(line, at)):
         got.rank = found["rank"]
@@ -146,8 +155,10 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
     got.marked = True
     if stamp is None:
         return found.end()
-    got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
+    if got.time_s is None:
+        got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
     got.level = stamp.level or got.level
+    got.is_stamped = marks.COLLECTED.match(line, found.start()) is None and not _stamp_at(line, stamp.end + 1)
     at = stamp.end
     if stamp.level and (tail := marks.GLOG_TAIL.match(line, at)):
         got.pid = int(tail["pid"])
@@ -156,11 +167,17 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
         return kube.end()
     syslog = marks.SYSLOG.match(line, at + 1)
     if syslog and (found["named"] or (syslog["pid"] and syslog["node"].upper() not in LEVELS)):
-        got.node, got.program = syslog["node"], syslog["program"]
+        got.node, got.program, got.is_stamped = syslog["node"], syslog["program"], False
         got.pid = int(syslog["pid"]) if syslog["pid"] else got.pid
         return syslog.end()
     # One blank belongs to the stamp; more are the text's own.
     return at + (line[at : at + 1] in (" ", "\t") and line[at : at + 1] != "")
+
+
+def _stamp_at(line: str, at: int) -> bool:
+    """Does another stamp follow, that of the program? Then the one before it is of who collects the lines."""
+    found = STAMP.match(line, at + (line[at : at + 1] == "["))
+    return found is not None and found["h5"] is None
 
 
 def _parenthesis(line: str, at: int, got: _Found) -> int | None:
@@ -204,10 +221,12 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if inner.upper() in LEVELS and len(inner) > 1:
         got.level = LEVELS[inner.upper()]
         return _done(got, found.end())
-    if got.time_s is None and (time := STAMP.search(line, at, found.end())):
+    if not got.is_stamped and (time := STAMP.search(line, at, found.end())):
         stamp = read_stamp(time, near_s=near_s)
         if stamp is not None:
-            got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
+            if got.time_s is None:
+                got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
+            got.is_stamped = not _stamp_at(line, found.end())
             got.level = stamp.level or got.level
         rest = line[time.end() : found.end()].rstrip(" :").removesuffix("]")
         if numbers := marks.RAY_NUMBERS.search(rest):
@@ -234,7 +253,7 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if re.match(r"^[EWIF](?: |$)", inner):
         got.level = inner[0]
         return _done(got, found.end())
-    is_of_a_sample = inner in ("tool", "observation") or OF_A_SAMPLE.match(line, at)
+    is_of_a_sample = inner in ("tool", "observation", "agent") or OF_A_SAMPLE.match(line, at)
     if (got.marked and not is_of_a_sample) or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
         return _done(got, found.end())
     return None
@@ -263,6 +282,8 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.NAMED.match(line, at):
         got.program, got.node, got.is_tool = found["program"].split("-")[0] if found["node"] else found["program"], found["node"] or got.node, True
         return _done(got, found.end())
+    if got.level and (found := marks.SOURCE.match(line, at)):
+        return found.end()
     if got.node is None and not got.marked and (found := marks.COMPOSE.match(line, at) or marks.HOST.match(line, at) or marks.POD.match(line, at)):
         got.node = found["node"]
         return _done(got, found.end())
@@ -274,13 +295,7 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if got.program == "systemd" and (found := marks.UNIT.match(line, at)):
         got.program, got.pid = found["program"], None
         return found.end()
-    if (
-        got.marked
-        and not got.is_tool
-        and (got.level or got.time_s is not None)
-        and (found := marks.LOGGER.match(line, at))
-        and not _is_exception(found[0])
-    ):
+    if got.marked and not got.is_tool and (got.level or got.is_stamped) and (found := marks.LOGGER.match(line, at)) and not _is_exception(found[0]):
         return found.end()
     return None
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.logs.events import Key, Spotted, spot, tell
+from ray_rl_debug.logs.events import spot, tell
+from ray_rl_debug.logs.spotted import Key, Spotted
 from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, Window
 from ray_rl_debug.model.snapshot.log_book import LogEvent, LogWriter
 from ray_rl_debug.signatures.match import Matcher

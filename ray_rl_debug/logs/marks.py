@@ -15,7 +15,7 @@ LOGGER_LEVEL = re.compile(
 Without a colon only a note counts: ``got ERROR from the server`` is a sentence."""
 DOTTED_LEVEL = re.compile(r"[a-z]\w{0,40}(?:\.\w{1,40}){1,8} +(?P<level>WARNING|ERROR|CRITICAL) +(?=\S)")
 """``app.agent ERROR ``: a name with dots is that of a logger."""
-LOW_LEVEL = re.compile(r"(?P<level>debug|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
+LOW_LEVEL = re.compile(r"(?P<level>debug[1-5]?|info|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
 WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160}(?:\([^()\n]{0,80}\)[^()\n]{0,80})?)\)\s?")
 """The name of a Ray actor is what it calls itself: ``(Sampler(3) pid=92)``."""
 BRACKET = re.compile(r"\[(?P<inner>[^\[\]\n]{1,160})\](?::(?=\s|\[|$))?\s?")
@@ -61,12 +61,23 @@ POD = re.compile(r"(?P<node>[a-z][\w.-]{0,80}\d[\w.-]{0,80})(?: [\w.-]{1,60})? (
 RANK_FIELD = re.compile(r"(?:local_)?[Rr]ank(?:=(?P<rank>\d{1,6})[ ,:|]\s*|[ -](?P<named>\d{1,6})(?::| [|-]) )")
 OF_PYTHON = re.compile(r"Process-(\d+) [\w.]+$")
 """``(Process-9100 package.module)``: number of the process and name of the logger; ``Process-3`` alone is a name that Python gives."""
+COLLECTED = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) "
+    r"(?! ?\[?(?:DEBUG|TRACE|INFO|NOTICE|WARN|ERR|FATAL|CRITICAL|debug|trace|info|notice|warn|err|fatal|critical))"
+)
+"""The stamp that ``kubectl logs --timestamps``, Docker and their like put in front of each line: with its zone, and no level behind it."""
 KUBE = re.compile(r"(?:stdout|stderr) [FP] ")
 STREAM = re.compile(r"<(?:stdout|stderr)>:? ?")
 RAY_NUMBERS = re.compile(r"\s+(?P<level>[DIWEFC])\s+(?P<pid>\d+)\s+\d+$")
 GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
+SOURCE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}\] ?")
+"""``core.py:250] ``, behind a level: the bracket may open in front of the level, or nowhere."""
 NAMED = re.compile(
     r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?"
     r"|gcc|ld|ninja): "
 )
-LOGGER = re.compile(r"(?:[\w.-]{1,80}(?::[\w<>.]{1,80})?(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: ")
+LOGGER = re.compile(
+    r"(?!(?:global_)?(?i:step|epoch|iter(?:ation)?|episode|round|update):\d)"
+    r"(?:[\w.-]{1,80}(?::[\w<>.]{1,80})?(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: "
+)
+"""No ``step:12 - ``, which is work that is counted."""

@@ -34,6 +34,7 @@ _ABOUT = tuple(
         r"^rank\s+: (?P<rank>\d+) \(local_rank",
         r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
         r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
+        r"Xid \((?P<node>PCI:[\w:.]+)\): ",
         r"STEP [\w.+]+ (?:STEPD TERMINATED )?ON (?P<node>[\w.-]+) (?:CANCELLED|AT \S+ DUE TO JOB)",  # another node
         r"JOB \d+ ON (?P<node>[\w.-]+) CANCELLED(?! AT \S+ DUE TO NODE)",
         r"Node failure on (?P<node>[\w.-]+)|\bpod/(?P<node2>[\w.-]+)",

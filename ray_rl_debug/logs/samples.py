@@ -15,7 +15,8 @@ _TEXTS = (
     b"answer:", b"nswers:", b"output:",
     b"PROMPT:", b"QUESTION:", b"USER:", b"ASSISTANT:", b"RESPONSE:", b"COMPLETION:",
     b"[tool] ", b"bservation", b"ool output", b"ool result", b"ool response",
-    b"<think>", b"<answer>", b"<|im_start|>",
+    b"<think>", b"<answer>", b"<|im_start|>", b"```", b"<output>", b"<result>", b"<tool_", b"<execution_", b"<interpreter>", b"<information>",
+    b"Ran ", b": test",
 )  # fmt: skip
 """One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
 _NUMBERED = r"(?:\[(?:[A-Za-z_]{2,20}[ #=:]?)?\d{1,9}\] ?)?"
@@ -25,16 +26,24 @@ _OF_ONE = r"(?:[Ss]ample|[Pp]rompt|[Rr]ollout|[Ee]xample|[Tt]rajectory)[ #=:]{1,
 _OF_TOOL = r"\[(?:tool|observation)\] |(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: ?"
 """What a tool gave back to an agent, whose next words end it."""
 _ANSWER = r"\[(?:response|answer|completion)\]|(?:[Rr]esponse|[Mm]odel answer|[Aa]ssistant|ASSISTANT|RESPONSE|COMPLETION): ?"
+_TAG = r"(?:observation|tool_(?:response|result|output)|output|result|execution_(?:result|output)|interpreter|information)>"
+"""Around what a tool gave, as agents write it."""
 _OPENS = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:prompt|question)\]|{_OF_TOOL}"
     rf"|{_OF_ONE}(?:[Aa]nswer|[Rr]esponse|[Oo]utput|[Cc]ompletion|[Tt]ext)s?:"
-    r"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|<\|im_start\|>)"
+    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|<\|im_start\|>|<{_TAG}|test\w* \([\w.]+\)$)"
 )
 _CLOSES = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth|SCORE|REWARD)\b ?[:=]"
+    r"|(?:[Ee]xtracted|[Pp]arsed|[Gg]old|[Ee]xpected|[Cc]orrect)(?: answer| solution)? ?:"
     rf"|{_OF_ONE}(?:[Ss]core|[Rr]eward|[Vv]erdict|[Gg]rade)\b"
+    rf"|.*</{_TAG}|Ran \d+ tests? in "
     r"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*<\|im_end\|>|={3,}.*\b(?:score|reward|sample)\b)"
 )
+_FENCE_OPENS = re.compile(r"```(?:output|result|execution|observation)$")
+"""In front of what the code printed that a model wrote between fences of its own."""
+_FENCE_CLOSES = re.compile(r"```$")
+_FENCE = re.compile(r"```")
 
 
 def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> bool:
@@ -47,12 +56,16 @@ def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> boo
         return False
     before = window.text[begin:start].split(b"\n")[-1 - MAX_LINES : -1]
     after = window.text[end + 1 : end + 1 + MAX_BYTES].split(b"\n")[:MAX_LINES]
-    opens = _OPENS.match(window.head(window.text[start : min(end, start + 400)].decode("utf-8", "replace")).text) is not None
-    return (opens or _meets(window, writer, before[::-1], _OPENS, _CLOSES)) and _meets(window, writer, after, _CLOSES, _OPENS)
+    own = window.head(window.text[start : min(end, start + 400)].decode("utf-8", "replace"))
+    opens = _OPENS.match(own.text) is not None
+    each = own.is_stamped and own.level is None
+    if (opens or _meets(window, writer, before[::-1], _OPENS, _CLOSES, each)) and _meets(window, writer, after, _CLOSES, _OPENS, each):
+        return True
+    return _meets(window, writer, before[::-1], _FENCE_OPENS, _FENCE, each) and _meets(window, writer, after, _FENCE_CLOSES, _FENCE, each)
 
 
-def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Pattern[str], other: re.Pattern[str]) -> bool:
-    """Is the first mark among these lines of the writer the wanted one?"""
+def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Pattern[str], other: re.Pattern[str], each: bool) -> bool:
+    """Is the first mark among these lines of the writer the wanted one? A stamp begins a record, unless `each` line has one."""
     for raw in rows:
         head = window.head(raw[:400].decode("utf-8", "replace"))
         if (head.writer.pid, head.writer.rank) != (writer.pid, writer.rank):
@@ -60,6 +73,6 @@ def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Patt
         # An answer opens, and ends the question in front of it: what is wanted goes first.
         if wanted.match(head.text):
             return True
-        if head.level is not None or head.time_s is not None or other.match(head.text):
+        if head.level is not None or (head.is_stamped and not each) or other.match(head.text):
             return False
     return False

@@ -15,7 +15,7 @@ STAMP = re.compile(
     r"(?<![\d.])(?:"
     r"(?P<year>(?:19|20)\d\d)(?P<dash>[-/]?)(?P<month>\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))(?P=dash)(?P<day>\d\d)[T _-]"
     + _CLOCK.format(1)
-    + r"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?"
+    + r"(?: ?(?P<zone>(?:Z|UTC)(?![A-Za-z])|[+-]\d\d:?\d\d))?"
     r"|(?P<named>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day2>\d{1,2}) " + _CLOCK.format(2) + r"(?: (?P<year2>(?:19|20)\d\d))?"
     r"|(?P<month3>\d\d)-(?P<day3>\d\d) "
     + _CLOCK.format(3)

@@ -18,7 +18,7 @@ MAX_STRANGERS = 200
 """Lines of others in between after which it is no longer looked for."""
 MAX_WITHOUT_FRAME = 8
 """Lines behind the first one; a traceback without a frame so far is none."""
-_FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 REMOTE = re.compile(r"\bray::[A-Za-z_][\w.:]*\(\) \(pid=\d+")
 """Behind such a line Ray puts the frames and the error of the process that it names."""
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
@@ -77,7 +77,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             taken.append(number)
             remote = head.text if REMOTE.search(head.text) else None
             continue
-        if number == 1 and head.writer == LogWriter() and _FRAME.match(head.text):
+        if number == 1 and head.writer == LogWriter() and FRAME.match(head.text):
             same = msgspec.structs.replace(same, writer=LogWriter())  # marks stand in the first line of a record only
         if not _is_same(head, same):
             strangers += 1
@@ -86,7 +86,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             continue
         text = _GROUP.sub("", head.text) if head.text.startswith(("|", "+")) else head.text
         if in_frames:
-            if found := _FRAME.match(text):
+            if found := FRAME.match(text):
                 frames.append((found["file"], found["line"], found["function"] or "?"))
             elif START in text:
                 if not frames and not finals:
@@ -103,7 +103,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
                     of_callers, frames = of_callers or frames, []
                 elif first_frames is None:
                     first_frames = frames
-            elif head.level is not None or head.time_s is not None or (not frames and number > MAX_WITHOUT_FRAME):
+            elif _begins_record(head, begun) or (not frames and number > MAX_WITHOUT_FRAME):
                 break  # another record begins: the traceback was cut
         elif _CHAIN.match(text):
             in_frames, frames, message = True, [], []
@@ -111,7 +111,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             break  # of its own
         elif not text:
             continue
-        elif len(message) >= MAX_MESSAGE or head.level is not None or head.time_s is not None:
+        elif len(message) >= MAX_MESSAGE or _begins_record(head, begun):
             break
         else:
             message.append(text)
@@ -136,6 +136,11 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         remote=remote,
         last_at=last_at,
     )
+
+
+def _begins_record(head: Head, first: Head | None) -> bool:
+    """Does another record begin? Where the first line of the traceback has a stamp and no level, all lines have one."""
+    return head.level is not None or (head.is_stamped and not (first is not None and first.is_stamped and first.level is None))
 
 
 def _is_same(head: Head, first: Head) -> bool:

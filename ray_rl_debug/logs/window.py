@@ -95,8 +95,8 @@ class Window:
 
     def _heads_from(self, start: int) -> Iterator[tuple[int, Head]]:
         for at, text in self.lines_from(start, limit=LONG_CHARS):
-            if START in text and "\\n" in text:
-                whole = plain_behind_marks(text.rstrip()) or text
+            whole = (plain_behind_marks(text.rstrip()) or text) if START in text and "\\n" in text else ""
+            if "\\n" in whole[whole.find(START) :]:
                 marks = whole[: len(whole) - len(self.head(whole).text)]
                 for part in whole[whole.find(START) :].replace('\\"', '"').split("\\n"):
                     yield at, self.head(marks + part)

@@ -44,7 +44,7 @@ DEATH = re.compile(
         r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
         r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
-        r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG|\d)",
+        r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
         r"\b(?:exit ?code|return ?code|exit status|status|code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
@@ -76,7 +76,7 @@ INNOCENT = re.compile(
         r" (?:\w+ )?(?:errors?|failures?|exceptions?|tracebacks?|fatal)\b",
         r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
-        r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b",
+        r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
         r"(?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
@@ -95,13 +95,18 @@ INNOCENT = re.compile(
         r"^[\w./+-]{2,40}:? warning ?: |^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
-        r"^(?!\w*(?:Error|Exception)\()[A-Z]\w*\(\w+=.*\)[,})\]]*$",  # a printed object: ``error: Tensor(shape=…)``
+        # a printed object: ``error: Tensor(shape=…)``, ``args: Namespace(…)``
+        r"^(?![^(]{0,80}(?:[Ee]rror|ERROR|[Ee]xception|[Ff]ail|FAIL|[Ff]atal|FATAL))(?:[\w .-]{1,40}[:=] ?)?[A-Z]\w*\(\w+=.*\)[,})\]]*$",
+        r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
+        r"^test\w* \([\w.]+\)$",  # what unittest says of one test
+        r"^Unclosed (?:client session|connector|connection|resource|transport)\b|^Task was destroyed but it is pending!",
     )
 )
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
 _COUNTED = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
-    r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled|[Rr]estarted\b",
+    r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
+    r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
@@ -123,13 +128,14 @@ WENT_ON = re.compile(
     _any(
         _GOES_ON,
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
+        r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b|\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) on (?:port|https?:)",
         r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
         r"^(?:Prefill|Decode) batch\b|^Resized to \d",  # the latter: what Ray's autoscaler lacked has come
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
         r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
-        r"\b[Dd]efault(?:s|ing) to\b",
+        r"\b[Dd]efault(?:s|ing) to\b|^AUTOTUNE \w+\(",  # the latter: Inductor's table of the kernels that fitted
     )
 )
 """The same in the lines behind an error, where more words mean it."""
@@ -137,7 +143,8 @@ GIVES_UP = re.compile(
     _any(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
         r"[Kk]illing (?:sub)?process|closing signal",
-        r"[Nn]o more (?:retries|attempts)|[Aa]bort(?:ing|ed)?\b|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
+        r"[Aa]bort(?:ing|ed)?\b(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
+        r"[Nn]o more (?:retries|attempts)|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
     )
 )
@@ -172,9 +179,18 @@ OF_A_SAMPLE = re.compile(
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
 ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
 """Words with which even the line of a known error tells of none."""
+HOLDS_A_SAMPLE = re.compile(r"\b(?:prompts?|messages|completions?|responses?|content)[\"']?[:=] ?[\[{(]{0,3}[\"']")
+"""Behind it stands, in a note of an engine or a trainer, what a model was asked or gave."""
+OF_ONE_ANSWER = re.compile(
+    r"(?:[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot|[Ee]rror)(?: to| in| while| when)? (?:decod|pars|extract|grad|scor|verif|compar)\w{1,6} "
+    r"(?:\w+ ){0,3}(?:tool[ _-]?calls?|answers?|completions?|generations?|(?:gold )?solutions?|rewards?|trajector(?:y|ies))\b"
+    r"|\b(?:sympify|math_verify|latex2sympy\w*|\w+_sympy)\b"
+)
+"""Of a program that could not read what a model gave once."""
 SMALL_TOOL = re.compile(
     r"(?:/\w+)*/?"
     r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "
+    r"|(?:curl|wget|nc|ping|killall|modprobe|ldconfig|stty|tput|sed|awk|tee|touch|mesg|hostname|lscpu|numactl|ip|xargs): "
     r"|[\w./-]+: line \d+: (?!python|torchrun|ray:|srun|mpirun|accelerate|deepspeed|vllm|conda|uv:)[\w./-]+: (?:command not found|No such file)"
 )
 """Tools that a script calls on its way, and its shell where it lacks one: what they complain of ends it only where nothing follows."""
@@ -184,7 +200,11 @@ RETRIES = re.compile(
 )
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
 FINISHED = re.compile(
-    r"\b(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|complete|completed|finished)\b|^All done\b"
+    r"\b(?:[Tt]raining|[Jj]ob(?: '[\w-]+')?|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|completed?|completes|finished|succeeded)\b"
+    r"|^All done\b"
+    r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments) (?:are |have )?(?:done|completed?|finished)\b"
+    r"|\bFinished server process \[|\bApplication shutdown complete\b"
+    r"|[\"']train_runtime[\"']: "
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
 )
 """Of a program whose work is done."""

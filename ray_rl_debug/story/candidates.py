@@ -30,6 +30,11 @@ _BY_OTHERS = re.compile(
     r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
 """Exceptions that a process raises because another one went."""
+_IN_VAIN = re.compile(
+    r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?(?:TimeoutError|GetTimeoutError|TimeoutExpired|ReadTimeout|ConnectTimeout|PoolTimeout|ReadTimeoutError"
+    r"|ServerTimeoutError|FutureTimeoutError|DeadlineExceeded|queue\.Empty|Empty|zmq\.error\.Again)\b"
+)
+"""Exceptions of a process that waited for another one in vain."""
 _FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
 _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
 _CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
@@ -71,6 +76,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     def subject(self) -> LogWriter:
         """Who failed: whom the text names, else who wrote it."""
         return self.event.about or self.event.writer
+
+
+def waited_in_vain(text: str) -> bool:
+    """Does an error say that its process waited for another, which did not come?"""
+    return _IN_VAIN.match(text) is not None
 
 
 def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Candidate]:
@@ -154,6 +164,8 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.ECHO, "the process was told to end"
     if _BY_OTHERS.match(event.text) and (event.beneath is None or _BY_OTHERS.match(event.beneath)):
         return Class.ECHO, "such an error comes when the process at the other end goes"
+    if waited_in_vain(event.text):
+        return Class.LATE, "it waited for somebody else in vain, who stood still before that"
     if event.kind == "death" and re.search(r"exit ?code|exit status|exited|status \d", event.text, re.IGNORECASE):
         return Class.LATE, "an exit code tells that a process ended, not why"
     return Class.OWN, None
@@ -167,12 +179,6 @@ def _survived(
     steps: Sequence[tuple[float, float, str, LogBook]],
     moved: Mapping[str, Shift],
 ) -> str | None:
-    if event.handled is not None:
-        return f"the program says: {event.handled}"
-    if event.level == "D":
-        return "logged as a note"
-    if event.level in ("I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
-        return "logged as a note or a warning"
     last = event.last_line or event.file_line
     later = [s for s in book.steps if s.file_line > last]
     own = [s for s in later if is_same(s.writer, event.writer)]
@@ -180,6 +186,12 @@ def _survived(
         return _went_on(own[-1])
     if len({(s.unit, s.step) for s in later}) >= STEPS_ON:
         return _went_on(later[-1])
+    if event.handled is not None:
+        return f"the program says: {event.handled}"
+    if event.level == "D":
+        return "logged as a note"
+    if event.level in ("I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
+        return "logged as a note or a warning"
     if time_s is not None:
         after = {(unit, step) for at, step, unit, b in steps if at > time_s + 1.0 and is_comparable(b, book, moved)}
         if len(after) >= STEPS_ON and event.count == 1:

@@ -14,6 +14,7 @@ from ray_rl_debug.story.clocks import Shift
 from ray_rl_debug.story.people import person
 
 MAX_PEOPLE = 200
+"""Listed in a story."""
 CLEAR_S = 5.0
 """So much earlier somebody has to fall silent than the next to be called the first."""
 _FINE = ("global_step", "step", "train_step", "training step", "train step", "iteration", "iter", "update", "it", "round", "epoch")
@@ -56,7 +57,7 @@ def progress(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> tuple[Stor
         for one in last.values()
     ]
     told.sort(key=lambda p: (p.step is None, -(p.behind or 0.0), p.time_s if p.time_s is not None else float("inf"), p.who.label))
-    return tuple(told[:MAX_PEOPLE])
+    return tuple(told)
 
 
 def stopped_first(told: Sequence[StoryProgress]) -> str | None:

@@ -13,7 +13,7 @@ from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates
 from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
 from ray_rl_debug.story.people import person
-from ray_rl_debug.story.progress import progress, stopped_first
+from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
 
 MAX_ENTRIES = 40
 SAME_MOMENT_S = 2.0
@@ -47,7 +47,7 @@ def tell(books: Sequence[LogBook]) -> LogStory | None:
         first=told,
         then=tuple(entries[:MAX_ENTRIES]),
         survived=tuple(survived[:MAX_ENTRIES]),
-        progress=walked,
+        progress=walked[:MAX_PEOPLE],
         stopped=stopped,
         clocks=tuple(StoryClock(where=file, shift_s=s.seconds, why=s.why) for file, s in moved.items()),
         order=order,
@@ -87,7 +87,16 @@ def _first(ordered: Sequence[Candidate], moved: Mapping[str, Shift]) -> Candidat
     best = _named_beside(min(moment, key=lambda c: (c.class_, _is_bare(c))), moment)
     # A traceback in a file without any time stands nearer to the cause than an exit code with one.
     nearer = [c for c in without if c.class_ < best.class_]
-    return nearer[0] if nearer else best
+    return nearer[0] if nearer else _raised_below(best, ordered)
+
+
+def _raised_below(best: Candidate, ordered: Sequence[Candidate]) -> Candidate:
+    """Of a record that tells late that something failed the traceback below it, which tells why, however long that took to be written."""
+    event = best.event
+    if best.class_ is not Class.LATE or event.beneath is None:
+        return best
+    own = (c for c in ordered if c.book is best.book and c.event.kind == "traceback" and c.event.writer == event.writer)
+    return next((c for c in own if c.event.text == event.beneath and c.event.file_line > event.file_line), best)
 
 
 def _named_beside(best: Candidate, moment: Sequence[Candidate]) -> Candidate:

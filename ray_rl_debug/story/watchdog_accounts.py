@@ -21,6 +21,8 @@ NEAR = 2
 """Numbers of one group lie so near to each other, where the group is not named."""
 _FEW = 4
 """Of a group that is not named, at most one in so many may be told to differ: more are groups of their own."""
+_HIGH = 100
+"""Two groups reach the same number of so many digits by chance only."""
 _OF_ANY_SIZE = ("ALLTOALL", "GATHER", "SCATTER", "SEND", "RECV", "COALESCED", "UNKNOWN")
 """Operations whose ranks may give different numbers of elements."""
 
@@ -37,7 +39,13 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """``ALLREDUCE number 2209 (1 element)``"""
         size = f" ({self.told.elements:,} element{'s' if self.told.elements != 1 else ''})" if self.told.elements is not None else ""
-        return f"{self.told.op or 'work'} number {self.told.seq}{size}"
+        number = f" number {self.told.seq}" if self.told.seq is not None else ""
+        return f"{self.told.op or 'work'}{number}{size}"
+
+    @property
+    def seq(self) -> int:
+        """Its number; 0 where torch tells none, so that all are at the same."""
+        return self.told.seq or 0
 
 
 class Differing(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +92,7 @@ def _accounts(books: Sequence[LogBook]) -> Iterator[Account]:
 
 def _joined(accounts: Sequence[Account]) -> Iterator[Account]:
     """A rank tells its operation in one line, and its group and how far it came in another; the number is in both."""
-    status: dict[int, LogCollective] = {a.told.seq: a.told for a in accounts if a.told.op is None}
+    status: dict[int | None, LogCollective] = {a.told.seq: a.told for a in accounts if a.told.op is None}
     for one in accounts:
         more = status.pop(one.told.seq, None) if one.told.op is not None else None
         if more is not None:
@@ -95,10 +103,10 @@ def _joined(accounts: Sequence[Account]) -> Iterator[Account]:
 
 
 def _compare(group: str | None, accounts: Sequence[Account]) -> Differing | None:
-    last = max(a.told.seq for a in accounts)
-    waiting = [a for a in accounts if a.told.seq == last]
-    absent = [a for a in accounts if a.told.seq < last]
-    if group is None and last - min(a.told.seq for a in accounts) > NEAR:
+    last = max(a.seq for a in accounts)
+    waiting = [a for a in accounts if a.seq == last]
+    absent = [a for a in accounts if a.seq < last]
+    if group is None and last - min(a.seq for a in accounts) > NEAR:
         return None
     if absent:
         missing = all(a.told.enqueued is not None and a.told.enqueued < last for a in absent)
@@ -132,7 +140,8 @@ def _of_sides(group: str | None, kind: str, sides: Mapping[str, list[Account]], 
     chosen = [name for name, side in sides.items() if (name == odd if odd is not None else len(side) == fewest)]
     is_tie = len(chosen) == len(sides)
     told = [a for name in chosen for a in sides[name]]
-    if group is None and len(told) * _FEW > ranks and ranks > 2:
+    is_same = kind == "type" and told[0].seq >= _HIGH
+    if group is None and len(told) * _FEW > ranks and ranks > 2 and not is_same:
         return None
     rest = [a for name, side in sides.items() if name not in chosen for a in side]
     return Differing(kind=kind, group=group, odd=tuple(told), rest=tuple(rest), is_tie=is_tie)

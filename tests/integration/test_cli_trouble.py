@@ -216,8 +216,9 @@ def test_a_snapshot_that_may_not_be_read(saved: Path, open_folder: Path) -> None
     closed = open_folder / "snapshot.json.gz"
     closed.write_bytes(saved.read_bytes())
     closed.chmod(0o000)
-    sentence, _ = trouble(command("report", closed, "--json", prefix=NOBODY if os.geteuid() == 0 else ()), 2, "RRD957")
-    assert "is not readable" in sentence
+    sentence, hint = trouble(command("report", closed, "--json", prefix=NOBODY if os.geteuid() == 0 else ()), 3, "RRD955")
+    assert "Permission denied" in sentence
+    assert "its owner" in hint
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

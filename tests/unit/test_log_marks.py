@@ -169,3 +169,38 @@ def test_keys_in_brackets_mean_what_they_say(inner: str, node: str | None, pid: 
 )
 def test_a_level_behind_the_name_of_a_logger(line: str, level: str | None) -> None:
     assert read_head(line).level == level
+
+
+@pytest.mark.parametrize(
+    ("line", "is_stamped", "level", "text"),
+    [
+        ("2026-05-05T05:00:01.123456789Z Traceback (most recent call last):", False, None, "Traceback (most recent call last):"),
+        ("2026-05-05T05:00:01.1Z (Task pid=3) ready", False, None, "ready"),
+        ("2026-05-05T05:00:01.1Z 2026-02-14 09:10:11.222 | DEBUG    | envs:step:8 - ls failed", True, "D", "ls failed"),
+        ("2026-05-05T05:00:01.1Z [2026-02-14 09:10:11,222] [ERROR] gone", True, "E", "gone"),
+        ("2026-05-05T05:00:01Z ERROR gone", True, "E", "gone"),
+        ("2026-05-05T05:00:01Z  WARN router: gone", True, "W", "router: gone"),
+        ("2026-05-05 05:00:01,100 gone", True, None, "gone"),
+        ("May  5 05:00:01 node-3 python[77]: gone", False, None, "gone"),
+    ],
+)
+def test_who_collects_lines_stamps_each_of_them(line: str, is_stamped: bool, level: str | None, text: str) -> None:
+    head = read_head(line, near_s=1777957201.0)
+    assert (head.is_stamped, head.level, head.text) == (is_stamped, level, text)
+    assert head.time_s == calendar.timegm((2026, 5, 5, 5, 0, 1)) + (0.1 if ".1Z" in line or ",100" in line else 0.123456789 if ".123" in line else 0)
+
+
+def test_a_counted_step_behind_a_stamp_is_no_name_of_a_logger() -> None:
+    assert read_step(read_head("2026-05-05 05:00:01,100 step:14 - critic/score/mean:0.3").text) == (14.0, "step")
+    assert read_head("2026-05-05 05:00:01,100 trainer:14 - ready").text == "ready"
+
+
+def test_an_exception_behind_a_stamp_keeps_its_first_letter() -> None:
+    assert read_head("2026-05-05 05:00:01 ZeroDivisionError: division by zero").text == "ZeroDivisionError: division by zero"
+    assert read_head("2026-05-05 05:00:01 Z gone").is_zoned
+
+
+def test_no_logger_is_named_behind_the_stamp_of_who_collects_lines() -> None:
+    raised = "omegaconf.errors.MissingMandatoryValue: Missing mandatory value: model.path"
+    assert read_head(f"2026-05-05T05:00:01.1Z {raised}").text == raised
+    assert read_head("2026-05-05 05:00:01,100 rl.boot.main: gone").text == "gone"

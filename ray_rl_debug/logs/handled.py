@@ -1,0 +1,177 @@
+"""Did the writer of a failure go on in spite of it?"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.samples import is_in_sample
+from ray_rl_debug.logs.spotted import Spotted
+from ray_rl_debug.logs.tracebacks import FRAME, START, Block
+from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.words import FINISHED, GIVES_UP, OF_ONE_ANSWER, RETRIES, SMALL_TOOL, goes_on, judge
+
+WROTE_ON = 2
+"""So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
+LINES_BACK = 40
+"""So many lines before an error in a thread are read for words that the work is done."""
+_SHELLS = ("bash", "sh")
+_TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
+"""Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
+_ANSWERED = re.compile(r'"(?:POST|PUT|PATCH) /\S+ HTTP/[\d.]+" (?P<status>[24]\d\d)\b')
+"""A server's line of a request: it refused a wrong one, or did the work of the next. What only looks is answered also when the work has ended."""
+_ENDS = re.compile(r"\b(?:exits?|exited|ends|ended|stops|stopp(?:ed|ing)|quits?|dead)\b")
+_HEALTHY = re.compile(r'"GET /\S*health\S* HTTP/[\d.]+" 200\b')
+_PLUGIN = re.compile(r"(?:task/(?:cgroup|affinity)|jobacct_gather/\w+|acct_gather\w*(?:/\w+)?|xcgroup_\w+|cgroup/v\d): (?!.*(?:oom|OOM|[Kk]ill))")
+"""Plugins of Slurm's that bind and measure tasks, by the names that stand before their lines."""
+_SKIPS = re.compile(
+    r"(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Ee]xception|[Cc]ould not|[Ii]nvalid)\b.*\b(?:[Ss]kipping|[Ii]gnoring|[Cc]ontinuing|[Ff]alling back)\b"
+)
+"""Of a line without a level, which no logger wrote. One that tries again may have done so for the last time."""
+_LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
+_LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
+_CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
+_OF_PEERS = re.compile(
+    r"SIGTERM|[Bb]roken pipe|BrokenPipe|[Cc]onnection (?:refused|reset|closed|lost|aborted|error)|[Ff]ailed to connect|[Dd]isconnected|\bEOF\b"
+)
+_IN_THREAD = "Exception in thread "
+_OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
+_OF_TRACKER = re.compile(
+    r"-packages/(?:wandb|mlflow|tensorboardX?|opentelemetry|prometheus_client|swanlab|comet_ml|clearml|neptune|trackio|aim|sentry_sdk)/"
+)
+AT_EXIT = "Error in atexit._run_exitfuncs"
+
+
+def handled(window: Window, one: Spotted) -> str | None:
+    """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
+    return _by_itself(window, one) or _by_line_before(window, one) or _by_next_lines(window, one)
+
+
+def _by_itself(window: Window, one: Spotted) -> str | None:
+    if one.block is None and (words := goes_on(one.head.text)) is not None:
+        return words
+    if is_in_sample(window, one.head.writer, one.start, one.end):
+        return "text that a model was asked or gave"
+    if one.block is not None and _TRACKER.match(one.block.frame or ""):
+        return "Python's tracker of shared memory caught it"
+    if one.kind == "error" and one.signature is None and OF_ONE_ANSWER.search(one.text):
+        return "one answer of the model could not be read"
+    if one.head.writer.program == "slurmstepd" and _PLUGIN.match(one.head.text):
+        return "a plugin of Slurm complained; steps go on without it"
+    return None
+
+
+def _by_line_before(window: Window, one: Spotted) -> str | None:
+    before = window.line_before(one.start)
+    if one.block is None and "Exception ignored" in before.text:
+        return "ignored"
+    if (_is_of_an_end(one, before) or _is_step(one)) and _was_finished(window, one):
+        return "the work was done before"
+    if one.block is None:
+        return None
+    if before.text == "--- Logging error ---":
+        return "a line could not be logged"
+    if before.text.startswith(_IN_THREAD) and _is_of_tracker(one.block):
+        return "a thread that only reports to a tracker"
+    if _LEAVES.search("\n".join((one.text, *one.block.message))):
+        return None
+    if one.before is None:
+        same = (before.writer.pid, before.writer.rank) == (one.head.writer.pid, one.head.writer.rank)
+        return words[0] if same and (words := _SKIPS.search(before.text)) is not None else None
+    if "Exception ignored" in one.before.text:
+        return "ignored"
+    if one.before.text.startswith(AT_EXIT):
+        return "of the program's own end"
+    return goes_on(one.before.text)
+
+
+def _by_next_lines(window: Window, one: Spotted) -> str | None:
+    own = one.block.message if one.block is not None else ()
+    written = 0
+    is_step, is_report = _is_step(one), _is_report(one)
+    is_told = False
+    for after in window.next_of(one.head.writer, one.end):
+        if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
+            # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
+            return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
+        if is_step and SMALL_TOOL.match(after.text):
+            continue
+        if after.text.startswith("Exception ignored in"):
+            continue  # that is ignored, not what came before
+        if _is_same_record(after, one.head):
+            if (words := goes_on(after.text)) is not None:
+                return words
+            continue
+        if START in after.text or judge(after.text, after.level) is not None:
+            return None
+        if is_step and after.text:
+            return None if GIVES_UP.search(after.text) else "a tool complained, and the script went on"
+        if (one.block is not None or one.kind == "error") and (answer := _ANSWERED.search(after.text)) is not None:
+            return f"a server's request, and it answered {answer['status']}"
+        if "ealth check" in one.text and _HEALTHY.search(after.text):
+            return "asked again, the server said that it is healthy"
+        written += bool(after.text)
+        is_told = is_told or (
+            is_report and (after.level in ("D", "I") or (one.block is None and after.level is None and after.is_stamped and one.head.is_stamped))
+        )
+        if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+            return None
+        if one.block is not None and one.block.ran_text and written >= WROTE_ON:
+            return "code that the program was given as text, and the program wrote on"
+        if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
+            return words
+    return "logged as an error, and it wrote on as before" if is_told else None
+
+
+def _is_step(one: Spotted) -> bool:
+    """Is it the complaint of a small tool, or of a shell, which is one step of a script?"""
+    is_tool = SMALL_TOOL.match(one.head.text) is not None or (one.head.writer.program in _SHELLS and one.kind == "error")
+    return one.block is None and one.signature is None and is_tool
+
+
+def _is_report(one: Spotted) -> bool:
+    """Is it a record at level error? It reports, and ends nothing when more records of its writer follow, none of which tells of trouble.
+
+    So does one with a traceback that is no known error, or in which a module or a file was not there, for which programs are prepared.
+    """
+    if one.block is None:
+        return one.kind == "error" and one.signature is None and one.head.level == "E"
+    level = one.before.level if one.before is not None else one.head.level
+    return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
+
+
+def _is_of_tracker(block: Block) -> bool:
+    """Is the outermost code that is not Python's own that of a tracker?"""
+    files = (found["file"] for line in block.lines if (found := FRAME.match(line)) is not None)
+    return any(_OF_TRACKER.search(file) for file in islice((f for f in files if not _OF_PYTHON.search(f)), 1))
+
+
+def _is_of_an_end(one: Spotted, before: Head) -> bool:
+    """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
+    if one.block is not None:
+        return before.text.startswith(_IN_THREAD) or _CANCELLED.match(one.text) is not None
+    if one.signature is not None:
+        return one.signature.effect == "cascade"
+    return _OF_PEERS.search(one.text) is not None
+
+
+def _was_finished(window: Window, one: Spotted) -> bool:
+    before = (
+        window.head(line.decode("utf-8", "replace")).text
+        for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
+    )
+    return any(FINISHED.search(text) and judge(text, None) is None for text in before)
+
+
+def _is_same_record(after: Head, first: Head) -> bool:
+    """Is it one more line of an error's record, for each of which a logger repeats its head, as torch's do?
+
+    Only a stamp finer than a second tells: in one second there are several records.
+    """
+    is_fine = first.time_s is not None and first.time_s % 1 != 0
+    return is_fine and first.level == "E" and (after.level, after.time_s) == (first.level, first.time_s)
+
+
+def _is_next_record(after: Head, before: Head) -> bool:
+    return after.level in ("D", "I") and after.is_stamped == before.is_stamped
