@@ -5,13 +5,14 @@ Commands are for the machine of the process. They only read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
 from ray_rl_debug.analyze.by_hand import how_often, looks
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.places import INTERPRETER, WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
@@ -45,6 +46,7 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
         *of_counts(scene),
         *_ordered(findings, _accused(scene, findings), _ranks(scene)),
         *_others(scene),
+        *_beside(scene, findings),
     ):
         found.setdefault(one.command, one)
     for one in _anybody(scene) if not found else ():
@@ -97,6 +99,9 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
         if one.process.state in ("D", "T", "t"):
             yield in_the_kernel(scene, one)
             continue
+        if one.place is not None and one.place.op == INTERPRETER:
+            yield _who_has_interpreter(scene, one)
+            continue
         options = _options(one)
         thing = "it waits there, and is what the others wait for" if one.kind not in WAITS_FOR_RANKS else "it waits there for other ranks"
         yield NextDump(
@@ -109,6 +114,22 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
                 Outcome(seen="other lines", means="it works or goes round in a loop: slow, or the cause is elsewhere"),
             ),
         )
+
+
+def _who_has_interpreter(scene: Scene, one: Seen) -> NextDump:
+    """Threads want the interpreter's lock for moments; whoever keeps it stands in code of C, which only native frames show."""
+    pid = pid_of(one)
+    return NextDump(
+        what=f"all threads of {named(scene, one)} with their native frames, twice",
+        who=(one.who(),),
+        command=f'gdb -p {pid} -batch -ex "thread apply all bt"; sleep 30; gdb -p {pid} -batch -ex "thread apply all bt"',
+        why=f"it {one.does()}, and only native frames show who has that lock",
+        outcomes=(
+            Outcome(seen="one thread is not in take_gil, and stands in the same call of C", means="it has the lock: that call is the cause"),
+            Outcome(seen="that call is a wait for a mutex", means="the thread that has the mutex wants the interpreter: two locks in two orders"),
+            Outcome(seen="other lines", means="it only waited its turn: the cause is elsewhere"),
+        ),
+    )
 
 
 def _few_looks(one: Seen) -> str:
@@ -135,6 +156,7 @@ def _ranks(scene: Scene) -> Iterator[NextDump]:
         waiting = [m for m in world.members if is_waiting(m)]
         if not waiting or (not world.is_assumed and not world.missing):
             continue
+        yield from _other_stages(waiting)
         if world.missing:
             ranks = ", ".join(map(str, world.missing[:8]))
             yield NextDump(
@@ -145,6 +167,35 @@ def _ranks(scene: Scene) -> Iterator[NextDump]:
             )
         elif len(waiting) == len(world.members):
             yield _all_other_ranks(world, waiting)
+
+
+_STAGE = re.compile(r"\bPP ?(?P<stage>\d{1,4})\b")
+"""As engines name the stages of a pipeline."""
+
+
+def _other_stages(waiting: Sequence[Seen]) -> Iterator[NextDump]:
+    """The stage of the pipeline with which one exchanges, where its name tells its own: the one before it sends, the one behind it receives."""
+    one = next((w for w in waiting if w.kind is Kind.P2P and _STAGE.search(w.name)), None)
+    own = _STAGE.search(one.name) if one is not None else None
+    if one is None or own is None or one.place is None:
+        return
+    sends = "send" in one.place.op and "recv" not in one.place.op
+    other = int(own["stage"]) + (1 if sends else -1)
+    named_so = f"PP{other}" if other >= 0 else "the last stage (PP)"
+    if any((found := _STAGE.search(w.name)) is not None and int(found["stage"]) == other for w in waiting):
+        return
+    yield NextDump(
+        what=f"{named_so}, the stage that should {'receive from' if sends else 'send to'} {one.name}",
+        command=f"for pid in $(pgrep -f 'PP{max(other, 0)}'); do py-spy dump --pid $pid; done" if other >= 0 else ALL_PYTHON,
+        why=_waiters([one]),
+        outcomes=(
+            Outcome(seen="it is in another collective, or in code of its own", means="it is the one that keeps the pipeline: its stack says why"),
+            Outcome(
+                seen=f"it is in {'recv' if sends else 'send'} too", means="their numbers do not pair up, or the network between them: NCCL_DEBUG=INFO"
+            ),
+            Outcome(seen="it waits for the next stage", means="look at that one: the wait goes along the pipeline"),
+        ),
+    )
 
 
 def _waiters(waiting: Sequence[Seen]) -> str:
@@ -233,6 +284,12 @@ def _others(scene: Scene) -> Iterator[NextDump]:
             )
 
 
+def _beside(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
+    """Where one process alone was dumped, and nobody is known to wait for it: all that are beside it."""
+    if findings and findings[0].cause is Cause.STRAGGLER and not findings[0].victims:
+        yield _all_processes()
+
+
 def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
     return NextDump(
         what=f"the process at the other end of the connection of {named(scene, one)}",
@@ -299,7 +356,11 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
                 Outcome(seen="other lines", means="it works: look at those who wait for it"),
             ),
         )
-    yield NextDump(
+    yield _all_processes()
+
+
+def _all_processes() -> NextDump:
+    return NextDump(
         what="all processes of the job, on every node",
         command=ALL_PYTHON,
         why="one stack does not tell who waits for whom",

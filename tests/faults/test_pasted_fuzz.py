@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ray_rl_debug.formats import blocks, flight_table
 from ray_rl_debug.formats.pasted import (
     asyncio_tools,
+    chains,
     diffs,
     faulthandler,
     frames,
@@ -30,6 +31,7 @@ from ray_rl_debug.formats.pasted import (
     pyspy,
     pystack,
     said,
+    symbols,
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.boxes import Box
@@ -44,15 +46,17 @@ relaxed = settings(deadline=None, max_examples=200, suppress_health_check=[Healt
 READERS: dict[str, Callable[[str], Any]] = {
     "blocks": lambda text: list(blocks.documents(f'[\n {{"frames": [{text}\n]'.encode(errors="replace"))),
     "likely": lambda text: likely.telling_lines(text.encode(errors="replace"), lambda line: False),
+    "chains": lambda text: (chains.clauses(text), chains.read(text), chains.read(f"TP0: `a → {text} → b`")),
     "asyncio_tools": lambda text: asyncio_tools.TaskReader().feed(text, 1),
     "faulthandler": faulthandler.read,
     "flight_table": lambda text: list(flight_table.documents(f"Rank 0  Rank 1\n------  ------\n{text} state=x\n{text}".encode(errors="replace"))),
     "frames": frames.read_frame,
     "gdb": gdb.read,
+    "symbols": lambda text: (symbols.read(text), symbols.read(f"  | @ 0x10c3aafe7 {text}")),
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
     "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text)),
     "diffs": lambda text: list(diffs.sides(enumerate(f"--- a\n+++ b\n@@ -1 +1 @@\n{text}".split("\n"), 1))),
-    "lines": lines.read_line,
+    "lines": lambda text: (lines.read_line(text), list(lines.read_lines(enumerate(f"#1 0x00007fa4 in f ({text}".split("\n"), 1)))),
     "lone_names": lambda text: lone_names.find(text.encode(errors="replace")),
     "perf": perf.read,
     "prefixes": lambda text: prefixes.learn(f"{text}\n{text}".encode(errors="replace"), lines.plain_lines),

@@ -7,6 +7,7 @@ import re
 from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import (
     call_trace,
+    chains,
     faulthandler,
     gdb,
     ipython,
@@ -19,6 +20,7 @@ from ray_rl_debug.formats.pasted import (
     pyspy_top,
     pystack,
     said,
+    symbols,
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
@@ -29,8 +31,11 @@ _GONE = re.compile(
     r"(?: \w{1,12}){0,3})(?:\]|\))?)[\W_]{0,8}$",
     re.IGNORECASE,
 )
-_WRAPPED = re.compile(r"^ {2,8}(?:(?:\(\) )?from (?:/|\.)\S{1,400}|at [\w./+-]{1,400}\.\w{1,4}:\d{1,9})$")
-"""gdb breaks a long line before the library or the file."""
+_WRAPPED = re.compile(
+    r"^ {2,8}(?:(?:\(\) )?from (?:/|\.)\S{1,400}|at [\w./+-]{1,400}\.\w{1,4}:\d{1,9}|[A-Za-z_]\w{0,60}=\S.{0,2000}\)"
+    r"(?: (?:from|at) \S{1,400})?)$"
+)
+"""gdb breaks a long line before the library or the file, or between two arguments."""
 _SHOWN = re.compile(r"^-{1,12}> ?(?:\d{1,7}(?: |$)|$)")
 """The line of source in which a frame is, as IPython shows it."""
 _LABEL = r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)"
@@ -45,6 +50,8 @@ _FIELDS = re.compile(r"^(?P<label>(?:(?:rank|pid|host|node|worker)[=: ]?[\w.-]{1
 _THREAD_IN = re.compile(r"^(?:the )?[Mm]ain ?[Tt]hread:?(?: is| was)?(?: \w{1,12})? (?:in|at|inside) (?P<rest>\S.{0,8000})$")
 _BEFORE = re.compile(_LABEL + r"(?::| -| –| —| =|\s=>|\s→| \|| @| at| in) {1,8}(?P<rest>\S.{0,8000})$")
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
+_TEMPLATE = re.compile(r"^ {2,24}[A-Za-z_][\w:~]{2,120}<[^\n]{20,12000}$")
+"""A name of C++ so long that somebody's form broke it; its library stands in the next line."""
 _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
 """A number before a whole stack is how often it was met (``sort | uniq -c``)."""
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
@@ -85,6 +92,7 @@ def _plain(text: str) -> tuple[Event, ...]:
         or kernel.read(text)
         or perf.read(text)
         or call_trace.read(text)
+        or symbols.read(text)
     )
     if head is not None:
         return (head,)
@@ -141,7 +149,7 @@ def _labelled(text: str) -> tuple[Event, ...]:
         found, label = read_frame(rest), labels.read(f"{told}:")
         if found is not None and label is not None:
             return (label, _whole(found))
-    return ()
+    return chains.read(text) or chains.clauses(text)
 
 
 def _table_row(text: str) -> tuple[Event, ...]:
@@ -194,6 +202,6 @@ def _whole(frames: Frames) -> Frames:
 
 def symbol(text: str) -> Frames | None:
     """A name alone, as a frame without its file; only in the middle of a stack is it one."""
-    if not _SYMBOL.match(text) or text.strip().endswith(":"):
+    if not (_SYMBOL.match(text) or _TEMPLATE.match(text)) or text.strip().endswith(":"):
         return None
     return Frames(places=((text.strip(), "", 0),), native=True)

@@ -37,6 +37,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """What the same line says of others."""
     is_new: bool = False
     """It begins another dump even of the same process."""
+    is_chosen: bool = False
+    """gdb's current thread: what it shows next without a thread's number is of this one."""
 
 
 class Frames(msgspec.Struct, frozen=True, kw_only=True):

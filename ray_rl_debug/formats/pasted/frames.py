@@ -7,13 +7,13 @@ import re
 from ray_rl_debug.formats.dump import CodePlace
 from ray_rl_debug.formats.pasted.events import Frames
 
-_EXTENSION = r"(?:pyx?|pyi|so(?:\.[\d.]{1,12})?|cc?|cpp|cxx|cu|cuh|hh?|hpp|inl|rs|go|S|js|ts|dylib|c\.h)"
+_EXTENSION = r"(?:pyx?|pyi|dll|pyd|so(?:\.[\d.]{1,12})?|cc?|cpp|cxx|cu|cuh|hh?|hpp|inl|rs|go|S|js|ts|dylib|c\.h)"
 _FILE = (
     r"(?:<(?:frozen [\w.]{1,80}|string|stdin|unknown|[\w. -]{1,60})>|(?:[A-Za-z]:)?[^\s()\[\]<>:,;|`'\"]{0,300}\."
     + _EXTENSION
     + r"|python[\d.]{0,6})"
 )
-_NUMBER = r"(?::|#L|,? line |:L|:~)(?P<line>\d{1,7})(?P<more>(?:[/,-]\d{1,7}){0,4})(?::\d{1,5})?"
+_NUMBER = r"(?::|#L|,? line |:L|:~)(?P<line>\d{1,7}|\.{3}|…|\?{1,4})(?P<more>(?:[/,-]\d{1,7}){0,4})(?::\d{1,5})?"
 _NAME = r"(?:async )?(?:<\w{1,30}>|[^\W\d][\w.]{0,160}(?:<locals>\.?[\w.<>]{0,120})?(?:<(?:lambda|listcomp|genexpr|module)>)?)"
 
 _PAREN = re.compile(r" {0,60}\((?P<file>" + _FILE + r")(?:" + _NUMBER + r")?(?P<second>(?:[,;/] ?| -> | → )" + _FILE + r":\d{1,7})?\)")
@@ -24,7 +24,9 @@ _AT = re.compile(
 _AT_PLAIN = re.compile(r"(?P<function>" + _NAME + r") @ (?P<file>[^\s:]{1,300})(?::(?P<line>\d{1,7}))?")
 _PLACE_FIRST = re.compile(
     r"(?P<file>" + _FILE + r")(?:" + _NUMBER + r"|\((?P<paren>\d{1,7})\))"
-    r"(?P<link>,? in |: ?in |: | {1,40}\(| {1,4}[-–—] | {1,60}| → | -> |,)(?P<function>" + _NAME + r")(?:\(\)?|\))?(?P<rest>.{0,200})$"
+    r"(?P<link>,? {1,12}in {1,4}|: ?in |: | {1,40}\(| {1,4}[-–—] | {1,60}| → | -> |,)(?P<function>"
+    + _NAME
+    + r")(?:\([^()]{0,120}\)|\(\)?|\))?(?P<rest>.{0,200})$"
 )
 _LEFT_OUT = re.compile(r"^(?:\[?(?:\.{2,6}|…)\]?)\s{0,8}")
 _BRACKETS = re.compile(r"(?P<function>" + _NAME + r")(?:\(\))? {1,40}\[(?P<file>" + _FILE + r"):(?P<line>\d{1,7})\]$")
@@ -91,7 +93,7 @@ def one_frame(text: str) -> list[CodePlace]:
 
 def is_native(file: str) -> bool:
     """Is this a shared library or a source file of a compiled language?"""
-    return ".so" in file or file.endswith((".c", ".cc", ".cpp", ".h", ".cu", ".rs", ".dylib", ".S"))
+    return ".so" in file or file.endswith((".dll", ".pyd", ".c", ".cc", ".cpp", ".h", ".cu", ".rs", ".dylib", ".S"))
 
 
 def _quoted(text: str) -> Frames | None:
@@ -134,7 +136,7 @@ def _paren_frame(text: str) -> list[CodePlace]:
     rest = text[found.end() :]
     if not _is_function(function) or not _REMARK.match(rest):
         return []
-    file, line = found["file"], int(found["line"] or 0)
+    file, line = found["file"], _number(found["line"])
     if function.endswith("()") and "::" not in function and function != "operator()":
         function = function[:-2]
     is_chain = " -> " in function or " → " in function
@@ -160,7 +162,7 @@ def _at_frame(text: str) -> list[CodePlace]:
     # "INFO scripts.py:1084 -- ..." is a line of a log.
     if found["function"].isupper() and text[found.end("function")] == " ":
         return []
-    return [(found["function"].removeprefix("async "), found["file"], int(found["line"] or 0))]
+    return [(found["function"].removeprefix("async "), found["file"], _number(found["line"]))]
 
 
 def _place_first(text: str) -> list[CodePlace]:
@@ -173,7 +175,12 @@ def _place_first(text: str) -> list[CodePlace]:
     # "x.py:3: word" is how compilers and warnings speak; only a call or a whole line makes it a frame.
     if found["link"].strip() in (":", "-", "–", "—", ",") and found["rest"].strip(" `*()"):
         return []
-    return [(found["function"].removeprefix("async "), found["file"], int(found["line"] or found["paren"]))]
+    return [(found["function"].removeprefix("async "), found["file"], _number(found["line"] or found["paren"]))]
+
+
+def _number(text: str | None) -> int:
+    """The number of a line; 0 where somebody wrote dots in its place."""
+    return int(text) if text is not None and text.isdecimal() else 0
 
 
 def _is_function(text: str) -> bool:

@@ -15,9 +15,11 @@ _THREAD = re.compile(
 _SWITCHED = re.compile(
     r"^\W{0,6}\[?Switching to (?:thread (?P<number>\d{1,6}) \()?\(?Thread 0x[0-9a-fA-F]{1,16} \((?:LWP|lwp) (?P<lwp>\d{1,9})\)[)\]]{0,3}\s*$"
 )
+_OWN_HEAD = re.compile(r"^\W{0,8}Thread (?P<number>\d{1,6}) ?\((?P<name>[^(),]{1,40}), ?(?:LWP|lwp|tid) (?P<lwp>\d{1,9})\)(?P<rest>.{0,200})$")
+"""``### Thread 2 (worker, LWP 4012) — holds the GIL``: a person's words in place of gdb's."""
 _ROW = re.compile(
     r"^\s*(?P<here>\*)?\s{0,8}(?P<number>\d{1,6})\s{1,8}(?:Thread 0x[0-9a-fA-F]{1,16} \()?(?:LWP|process) (?P<lwp>\d{1,9})\)?"
-    r"(?:,? ?\"(?P<name>[^\"]{0,60})\")?\s{1,8}"
+    r"(?:,? ?\"(?P<name>[^\"]{0,60})\")?\s{1,60}"
     r"(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})$"
 )
 _FRAME = re.compile(r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:0x[0-9a-fA-F]{1,16} (?:in |<)?)?(?P<rest>\S.{0,9000})$")
@@ -46,11 +48,25 @@ _EDITOR = re.compile(
     r"^\s{0,12}(?P<lib>[\w.+-]{1,120})!(?P<function>[^\s(!][^!]{0,4000}?)(?: ?\((?P<file>/[^()\s]{1,400}|\w:[^()]{1,400}):(?P<line>\d{1,9})\))?$"
 )
 """``libc.so.6!poll(int n) (/build/poll.c:29)``, as editors show native frames."""
+_REMARK = re.compile(r"\s{2,}(?:←|⟵|<-{1,3}|//|#|—|--) ?\S.{0,300}$")
+"""What somebody wrote behind a frame."""
+_NAME_ALONE = re.compile(r"[A-Za-z_][\w.:~]{2,160}(?:<[^<>]{0,80}>)?(?:\(\)|(?: \(\w{1,20}\)))?$")
+"""A frame of which only the name was kept."""
+_WITHOUT_NUMBER = re.compile(
+    r"^\W{0,4}(?P<function>[A-Za-z_]\w{2,80}) \(\w{1,40}=.{1,2000}\) (?:at|from) (?P<file>[^\s:\"'`]{1,400})(?::(?P<line>\d{1,9}))?[\"'`]?$"
+)
+"""Where gdb met the program, as it says when it attaches; people quote that line alone."""
+_WANTS_GIL = re.compile(r"^\s{0,12}Waiting for the GIL\s*$")
 _SIGNAL = "<signal handler called>"
 """Between the frames of a signal's handler, above, and what it interrupted."""
 _CUT = re.compile(r" (?:from|at)$")
 """A line that ends where the library would stand."""
 _FROM = re.compile(r"^(?P<function>\S{1,300}) from (?P<file>[^\s:]{1,400}):(?P<line>\d{1,9})$")
+
+
+def wants_interpreter(text: str) -> bool:
+    """What ``py-bt`` writes above the frames of a thread that waits for the interpreter's lock."""
+    return "Waiting for the GIL" in text and _WANTS_GIL.match(text) is not None
 
 
 def read(text: str) -> Event | None:
@@ -73,6 +89,9 @@ def read(text: str) -> Event | None:
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True)
     if "LWP" in text or "hread " in text:
         return _thread(text)
+    if "=" in text and (told := _WITHOUT_NUMBER.match(text)):
+        place = (told["function"], told["file"], int(told["line"] or 0))
+        return Frames(places=(place,), source="gdb", order="inner", native=True)
     if "!" in text and ".so" in text and (edited := _EDITOR.match(text)):
         place = (edited["function"].partition("(")[0].strip(), edited["file"] or edited["lib"], int(edited["line"] or 0))
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True, native=True)
@@ -82,13 +101,18 @@ def read(text: str) -> Event | None:
 
 
 def _thread(text: str) -> Event | None:
+    if "(" in text and (own := _OWN_HEAD.match(text)):
+        name = "MainThread" if own["name"].strip().lower().startswith("main") else own["name"].strip()
+        owns = True if re.search(r"\b(?:holds|has|owns) the (?:GIL|gil)\b", own["rest"]) else None
+        return Head(level="thread", source="gdb", order="inner", tid=int(own["lwp"]), key=own["number"], name=name, owns_gil=owns)
     if switched := _SWITCHED.match(text):
-        return Head(level="thread", source="gdb", order="inner", tid=int(switched["lwp"]), key=switched["number"])
+        return Head(level="thread", source="gdb", order="inner", tid=int(switched["lwp"]), key=switched["number"], is_chosen=True)
     if row := _ROW.match(text):
         place = _PLACE.search(" " + row["args"])
-        file = (place["file"] or place["lib"]) if place else ""
+        file = (place["file"] or place["lib"]) if place else NO_SYMBOLS
         line = int(place["line"]) if place and place["line"] else 0
-        head = Head(level="thread", source="gdb", order="inner", tid=int(row["lwp"]), key=row["number"], name=row["name"] or None)
+        is_here, name = row["here"] is not None, row["name"] or None
+        head = Head(level="thread", source="gdb", order="inner", tid=int(row["lwp"]), key=row["number"], name=name, is_chosen=is_here)
         return Frames(
             places=((row["function"].strip(), file, line),), source="gdb", order="inner", is_certain=True, is_whole=True, native=True, head=head
         )
@@ -115,12 +139,16 @@ def _frame(number: int, rest: str) -> Frames | None:
         return Frames(places=(place,), source="collective", order="inner", is_certain=True, number=number, native=False)
     if rest == _SIGNAL:
         return Frames(places=((_SIGNAL, NO_SYMBOLS, 0),), source="gdb", order="inner", is_certain=True, number=number, native=True)
-    rest = _CUT.sub("", rest)
+    bare = _REMARK.sub("", _CUT.sub("", rest))
+    is_remarked, rest = len(bare) < len(rest), bare
     place_ = _PLACE.search(rest)
     function = (rest[: place_.start()] if place_ else rest).strip()
     has_arguments = " (" in function or ("::" in function and "(" in function)
     if place_ is None and (not has_arguments or not function.endswith((")", "]", ">", ",", "="))):
-        return None
+        if _NAME_ALONE.match(function) is None:
+            return None
+        place = (function.removesuffix("()"), NO_SYMBOLS, 0)
+        return Frames(places=(place,), source="gdb", order="inner", is_certain=is_remarked, number=number, native=True)
     function = _without_arguments(function.removesuffix("()"))
     if not function or function.startswith('"'):
         return None

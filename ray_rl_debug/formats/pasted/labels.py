@@ -10,8 +10,10 @@ from ray_rl_debug.formats.pasted.events import Head
 _TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\basyncio (?:ps|pstree)\b")
 _ARGUMENTS = re.compile(r"[^|;&$#]{0,200}")
 _OF_PID = re.compile(r"(?:^|\s)(?:-p|-?-pid)[ =]?(?P<pid>\d{1,9})\b")
-_OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w)")
-"""A number alone. One behind an option with one letter is the option's (``record -d 60``), one behind a long option as well."""
+_OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w| ?(?:s|sec\w*|min\w*|ms|h|hours?|times?)\b)")
+"""A number alone. One behind an option is the option's (``record -d 60``)."""
+_OF_THREADS = re.compile(r"\b(?:apply|[Tt]hreads?|t a)(?:[ ,]{1,2}\d{1,6}\b){1,60}")
+"""gdb's own numbers: ``thread apply 4 9 bt``."""
 _LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
 _COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")
 _SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5})(?P<unit>[smh]?) ?(?:;|&&|$)")
@@ -43,6 +45,10 @@ _PART_RANGE = re.compile(
     r"(?P<last>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})(?![\w.])"
 )
 """``DP0 TP0 .. DP0 TP6``: names of parts that differ in their last number."""
+_PART_LIST = re.compile(
+    r"(?P<more>(?:(?:-|–|~|\.\.| ?, ?| and | to |, and )\d{1,4}){1,64})(?![\w.%]| ?[x×]\b| ?(?:gpus?|nodes?|cards?|layers?|ms|s)\b)", re.IGNORECASE
+)
+"""Behind the number of a part: ``TP1-3``, ``TP0, 1 and 3``."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 _NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]orker|[Nn]ode)[ _-]?\d{1,6}[ _]?){1,5}) {1,20}(?P<rest>\S.{0,8000})$")
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
@@ -64,6 +70,8 @@ _FOLDED = re.compile(
     r"^(?P<list>[A-Za-z][\w.-]{0,80}(?:\d|\[[\d,-]{1,400}\])[\w.-]{0,60}"
     r"(?:,[A-Za-z][\w.-]{0,60}(?:\d|\[[\d,-]{1,80}\])){0,64})(?: \((?P<count>\d{1,6})\))?\s*$"
 )
+_LEAD = re.compile(r"^\W{0,6}\*\*(?P<lead>[^*\n]{2,60}\*\*(?: \([^()\n]{2,80}\))?)")
+"""What a long entry of a list is about: ``- **Waiters** (the other 11 ranks): they have ... and stand here:``."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
@@ -89,7 +97,8 @@ def read(text: str) -> Head | None:
     if host:
         return Head(level="label", node=host["host"])
     if len(stripped) > 240:
-        return None
+        lead = _LEAD.match(stripped) if stripped.endswith((":", ":**")) else None
+        return read(f"{lead['lead']}:") if lead is not None else None
     ranks, label = _ranks(stripped)
     pid = _PID.search(stripped)
     number = (pid["pid"] or pid["alone"] or pid["headed"]) if pid else None
@@ -175,6 +184,7 @@ def _command(text: str) -> int | None:
         told = arguments[0] if arguments else ""
         if named := _OF_PID.search(told):
             return int(named["pid"])
+        told = _OF_THREADS.sub("", told)
         alone = next((n for n in _OF_ITSELF.finditer(told) if not _LONG_OPTION.search(told[: n.start()])), None)
         if alone is not None:
             return int(alone["pid"])
@@ -193,7 +203,11 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
     if found is None:
         return (), None
     if found["part"]:
-        return (), found["part"].strip(" _,/").replace(" ", "_").upper()
+        name = found["part"].strip(" _,/").replace(" ", "_").upper()
+        more = _PART_LIST.match(found.string, found.start("part") + len(found["part"].rstrip(" _,/")))
+        digits = len(name) - len(name.rstrip("0123456789"))
+        several = said.numbers(name[-digits:] + more["more"]) if more else ()
+        return (several, name[:-digits].rstrip("_-")) if 1 < len(several) <= _MAX_OF_RANGE else ((), name)
     return said.numbers(found["ranks"]), None
 
 

@@ -67,6 +67,11 @@ _LITERALS = (
     "Call to ",
     "syscall",
     "<Task ",
+    "→",
+    " in `",
+    " at `",
+    "Waiting for the GIL",
+    "@ ",
 )
 """One of them is in every line that tells of a stack by itself."""
 

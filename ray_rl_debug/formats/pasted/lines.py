@@ -22,8 +22,10 @@ _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)
 
 _QUOTE = re.compile(r" {0,3}> ?")
 _RAY = re.compile(
-    r"\s?\((?P<title>[A-Za-z_][\w.:<>/\[\]-]{0,100})(?:\s|,\s?)pid=(?P<pid>\d{1,9})(?:,\s?ip=(?P<node>[\w.:-]{1,60}))?[^()]{0,80}\)(?: |$)"
+    r"\s?\((?:[A-Za-z_][\w.:-]{0,80} (?=[A-Za-z_][\w.]{0,80} pid=))?(?P<title>[A-Za-z_][\w.:<>/\[\]-]{0,100})"
+    r"(?:\s|,\s?)pid=(?P<pid>\d{1,9})(?:,\s?ip=(?P<node>[\w.:-]{1,60}))?[^()]{0,80}\)(?: |$)"
 )
+"""``(Actor pid=12, ip=10.0.0.2) ``; of a named actor ``(name Actor pid=12) ``."""
 _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
 _MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
 _JOURNAL = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
@@ -51,6 +53,10 @@ _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6
 _PREFIXES = (_QUOTE, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
+_GDB_FRAME = re.compile(r"#\d{1,4} {1,4}0x[0-9a-f]{6,16} in \S")
+_GDB_LIBRARY = re.compile(r" from (?P<path>/\S{0,400})$")
+_MOST_PIECES = 4
+"""Lines into which a terminal breaks one frame."""
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
@@ -124,7 +130,7 @@ def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None
 def _rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """The lines, and in one line again what somebody's form broke before the name of a function: ``File "a.py", line 3,`` / `` in f``."""
     held: tuple[int, str] | None = None
-    for number, raw in lines:
+    for number, raw in _unbroken(lines):
         if held is not None:
             if _BROKEN_OFF.match(raw):
                 yield held[0], f"{held[1].rstrip()} {raw.strip()}"
@@ -138,6 +144,40 @@ def _rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             yield number, raw
     if held is not None:
         yield held
+
+
+def _unbroken(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines, and gdb's frames whole again where a terminal broke them in the middle of a word: ``... from /opt/ra`` / ``y/_raylet.so``."""
+    held: tuple[int, str] | None = None
+    pieces = 0
+    for number, raw in lines:
+        if held is not None:
+            goes_on = bool(raw.strip()) and raw[0] not in " #(>`\t" and not raw.startswith(("Thread ", "[", "Python ")) and pieces < _MOST_PIECES
+            if goes_on:
+                held, pieces = (held[0], held[1] + raw), pieces + 1
+                if not _is_torn(held[1]):
+                    yield held
+                    held = None
+                continue
+            yield held
+            held = None
+        if raw.startswith("#") and len(raw) < MAX_CHARS and _is_torn(raw):
+            held, pieces = (number, raw), 1
+        else:
+            yield number, raw
+    if held is not None:
+        yield held
+
+
+def _is_torn(raw: str) -> bool:
+    """Does a frame of gdb's end in the middle of its arguments, or of the path of its library?"""
+    found = _GDB_FRAME.match(raw)
+    if found is None:
+        return False
+    library = _GDB_LIBRARY.search(raw)
+    if library is not None:
+        return "." not in library["path"].rsplit("/", 1)[-1]
+    return raw.count("(") > raw.count(")") and not raw.endswith((" ", ","))
 
 
 def plain_lines(raw: str) -> list[str]:

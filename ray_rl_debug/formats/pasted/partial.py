@@ -18,6 +18,8 @@ class Partial(Dump, kw_only=True):
     ranks: tuple[int, ...] = ()
     keys: dict[str, int] = msgspec.field(default_factory=dict)
     """Threads by what the text calls them, as positions."""
+    chosen: str | None = None
+    """Which of them is gdb's current one."""
     is_headless: bool = False
     weight: int = 0
     """How often a profile met its stack."""

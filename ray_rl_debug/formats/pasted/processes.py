@@ -38,6 +38,10 @@ class Processes:
         self._loop: tuple[int, ...] = ()
         """Process ids that a loop of the shell goes through."""
         self._loop_from = 0
+        self._lone: tuple[Line, Frames] | None = None
+        """The first line of gdb's that looks like a frame and stands alone."""
+        self._wants_gil = -1
+        """The last line that says so of a thread without a head."""
         self._weak: list[tuple[Line, Frames]] = []
         """Lines that look like frames, and may be no stack."""
         self._count = 0
@@ -48,6 +52,19 @@ class Processes:
         held = self.label.held(line.number)
         self.label.use()
         self.new(head if held is None else with_label(head, held), line.number, line)
+
+    def wants_interpreter(self, number: int) -> None:
+        """The thread whose frames come waits for the interpreter's lock."""
+        if self.stack.threads and not self.stack.is_headless:
+            self.stack.threads[-1].waits_for_gil = True
+        else:
+            self._wants_gil = number
+
+    def finish(self) -> None:
+        """The text has ended: a frame of gdb's that is the only one in it is a stack."""
+        if self._lone is not None and not any(d.threads for d in self.dumps):
+            self._headless(*self._lone)
+        self.end_stack()
 
     def is_head_above(self, number: int) -> bool:
         """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
@@ -68,6 +85,9 @@ class Processes:
         label = self.label.held(line.number)
         if dump is not None and label is None and self._is_cut(dump, head):
             dump.is_headless, dump.source = False, head.source or dump.source
+        if dump is not None and head.is_chosen and head.key is not None and head.source == dump.source:
+            dump.chosen = head.key
+            self._name_shown(dump, head)
         known = dump.keys.get(head.key) if dump is not None and head.key is not None else None
         if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
             self.stack.reopen(dump.threads[known], order=head.order)
@@ -75,14 +95,22 @@ class Processes:
         is_named = label is not None and bool(label.pid or label.ranks or label.label)
         if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads and not is_named:
             # py-bt shows the Python frames of the thread whose C frames were shown before.
-            self.stack.resume(dump.threads[dump.keys.get("1", -1)])
+            self.stack.resume(dump.threads[dump.keys.get(dump.chosen or "1", -1)])
             return
         again = dump is not None and (known is not None or (head.name == "MainThread" and any(t.name == "MainThread" for t in dump.threads)))
         if shares and again and head.name == "MainThread":
             # Heads of the main threads of several processes, over one stack.
             dump = self.new(head, line.number, line)
         elif dump is None or again or self._is_other(dump, head, label):
-            is_same = again and label is None and dump is not None and head.pid in (None, dump.pid) and not head.label and not self._has_moved(dump)
+            is_same = (
+                again
+                and label is None
+                and dump is not None
+                and not _is_main_of_another(dump, head)
+                and head.pid in (None, dump.pid)
+                and not head.label
+                and not self._has_moved(dump)
+            )
             same = dump if is_same else None
             dump = self.new(with_label(head, label) if label is not None else head, line.number, line, like=same)
         elif label is not None:
@@ -109,6 +137,13 @@ class Processes:
         self.stack.begin(thread, order=head.order, is_headless=False, is_order_usual=head.source == "py-spy")
         if head.order != "inner" and head.source == "traceback":
             self.stack.traceback_indent = indent_of(line.text)
+
+    def _name_shown(self, dump: Partial, head: Head) -> None:
+        """The C frames that gdb showed before it listed its threads are the current one's."""
+        shown = dump.threads[0] if len(dump.threads) == 1 else None
+        if shown is not None and shown.tid is None and not dump.keys and head.key is not None:
+            shown.tid, shown.name, dump.is_headless = head.tid, head.name, False
+            dump.keys[head.key] = 0
 
     def _shares(self, head: Head) -> bool:
         """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""
@@ -162,6 +197,9 @@ class Processes:
         self.stack.close()
         if frames.source == kernel.LOG:
             return
+        if frames.source == "gdb" and frames.native and frames.number is None and not frames.is_certain:
+            self._lone = self._lone or (line, frames)  # gdb says so when it attaches; the stack that it shows next begins there
+            return
         is_awaited = self.current is not None and self._is_awaited(self.current)
         if frames.is_certain or is_awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
             self.flush_weak()
@@ -211,9 +249,11 @@ class Processes:
         dump.weight = frames.weight
         if frames.places[0][0].startswith(_RAISED):
             dump.said.append((line.number, Said(kind="failed", text="c10::Error: an exception in torch's C++ code, and where it was raised")))
-        if frames.number or (not self.has_words and indent_of(line.text)):
+        if frames.number or (not self.has_words and (indent_of(line.text) or frames.source in ("faulthandler", "traceback"))):
             self._cut = dump
         thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
+        if self._wants_gil == line.number - 1:
+            thread.waits_for_gil = True
         dump.threads.append(thread)
         has_order = frames.source in ("gdb", "collective", "native", "kernel", "pystack", "py-spy raw", "call-trace")
         self.stack.begin(thread, order=frames.order if has_order else None, is_headless=True)
@@ -319,3 +359,9 @@ class Processes:
         self.dumps.append(dump)
         self.current = dump
         return dump
+
+
+def _is_main_of_another(dump: Partial, head: Head) -> bool:
+    """Is it the main thread of another process? The number of a main thread is that of its process."""
+    main = next((t.tid for t in dump.threads if t.name == "MainThread"), None)
+    return head.name == "MainThread" and None not in (head.tid, main) and head.tid != main

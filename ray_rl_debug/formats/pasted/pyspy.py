@@ -19,7 +19,7 @@ _PARENT = re.compile(r"^\W{0,20}Parent Process:? (?P<pid>\d{1,9}):")
 """``--subprocesses`` writes it below the version."""
 _PYTHON = re.compile(r"^\W{0,20}(?:.{0,40}? )?Python v(?P<version>\d{1,2}\.\d{1,3})")
 _THREAD = re.compile(
-    r"^(?P<before>.{0,120}?)\bThread:? {1,3}(?:(?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,16})|(?=\())"
+    r"^(?P<before>.{0,120}?)\bThread:? {1,3}(?:(?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,16})(?P<cut>\.{2,3}|…)?|(?=\())"
     r"(?: {0,3}\((?P<state>[^()]{0,40})\))?"
     r"(?:[:,]? {0,3}[\"“'](?P<name>[^\"“”']{0,200})[\"”']?|:? {0,2}\(?(?P<plain>[A-Za-z][\w.-]{0,80})\)?)?:?"
     r"(?P<rest>\s{0,40}(?:$|[←<#/*=`~(\[—–-].{0,300}$))"
@@ -92,6 +92,8 @@ def _thread(text: str) -> Head | None:
         return None
     # Programs that dump themselves write the name where py-spy writes the state.
     own = state if state not in _STATES and state and _OWN_NAME.match(state) else None
+    if found["cut"]:
+        tid = None  # several threads would have the same rest of a number
     return _head(found["name"] or found["plain"] or own, tid, state, label or None, int(pid[1]) if pid else None)
 
 

@@ -169,7 +169,7 @@ def _of_each_rank(dump: Partial) -> Iterable[Dump]:
     """``DP0,3,5-6`` over one stack are four processes."""
     plain = msgspec.structs.asdict(dump)
     ranks = plain.pop("ranks")
-    for key in ("keys", "is_headless", "weight"):
+    for key in ("keys", "chosen", "is_headless", "weight"):
         plain.pop(key)
     if len(ranks) < 2:
         label = f"{dump.label}{ranks[0]}" if dump.label and ranks and not dump.label[-1].isdigit() else dump.label

@@ -12,7 +12,7 @@ NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?" + _BETWEEN + r"\s?){1,2}\d{1,6}){0,64})"
 _COUNT = re.compile(
     r"(?:~|≈|about |all |other |the |x|×|\+)?\s?(?P<count>\d{1,6}|one|two|three|four|five|six|seven|eight|both)(?:x|×)?\s(?:other "
     r"|more |of (?:the )?(?P<all>\d{1,6}) |remaining |identical |local )?"
-    r"(?:ranks?|process(?:es)?|workers?|(?P<cards>gpus?)|actors?|schedulers?|stacks?|procs?|pids?|peers|trainers?|threads)\b",
+    r"(?:ranks?|process(?:es)?|workers?|(?P<cards>gpus?)|actors?|schedulers?|stacks?|procs?|pids?|peers|trainers?)\b",
     re.IGNORECASE,
 )
 _PLACED = re.compile(
@@ -30,6 +30,11 @@ _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch",
     re.IGNORECASE,
 )
+_SAME_OTHER = re.compile(
+    r"\b(?:the )?(?:same|identical|similar) (?:`(?!\w{1,60}\.py)"
+    r"|(?:[\w-]{1,20} )?(?:time|hash|config\w{0,10}|version|setup|env\w{0,10}|model|data|machine)\b)"
+)
+"""``at the same time``, ``the same `Operation```: what is the same there is no place."""
 _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
 _AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b", re.IGNORECASE)
 _EXCEPT = re.compile(
@@ -101,7 +106,7 @@ def remark(text: str) -> Said | None:
         return Said(kind="except", text=told, ranks=numbers(excepted["ranks"]))
     if _AGAIN.search(told) and _LOOKED.search(told) and not _RAN_ANEW.search(told) and not _RANKS.search(told):
         return Said(kind="again", text=told, apart_s=_seconds_in(told))
-    same = _SAME.search(told) is not None
+    same = _SAME.search(_SAME_OTHER.sub("", told)) is not None
     ranks = _ranks_in(told) if same else ()
     if ranks and (other := _AS_OTHER.search(told)) is not None:  # "rank 1 the same as rank 0" speaks of rank 1
         ranks = _ranks_in(told[: other.start()]) or ranks

@@ -15,14 +15,22 @@ _CALL = re.compile(
 )
 
 
+_ASKED = re.compile(r"\bstrace (?:-\w{1,8} ){0,4}-p ?(?P<pids>\d{1,9}(?:,\d{1,9}){1,64})\b")
+"""Several processes are looked at; else those that it names later are threads of the one."""
+
+
 class StraceReader:
     """Fed with the lines of one text."""
 
     def __init__(self) -> None:
         self._pid: int | None = None
+        self._asked: frozenset[int] = frozenset()
 
     def feed(self, text: str) -> Row | None:
         """The call, when a process was attached before."""
+        if "strace " in text and (asked := _ASKED.search(text)):
+            self._asked = frozenset(map(int, asked["pids"].split(",")))
+            return None
         if "strace: Process" in text and (attached := _ATTACHED.match(text)):
             self._pid = int(attached["pid"])
             return None
@@ -31,4 +39,6 @@ class StraceReader:
         found = _CALL.match(text)
         if found is None:
             return None
+        if found["tid"] and int(found["tid"]) in self._asked:
+            return Row(pid=int(found["tid"]), tid=int(found["tid"]), call=found["call"])
         return Row(pid=self._pid, tid=int(found["tid"]) if found["tid"] else self._pid, call=found["call"])

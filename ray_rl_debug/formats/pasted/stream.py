@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import kernel, labels, lone_names, said, tracebacks
+from ray_rl_debug.formats.pasted import gdb, kernel, labels, lone_names, said, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
@@ -63,10 +63,14 @@ class Stream:
             self._found.end_stack()
             self._found.label.set(nodes, line.number)
             return
+        if gdb.wants_interpreter(text):
+            self._found.wants_interpreter(line.number)
+            return
         if self._found.stack.is_local(text) or self._found.stack.is_source(text):
             return
         if (titled := self._tables.titled(text)) is not text:
             text, line = titled, msgspec.structs.replace(line, text=titled)
+        self._tables.node = self._found.label.node
         if self._tables.takes(line):
             if self._tables.tasks.line == line.number:
                 self._task_label = self._found.label.held(line.number)
@@ -105,7 +109,7 @@ class Stream:
 
     def finish(self) -> None:
         """The text has ended."""
-        self._found.end_stack()
+        self._found.finish()
         tasks = self._tables.tasks
         if tasks.tasks:
             dump = (

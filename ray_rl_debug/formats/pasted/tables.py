@@ -22,6 +22,8 @@ class Tables:
 
     def __init__(self, dumps: list[Partial]) -> None:
         self.tasks = TaskReader()
+        self.node: str | None = None
+        """The machine that was named last: its prompt stands above the listing."""
         self._dumps = dumps
         self._columns: tuple[str, ...] | None = None
         self._status: Partial | None = None
@@ -82,7 +84,9 @@ class Tables:
     def add(self, line: Line, row: Row) -> Partial:
         """One process of a table."""
         self._rows += 1
-        dump = Partial(threads=[], source="ps", pid=row.pid, ppid=row.ppid, state=row.state, title=row.title, line=line.number, node=line.node)
+        dump = Partial(
+            threads=[], source="ps", pid=row.pid, ppid=row.ppid, state=row.state, title=row.title, line=line.number, node=line.node or self.node
+        )
         if row.tid is not None or row.wchan is not None:
             dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan, call=row.call))
         if self._rows <= MAX_ROWS:

@@ -1,0 +1,60 @@
+"""A stack told in a sentence by the names of its functions alone: ``TP0: `all_reduce → poll → step` ``, ``EngineCore: parked in `get → wait` ``."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.formats.pasted import labels
+from ray_rl_debug.formats.pasted.events import Frames, Head
+from ray_rl_debug.formats.pasted.orientation import is_outermost_first
+
+_CHAIN = re.compile(r"`(?P<names>[A-Za-z_<][^`\n]{2,400}? ?(?:→|⟶|⇒|←|->|=>|<-)[^`\n]{2,1000})`")
+_JOINS = re.compile(r" ?(?P<sign>→|⟶|⇒|←|->|=>|<-) ?")
+_NAME = re.compile(r"(?:(?P<module>[A-Za-z_]\w{2,40}) )?(?P<function>(?:[A-Za-z_]\w{0,60}\.){0,4}(?:<module>|[A-Za-z_]\w{1,80}))(?:\(\))?$")
+_MAX_CHARS = 4_000
+_LEAST = 3
+"""Names in a chain; of two, one is often what becomes of the other. Fewer are enough where the line says that somebody stands there."""
+_CLAUSE = re.compile(
+    r"\b(?P<who>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,5}|ranks? ?#?\d{1,5}(?:(?:-|–|, ?| and )\d{1,5}){0,16})\W{1,3}"
+    r"(?:is |are |was |were )?(?:stalled|stuck|blocked|waits?|waiting|waited|hangs?|hung|sits?|sat|sitting|parked|stands?|stood|spins?|spinning)"
+    r" (?:at|in|inside|on) (?:a |an |the )?`(?:\w{1,20}:)?(?P<name>[A-Za-z_][\w.]{2,120})(?:\(\))?`",
+    re.IGNORECASE,
+)
+"""``rank 0 stalled in `prepare_inputs` while rank 1 waited in `nccl:_all_gather_base` ``"""
+_STANDS = re.compile(
+    r"\b(?:parked|stuck|blocked|waits?|waiting|sits?|sitting|hangs?|hung|stands?|idle|spin(?:s|ning)?) (?:at|in|inside|on)\W{0,3}$", re.IGNORECASE
+)
+
+
+def clauses(text: str) -> tuple[Head | Frames, ...]:
+    """Where several processes stand, as one sentence tells it; empty for a sentence about one, which may say anything."""
+    if text.count("`") < 4 or len(text) > _MAX_CHARS:
+        return ()
+    found = [c for c in _CLAUSE.finditer(text) if not c["name"].endswith((".py", ".so", ".cc", ".cpp"))]
+    events: list[Head | Frames] = []
+    for clause in found if len(found) > 1 else ():
+        head = labels.read(f"{clause['who']}:")
+        if head is not None:
+            events += [head, Frames(places=((clause["name"], "", 0),), is_whole=True, is_certain=True)]
+    return tuple(events)
+
+
+def read(text: str) -> tuple[Head, Frames] | None:
+    """Whose stack it is, and its frames without files; None where the line names no process before the chain."""
+    if "`" not in text or len(text) > _MAX_CHARS or not any(sign in text for sign in ("→", "->", "←", "⇒", "<-", "=>", "⟶")):
+        return None
+    found = _CHAIN.search(text)
+    if found is None:
+        return None
+    names = [_NAME.match(part.strip()) for part in re.split(_JOINS.pattern.replace("?P<sign>", "?:"), found["names"])]
+    before = text[: found.start()]
+    if not all(names) or len(names) < (2 if _STANDS.search(before) else _LEAST):
+        return None
+    head = labels.read(f"{before.rstrip(' `:*')}:")
+    if head is None or not (head.ranks or head.label or head.pid or head.title or head.count):
+        return None
+    sign = _JOINS.search(found["names"])
+    places = tuple((name["function"], "", 0) for name in names if name is not None)
+    is_turned = sign is not None and sign["sign"] in ("←", "<-")
+    order = "inner" if is_outermost_first(places) is False or is_turned else "outer"
+    return head, Frames(places=places, order=order, is_whole=True, is_certain=True)
