@@ -185,7 +185,8 @@ class Capture:
                 gather_s=max(1.0, self._gather_until - time.monotonic()),
                 keeper=self._options.keeper,
             )
-            self._listen(driver, order, [n for n in alive if any(s.node_id == n.node_id for s in agent_nodes)], ways)
+            asked = {s.node_id for s in agent_nodes}
+            self._listen(driver, order, [n for n in alive if n.node_id in asked], ways)
         else:
             self._open_window()
         missing = [n for n in alive if n.node_id not in self._nodes]
@@ -215,6 +216,7 @@ class Capture:
         waiting, lost = dict(nodes), list[RayNode]()
         window_by = time.monotonic() + order.start_s
         until, is_stopping, probe_at = self._gather_until, False, self._window_end() + PROBE_EVERY_S
+        has_begun = bool(driver.with_agent)
         while waiting and time.monotonic() < until:
             message = driver.receive(0.0) or (None if messages.decode_one() else driver.receive(0.1))
             if isinstance(message, Timed):
@@ -241,7 +243,8 @@ class Capture:
                 probe_at = time.monotonic() + PROBE_EVERY_S
             now = time.monotonic()
             until = min(until, patience.ends_at() or until)
-            if (isinstance(message, Timed) and message.name == "agents_s") or driver.with_agent or now > window_by:
+            has_begun = has_begun or (isinstance(message, Timed) and message.name == "agents_s") or now > window_by
+            if has_begun:
                 self._open_window()
             lost = [nodes[n] for n in self._lost if n in nodes and n not in self._nodes]
             if (lost or (now > self._half and waiting)) and not is_stopping:

@@ -83,8 +83,8 @@ class WatcherCrew:
         self._with_gpus: set[str] = set()
 
     def refresh(self) -> dict[str, str]:
-        alive = self._nodes()
-        missing = {node: where for node, where in alive.items() if node not in self._server.nodes}
+        alive, watched = self._nodes(), self._server.nodes
+        missing = {node: where for node, where in alive.items() if node not in watched}
         here = self._here() if missing else {}
         self._start_here({node: where for node, where in missing.items() if node in here}, here)
         far = {n: w for n, w in missing.items() if (n not in here or self._here_failed.get(n, 0) >= TRIES) and self._backoff.is_due(n)}
@@ -135,11 +135,12 @@ class WatcherCrew:
         self._ship_pyspy()
         for node in waiting:
             self._missed[node] = self._missed.get(node, 0) + 1
-        self._told &= set(self._server.nodes)
+        watched = self._server.nodes
+        self._told &= watched.keys()
         for node, (name, _) in alive.items():
             if name in readings:
                 continue
-            if node not in self._server.nodes:
+            if node not in watched:
                 if node in self._known or self._backoff.times(node) >= TRIES:
                     lost.setdefault(name, self._backoff.why(node) or "its watcher is gone")
             elif self._missed.get(node, 0) >= SILENT_TIMES:
@@ -204,14 +205,15 @@ class WatcherCrew:
                 self._spawn(asked, lost)
         except RayRlDebugError as e:
             lost = {name: str(e) for name, _ in missing.values()}
+        watched = self._server.nodes
         for node, (name, _) in missing.items():
-            if node not in self._server.nodes:
+            if node not in watched:
                 self._backoff.failed(node, lost.get(name, "its watcher started but cannot connect to us"))
-        if any(not hello.has_pyspy for hello in self._server.nodes.values()) and not self._packed:
+        if any(not hello.has_pyspy for hello in watched.values()) and not self._packed:
             from ray_rl_debug.cluster.gathering import packed_pyspy
 
             self._packed = b"".join(packed_pyspy(None))
-        need = {n for n in missing if self._backoff.times(n) >= TRIES and n not in self._no_room and n not in self._server.nodes}
+        need = {n for n in missing if self._backoff.times(n) >= TRIES and n not in self._no_room and n not in watched}
         if need:
             self._fall_back(need)
 
@@ -223,7 +225,8 @@ class WatcherCrew:
                 if answer.data is None or answer.data:
                     lost[answer.node] = answer.reason or (answer.data or b"").decode(errors="replace")
             until = time.monotonic() + CONNECT_S
-            while time.monotonic() < until and not all(n in self._server.nodes or name in lost for n, (name, _) in nodes.items()):
+            awaited = {n for n, (name, _) in nodes.items() if name not in lost}
+            while time.monotonic() < until and not awaited <= self._server.nodes.keys():
                 time.sleep(0.05)
             with contextlib.suppress(RayRlDebugError):
                 agents.stop()
