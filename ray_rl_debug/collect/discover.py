@@ -12,6 +12,7 @@ import msgspec
 from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.collect.procfs import PROC, Stat, list_pids, read_arguments, read_environment, read_stat, read_text
+from ray_rl_debug.collect.sock_diag import unix_ends
 from ray_rl_debug.collect.starting import find_starters, newest_session
 from ray_rl_debug.model.errors import NoClusterError, SeveralClustersError
 
@@ -229,8 +230,8 @@ def _named(table: _Table, pids: tuple[int, ...], ours: set[int]) -> Discovery:
 
 
 def _left_behind(table: _Table, found: Mapping[int, str]) -> list[int]:
-    """Programs whose parents have ended and that hold a pipe of these processes: whoever reads it waits for them. Not one that was given
-    to them: standard input and output, and what those above them hold too."""
+    """Programs whose parents have ended and that hold a pipe of these processes, or the other end of a Unix socket: whoever reads there waits for
+    them. Not one that was given to them: standard input and output, and what those above them hold too."""
     since = min(table.stats[pid].start_ticks for pid in found)
     above = {1}  # adopts them, or whoever has asked the kernel for it
     for pid in found:
@@ -241,26 +242,33 @@ def _left_behind(table: _Table, found: Mapping[int, str]) -> list[int]:
     adopted = [pid for pid in below if pid not in found and table.stats[pid].start_ticks >= since]
     if not adopted:
         return []
-    given = {pipe for pid, kind in found.items() if kind == "named" for fd, pipe in _pipes(table, pid) if fd <= _STANDARD_ERROR}
-    given |= {pipe for pid in above for _, pipe in _pipes(table, pid)}
-    own = {pipe for pid in found for _, pipe in _pipes(table, pid)} - given
-    left = [pid for pid in adopted if any(pipe in own for _, pipe in _pipes(table, pid))]
+    peers = unix_ends().peers if table.proc == PROC else {}
+    given = {end for pid, kind in found.items() if kind == "named" for fd, end in _ends(table, pid, peers) if fd <= _STANDARD_ERROR}
+    given |= {end for pid in above for _, end in _ends(table, pid, peers)}
+    own = {end for pid in found for _, end in _ends(table, pid, peers)} - given
+    left = [pid for pid in adopted if any(end in own for _, end in _ends(table, pid, peers))]
     return sorted({one for pid in left for one in (pid, *table.descendants(pid))})
 
 
 _STANDARD_ERROR = 2
 
 
-def _pipes(table: _Table, pid: int) -> list[tuple[int, str]]:
-    """Descriptors that are pipes, and which."""
+def _ends(table: _Table, pid: int, peers: Mapping[int, int]) -> list[tuple[int, str]]:
+    """Descriptors that are pipes or connected Unix sockets, and which: both ends of a connection have one name."""
     found = []
     try:
-        for link in (table.proc / str(pid) / "fd").iterdir():
-            target = os.readlink(link)
-            if target.startswith("pipe:"):
-                found.append((int(link.name), target))
+        links = list((table.proc / str(pid) / "fd").iterdir())
     except OSError:
         return []
+    for link in links:
+        try:
+            target = os.readlink(link)
+        except OSError:
+            continue  # it has been closed
+        if target.startswith("pipe:"):
+            found.append((int(link.name), target))
+        elif target.startswith("socket:") and (inode := int(target[8:-1])) in peers:
+            found.append((int(link.name), f"pair:{min(inode, peers[inode])}"))
     return found
 
 

@@ -23,8 +23,10 @@ SHARED_MEMORY = "/dev/shm/"
 _EVENTFD = "anon_inode:[eventfd]"
 _PLASMA = "/dev/shm/plasma"
 """Ray's object store: every process of a node maps it."""
+_MASTER = "/dev/ptmx"
+"""Whoever opens it has a terminal for others."""
 _MAPPED = re.compile(rf"^\S+ \S+ \S+ ([0-9a-f]+:[0-9a-f]+) (\d+)\s+({SHARED_MEMORY}.+)$", re.MULTILINE)
-_BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/pts/ptmx|/dev/zero)")
+_BORING = re.compile(r"^(/dev/null|/dev/urandom|/dev/random|anon_inode:|socket:|/proc/|/sys/|/memfd:|/dev/zero)")
 # one who waits behind another waiter stands further to the right
 _LOCK = re.compile(r"^(\d{1,20}): +(-> )?(\w+)\s+\w+\s+(\w+) (-?\d{1,20}) ([0-9a-f]+:[0-9a-f]+):(\d{1,20})", re.ASCII)
 
@@ -80,7 +82,22 @@ class FileReader:
         kind = "fifo" if stat_module.S_ISFIFO(facts.st_mode) else "device" if stat_module.S_ISCHR(facts.st_mode) else "file"
         device = f"{os.major(facts.st_dev):02x}:{os.minor(facts.st_dev):02x}"
         written = facts.st_mtime if fd in (1, 2) and stat_module.S_ISREG(facts.st_mode) else None
-        return OpenFile(fd=fd, path=path, kind=kind, inode=facts.st_ino, device=device, writable=self._writable(link, fd), written_time_s=written)
+        return OpenFile(
+            fd=fd,
+            path=path,
+            kind=kind,
+            inode=facts.st_ino,
+            device=device,
+            writable=self._writable(link, fd),
+            written_time_s=written,
+            terminal=self._terminal(link, fd, path),
+        )
+
+    def _terminal(self, link: Path, fd: int, path: str) -> int | None:
+        number = path.removeprefix("/dev/pts/") if path.startswith("/dev/pts/") else None
+        if path == _MASTER or number == "ptmx":  # Linux 4.15 and newer say of which terminal it is the master
+            number = _number(self._info(link, fd), r"^tty-index:\s+(\d+)")
+        return int(number) if number is not None and number.isdigit() else None
 
     def _mapped(self, pid: int) -> list[OpenFile]:
         """Segments of shared memory that are mapped, each once; the descriptors of most are closed once they are."""

@@ -24,7 +24,7 @@ from ray_rl_debug.model.system_calls import call_name
 
 TOTAL_S = 2.0
 """For all processes of a node."""
-EACH_S = 0.5
+EACH_S = 1.0
 MAX_SEARCHED = 256 << 20
 """Bytes per process. A SemLock is small: it lies in Python's own arenas, at the side of other small objects."""
 MAX_MAPPING = 64 << 20

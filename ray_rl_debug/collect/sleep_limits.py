@@ -1,4 +1,4 @@
-"""How long a thread that sleeps for a time will sleep on at most.
+"""How long a thread that sleeps for a time, or waits for another thread with a limit, will do so at most.
 
 ``/proc/PID/task/TID/syscall`` tells the call; the time that it was given stands in the memory of the process. Nobody is stopped for it, so the call
 is read again afterwards. Without it a server that pauses for some seconds looks like one that sleeps for hours.
@@ -24,7 +24,15 @@ MAX_S = 1e7
 LATE_S = 1.0
 """A moment that has passed by less is about to wake."""
 _ABSOLUTE = 1
-_CLOCKS = {0: "realtime", 1: "monotonic", 7: "boottime"}
+_REALTIME, _MONOTONIC = 0, 1
+_CLOCKS = {_REALTIME: "realtime", _MONOTONIC: "monotonic", 7: "boottime"}
+_UNSIGNED, _MOST_MS = 0xFFFFFFFF, 0x7FFFFFFF
+"""Of the milliseconds that poll is told: a number below zero has no limit."""
+_OF_FUTEX = 0x7F
+"""Of the operation of a futex: what it does. Above are flags."""
+_WAIT, _WAIT_UNTIL = 0, 9
+"""FUTEX_WAIT, for a time; FUTEX_WAIT_BITSET, until a moment."""
+_BY_REALTIME = 0x100
 
 
 def read_sleep_limits(
@@ -59,10 +67,24 @@ def _call(pid: int, tid: int, proc: Path, machine: str) -> tuple[str, tuple[int,
         name, arguments = call_name(int(words[0]), machine), tuple(int(w, 16) for w in words[1:7])
     except ValueError:
         return None
-    if name == "restart_syscall" and "nanosleep" in (read_text(task / "wchan", 128) or ""):
+    wchan = (read_text(task / "wchan", 128) or "") if name == "restart_syscall" else ""
+    if "nanosleep" in wchan:
         name = "clock_nanosleep" if arguments[0] in _CLOCKS else "nanosleep"  # as each look of py-spy interrupts it; its arguments stay
-    sleeps = name in ("nanosleep", "clock_nanosleep") or (name in ("select", "pselect6") and arguments[0] == 0)
+    elif "futex" in wchan:
+        name = "futex"
+    elif "poll_schedule" in wchan or "do_poll" in wchan:
+        name = "poll"
+    sleeps = name in ("nanosleep", "clock_nanosleep") or (name in ("select", "pselect6") and arguments[0] == 0) or _has_limit(name, arguments)
     return (name, arguments) if name is not None and sleeps else None
+
+
+def _has_limit(name: str | None, arguments: tuple[int, ...]) -> bool:
+    """Does it wait for another thread, a message or a signal, and not for longer than it was told?"""
+    if name == "poll":
+        return 0 < arguments[2] & _UNSIGNED <= _MOST_MS
+    if name == "rt_sigtimedwait":
+        return bool(arguments[2])
+    return name == "futex" and arguments[1] & _OF_FUTEX in (_WAIT, _WAIT_UNTIL) and bool(arguments[3])
 
 
 def _left(call: tuple[str, tuple[int, ...]], memory: int, clock: Callable[[int], float]) -> float | None:
@@ -75,6 +97,14 @@ def _left(call: tuple[str, tuple[int, ...]], memory: int, clock: Callable[[int],
         return told - clock(number) if flags & _ABSOLUTE else told
     if name == "nanosleep":
         return _time(memory, arguments[0], 1e9)
+    if name == "poll":
+        return (arguments[2] & _UNSIGNED) / 1e3
+    if name == "rt_sigtimedwait":
+        return _time(memory, arguments[2], 1e9)
+    if name == "futex":
+        told = _time(memory, arguments[3], 1e9)
+        number = _REALTIME if arguments[1] & _BY_REALTIME else _MONOTONIC
+        return told - clock(number) if arguments[1] & _OF_FUTEX == _WAIT_UNTIL else told
     return _time(memory, arguments[4], 1e6 if name == "select" else 1e9) if arguments[4] else None
 
 

@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_ROOT | NLM_F_MATCH
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _INET_DIAG_INFO = 2
 _UDIAG_SHOW_PEER, _UNIX_DIAG_PEER = 0x4, 2
+_UDIAG_SHOW_ICONS, _UNIX_DIAG_ICONS = 0x8, 3
 _ESTABLISHED = 1 << 1
 _CLOSE_WAIT = 1 << 8
 _INET_HEADER, _UNIX_HEADER = 72, 16
@@ -47,14 +49,27 @@ def tcp_infos() -> dict[int, TcpInfo]:
     return found
 
 
-def unix_peers() -> dict[int, int]:
-    """Inode of the other end of each connected Unix socket of this network namespace; empty when the kernel refuses to answer."""
-    wanted = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, _UDIAG_SHOW_PEER, 0, 0)
-    found = {}
+class UnixEnds(NamedTuple):
+    """Who is at the other ends of Unix sockets, by inode; empty when the kernel refuses to answer."""
+
+    peers: dict[int, int]
+    """The other end of each connected one."""
+    queued_at: dict[int, int]
+    """The listener in whose queue each client waits that nobody has accepted."""
+
+
+def unix_ends() -> UnixEnds:
+    """Of this network namespace."""
+    show = _UDIAG_SHOW_PEER | _UDIAG_SHOW_ICONS
+    wanted = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, 0, show, 0, 0)
+    found = UnixEnds({}, {})
     for body in _ask(wanted):
+        inode = struct.unpack_from("=I", body, 4)[0]
         peer = _attribute(body, _UNIX_HEADER, _UNIX_DIAG_PEER)
         if peer is not None and len(peer) >= 4:
-            found[struct.unpack_from("=I", body, 4)[0]] = struct.unpack_from("=I", peer)[0]
+            found.peers[inode] = struct.unpack_from("=I", peer)[0]
+        clients = _attribute(body, _UNIX_HEADER, _UNIX_DIAG_ICONS) or b""
+        found.queued_at.update((client, inode) for (client,) in struct.iter_unpack("=I", clients[: len(clients) // 4 * 4]) if client)
     return found
 
 

@@ -1,22 +1,25 @@
-"""TCP sockets of a process, from its own network namespace, and Unix sockets by inode."""
+"""TCP and UDP sockets of a process, from its own network namespace, and Unix sockets by inode."""
 
 from __future__ import annotations
 
 import ipaddress
 import os
 import struct
+from collections import Counter
 from pathlib import Path
 
 import msgspec
 
 from ray_rl_debug.collect.procfs import PROC, read_text
-from ray_rl_debug.collect.sock_diag import tcp_infos, unix_peers
+from ray_rl_debug.collect.sock_diag import tcp_infos, unix_ends
 from ray_rl_debug.model.snapshot import Socket
 
 _STATES = {
     1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT", 7: "CLOSE", 8: "CLOSE_WAIT",
     9: "LAST_ACK", 10: "LISTEN", 11: "CLOSING", 12: "NEW_SYN_RECV",
 }  # fmt: skip
+UNCONNECTED = "UNCONNECTED"
+"""A UDP socket to which anybody may send."""
 MAX_SOCKETS = 512
 """Kept per process; a server with more is told by its first ones."""
 
@@ -59,8 +62,9 @@ class SocketReader:
 
 
 def _more(table: dict[int, Socket]) -> dict[int, Socket]:
-    """The table with bytes and silence of TCP connections and the peers of Unix sockets."""
-    infos, peers = tcp_infos(), unix_peers()
+    """The table with bytes and silence of TCP connections, the peers of Unix sockets, and the queues of those that listen."""
+    infos, (peers, queued_at) = tcp_infos(), unix_ends()
+    waiting = Counter(queued_at.values())
     for inode, row in table.items():
         info = infos.get(inode)
         if info is not None:
@@ -68,6 +72,11 @@ def _more(table: dict[int, Socket]) -> dict[int, Socket]:
         peer = table.get(peers.get(inode, -1))
         if row.family == "unix" and peer is not None:
             table[inode] = msgspec.structs.replace(row, peer_inode=peer.inode, remote=peer.local)
+        listener = table.get(queued_at.get(inode, -1))
+        if row.family == "unix" and listener is not None:
+            table[inode] = msgspec.structs.replace(row, queued_at=listener.inode, remote=listener.local)
+        if row.family == "unix" and row.state == "LISTEN":
+            table[inode] = msgspec.structs.replace(row, rx_queue_bytes=waiting[inode])
     return table
 
 
@@ -92,7 +101,8 @@ def _held(pid: int, proc: Path) -> list[tuple[int, int]] | None:
 
 def _tables(net: Path) -> dict[int, Socket]:
     table: dict[int, Socket] = {}
-    for family in ("tcp", "tcp6"):
+    for family in ("tcp", "tcp6", "udp", "udp6"):
+        is_udp = family.startswith("udp")
         for line in (read_text(net / family, 64 << 20) or "").splitlines()[1:]:
             words = line.split()
             if len(words) < 10:
@@ -100,12 +110,13 @@ def _tables(net: Path) -> dict[int, Socket]:
             try:
                 sent, received = (int(x, 16) for x in words[4].split(":"))
                 state = _STATES.get(int(words[3], 16), words[3])
+                state = UNCONNECTED if is_udp and state == "CLOSE" else state
                 inode = int(words[9])
                 table[inode] = Socket(
                     family=family,
                     state=state,
                     local=_address(words[1]),
-                    remote=_address(words[2]) if state != "LISTEN" else None,
+                    remote=_address(words[2]) if state not in ("LISTEN", UNCONNECTED) else None,
                     inode=inode,
                     tx_queue_bytes=sent,
                     rx_queue_bytes=received,

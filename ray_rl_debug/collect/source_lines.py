@@ -3,10 +3,12 @@
 ``work.wait()`` of a collective, ``lock.acquire()`` and ``with lock:`` are calls into C that leave no frame: all three show a line of own code
 that sleeps in a futex. The source tells the first from the others: the names that a line with a ``wait``, ``get`` or ``sleep`` calls, and the
 names of the calls that made what it waits on (``work = dist.irecv(...)`` ... ``work.wait()``). Of a line that sleeps it also tells whether the
-function around it could hand anything to the rest of the program (see `source_reach`). Names of functions are all that is kept, as in a stack.
+function around it could hand anything to the rest of the program (see `source_reach`), and what the loop around it looks at before it goes on
+(see `source_loops`). Names of functions are all that is kept, as in a stack.
 
 Sources lie on shared file systems, and one that hangs is what people call us for: a child process reads them, local ones first. It runs this
-file with ``-I -S``, so the standard library alone is imported here. A child that the kernel does not let go is left behind.
+file with ``-I -S``, so the standard library alone is imported here. A child that the kernel does not let go is left behind, once: its mount is not
+touched again.
 """
 
 from __future__ import annotations
@@ -41,9 +43,19 @@ class SourceLine(NamedTuple):
     """Names called on it, then those of the calls that made the objects whose ``wait`` it calls; each once."""
     apart: bool | None = None
     """Of a line that sleeps: could the function around it hand nothing to the rest of the program? None of other lines."""
+    looks: tuple[str, ...] | None = None
+    """Of a line that pauses in a loop until something has come: what the condition of the loop calls; empty where it looks at variables alone."""
+    brings: bool | None = None
+    """Of a line that waits for a condition, an event or a queue: does the function around it also bring what it waits for?"""
+    takes: bool | None = None
+    """Of a line that pauses: does it lie in a loop over what a coroutine is sent?"""
+    goes_round: bool | None = None
+    """Of the same: does it lie in a loop that nothing ends?"""
 
 
-_WAIT = re.compile(rb"\b(?:wait|get|sleep)\b")
+_silent_mounts: set[str] = set()
+"""Those that held a child of this process beyond its deadline."""
+_WAIT = re.compile(rb"\b(?:wait|get|sleep|sched_yield|while)\b")
 
 
 def read_calls(
@@ -68,22 +80,28 @@ def read_calls(
     wanted = [one for one in named if one[2].startswith("/") and one[2].endswith(".py") and len(one[2]) < MAX_PATH]
     if not wanted or total_s <= 0:
         return {}
-    mounts = {pid: read_mounts(pid, proc) for pid in {pid for _, pid, _, _ in wanted}}
-    wanted.sort(key=lambda one: mounts[one[1]].network(one[2]) is not None)
-    order = json.dumps([str(proc), total_s, wanted[:MAX_LINES]])
+    tables = {pid: read_mounts(pid, proc) for pid in {pid for _, pid, _, _ in wanted}}
+    mounts = {one: tables[one[1]].network(one[2]) for one in wanted}
+    wanted = sorted((one for one in wanted if mounts[one] not in _silent_mounts), key=lambda one: mounts[one] is not None)[:MAX_LINES]
+    if not wanted:
+        return {}
     try:
-        done = (run or run_bounded)([sys.executable, "-I", "-S", __file__, order], total_s + START_S)
+        done = (run or run_bounded)([sys.executable, "-I", "-S", __file__, json.dumps([str(proc), total_s, wanted])], total_s + START_S)
     except OSError:
         return {}
-    return dict(_answers(done.out))
+    told = dict(_answers(done.out))
+    if done.timed_out and (mount := next((mounts[one] for one in wanted if one[0] not in told), None)) is not None:
+        _silent_mounts.add(mount)
+    return told
 
 
 def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
     """What the child wrote, line by line, as far as it came."""
     for line in out.splitlines():
         try:
-            key, names, apart = json.loads(line)
-            yield int(key), SourceLine(tuple(map(str, names)), apart if isinstance(apart, bool) else None)
+            key, names, apart, looks, *more = json.loads(line)
+            told = [one if isinstance(one, bool) else None for one in (apart, *more)]
+            yield int(key), SourceLine(tuple(map(str, names)), told[0], tuple(map(str, looks)) if looks is not None else None, *told[1:4])
         except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
             return
 
@@ -101,6 +119,7 @@ def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: f
     sources: dict[tuple[int, str], bytes | None] = {}
     trees: dict[tuple[int, str], ast.Module | None] = {}
     is_apart: Callable[..., bool] = runpy.run_path(str(Path(__file__).with_name("source_reach.py")))["is_apart"]
+    loops = runpy.run_path(str(Path(__file__).with_name("source_loops.py")))
 
     def tree_of(pid: int, file: str) -> ast.Module | None:
         which = (pid, file)
@@ -130,7 +149,8 @@ def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: f
         def beside(module: str, pid: int = pid, file: str = file) -> ast.Module | None:
             return tree_of(pid, f"{file.rpartition('/')[0]}/{module}.py") if module.isidentifier() else None
 
-        yield key, SourceLine(calls, is_apart(tree, line, beside) if "sleep" in calls else None)
+        apart = is_apart(tree, line, beside) if "sleep" in calls else None
+        yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in ("looks_at", "brings", "takes", "goes_round")))
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:

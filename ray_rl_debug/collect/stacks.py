@@ -141,10 +141,9 @@ class StackSampler:
         )
 
     def _calls(self) -> dict[int, source_lines.SourceLine]:
-        stacks = self._table.stacks()
-        runs = {stacks[t.stack][0]: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if stacks[t.stack]}
-        ends = self._table.innermost()
-        wanted = {number: (runs[number], *ends[number]) for number in ends if number in runs}
+        telling, places = self._table.telling(), self._table.places()
+        runs = {n: pid for pid, samples in self._samples.items() for s in samples for t in s.threads if (n := telling[t.stack]) is not None}
+        wanted = {number: (runs[number], *places[number]) for number in sorted(runs)}
         return source_lines.read_calls(wanted, proc=self._proc, run=self._supervisors.run)
 
     def _is_wanted(self, target: Target) -> bool:

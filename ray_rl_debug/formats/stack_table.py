@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from ray_rl_debug.model.snapshot import Frame
@@ -27,6 +27,9 @@ _OF_ONE_LIBRARY = {
     "partition_parameters.py": "deepspeed/runtime/zero/partition_parameters.py",
 }
 """Names that people write without the folder, because only one library has such a file."""
+_OF_THREADS = frozenset({"threading.py", "queue.py"})
+_NEAR = 5
+"""Frames of these files between a wait and who called it, at most."""
 _OF_ONE_FUNCTION = {
     ("_process_input_queue", "core.py"): "vllm/v1/engine/core.py",
     ("run_busy_loop", "core.py"): "vllm/v1/engine/core.py",
@@ -35,6 +38,11 @@ _OF_ONE_FUNCTION = {
     ("event_loop_overlap", "scheduler.py"): "sglang/srt/managers/scheduler.py",
 }
 """Names of files that many programs have, where the function tells the library."""
+
+
+OfSource = tuple[tuple[str, ...], bool | None, tuple[str, ...] | None, bool | None, bool | None, bool | None]
+"""What a line calls, whether its function is apart from the rest of the program, what the loop around it looks at, whether its function brings what
+it waits for, whether its loop takes what it is sent, and whether it goes round for ever."""
 
 
 class StackTable:
@@ -53,20 +61,25 @@ class StackTable:
         """Index of a frame; None where no stack has it."""
         return self._frames.get(place)
 
-    def frames(self, lines: Mapping[int, tuple[tuple[str, ...], bool | None]] = MappingProxyType({})) -> tuple[Frame, ...]:
-        """All frames; of some of them what their line calls, and whether their function is apart from the rest of the program."""
+    def frames(self, lines: Mapping[int, OfSource] = MappingProxyType({})) -> tuple[Frame, ...]:
+        """All frames; of some of them what their source tells."""
         found = []
         for number, (function, file, line) in enumerate(self._frames):
-            calls, apart = lines.get(number, (None, None))
+            calls, apart, looks, brings, _, goes_round = lines.get(number, (None, None, None, None, None, None))
             short = _OF_ONE_FUNCTION.get((function.rsplit(".", 1)[-1], file)) or short_file(file)[0]
-            found.append(Frame(function=function, file=short, line=line or None, calls=calls, apart=apart))
+            found.append(
+                Frame(function=function, file=short, line=line or None, calls=calls, apart=apart, looks=looks, brings=brings, goes_round=goes_round)
+            )
         return tuple(found)
 
-    def innermost(self) -> dict[int, tuple[str, int]]:
-        """File and line of the frames where stacks end, the standard library's left out."""
-        places = list(self._frames)
-        ends = {stack[0] for stack in self._stacks if stack}
-        return {number: places[number][1:] for number in sorted(ends) if not short_file(places[number][1])[1]}
+    def telling(self) -> tuple[int | None, ...]:
+        """By stack the frame whose source tells for what it waits: the innermost, or the one that called a wait of the standard library's threads."""
+        places = tuple(self._frames)
+        return tuple(_telling(stack, places) for stack in self._stacks)
+
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """File and line of each frame."""
+        return tuple([(file, line) for _, file, line in self._frames])
 
     def end(self, stack: int) -> str | None:
         """The innermost function of a stack."""
@@ -75,6 +88,16 @@ class StackTable:
 
     def stacks(self) -> tuple[tuple[int, ...], ...]:
         return tuple(self._stacks)
+
+
+def _telling(stack: tuple[int, ...], places: Sequence[tuple[str, str, int]]) -> int | None:
+    for number in stack[:_NEAR]:
+        short, is_standard = short_file(places[number][1])
+        if not is_standard:
+            return number
+        if short not in _OF_THREADS:
+            return None
+    return None
 
 
 def short_file(path: str) -> tuple[str, bool]:

@@ -10,7 +10,7 @@ import msgspec
 
 from ray_rl_debug import __version__
 from ray_rl_debug.formats.dump import Dump, DumpThread
-from ray_rl_debug.formats.stack_table import StackTable, short_file
+from ray_rl_debug.formats.stack_table import OfSource, StackTable, short_file
 from ray_rl_debug.imports.titles import safe_title
 from ray_rl_debug.imports.told import async_tasks, kernel_threads, remarks_of, state_of, unread_gap
 from ray_rl_debug.model import gaps
@@ -163,15 +163,15 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
     )
 
 
-def _lines(held: Iterable[list[tuple[FileDumps, Dump]]], table: StackTable) -> dict[int, tuple[tuple[str, ...], bool | None]]:
+def _lines(held: Iterable[list[tuple[FileDumps, Dump]]], table: StackTable) -> dict[int, OfSource]:
     """What the lines of innermost frames call, where a traceback shows their source."""
-    found: dict[int, tuple[tuple[str, ...], bool | None]] = {}
+    found: dict[int, OfSource] = {}
     for one in held:
         for _, dump in one:
             for thread in dump.threads:
                 number = table.number(thread.frames[0]) if thread.calls and thread.frames else None
                 if number is not None and thread.calls:
-                    found[number] = (thread.calls, None)
+                    found[number] = (thread.calls, None, None, None, None, None)
     return found
 
 

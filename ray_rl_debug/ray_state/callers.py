@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from ray_rl_debug.model.snapshot import TASK_CALLER
 
 DRIVER = "driver"
 MAX_CALLERS = 16
@@ -23,8 +25,10 @@ def caller_of(parent_task_id: str) -> str | None:
     return DRIVER if set(own) == {"f"} and set(actor_id[-_JOB_HEX:]) != {"f"} else None
 
 
-def callers_of(parent_task_ids: Iterable[str]) -> tuple[str, ...] | None:
-    """Of all calls of one name; None where one of them is not known, or where they are many."""
-    found = {caller_of(p) for p in parent_task_ids}
+def callers_of(parent_task_ids: Iterable[str], tasks: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Of all calls of one name, plain tasks by their function, `tasks` being the names of tasks by id; None where one of them is not known, or
+    where they are many.
+    """
+    found = {caller_of(p) or (f"{TASK_CALLER}{tasks[p]}" if tasks.get(p) else None) for p in parent_task_ids}
     known = sorted(c for c in found if c is not None)
     return tuple(known) if known and None not in found and len(known) <= MAX_CALLERS else None

@@ -19,7 +19,7 @@ from ray_rl_debug.privacy.redact import redact
 from ray_rl_debug.ray_state.bundles import asked, public
 from ray_rl_debug.ray_state.channel import OUR_NAMESPACE, SILENCE, describe_failure, is_refused, open_channel, why_unreachable
 from ray_rl_debug.ray_state.state_api import read_by_state_api
-from ray_rl_debug.ray_state.tasks import read_tasks
+from ray_rl_debug.ray_state.tasks import read_failed, read_tasks
 
 LEAST_S = 0.5
 """A call whose time is up is given this much: it says at least who is silent."""
@@ -94,7 +94,7 @@ def _read(channel: Any, address: str, job_id: str | None, until: float) -> tuple
             failed[what] = e
             return None
 
-    with ThreadPoolExecutor(6) as pool:
+    with ThreadPoolExecutor(7) as pool:
         jobs_request = _fill(pb.GetAllJobInfoRequest(), skip_submission_job_info_field=False, skip_is_running_tasks_field=True)
         jobs_ = pool.submit(call, "jobs", lambda: stubs.JobInfoGcsServiceStub(channel).GetAllJobInfo(jobs_request, timeout=deadline_s).job_info_list)
         actors_ = pool.submit(
@@ -117,6 +117,7 @@ def _read(channel: Any, address: str, job_id: str | None, until: float) -> tuple
             ),
         )
         tasks_ = pool.submit(call, "tasks", lambda: read_tasks(channel, job_id, deadline_s))
+        failed_ = pool.submit(call, "failed tasks", lambda: read_failed(channel, job_id, deadline_s))
         available_ = pool.submit(call, "available resources", lambda: _available(channel, deadline_s))
 
     ours = {j.job_id.hex() for j in jobs_.result() or () if _namespace(j) == OUR_NAMESPACE}
@@ -133,6 +134,7 @@ def _read(channel: Any, address: str, job_id: str | None, until: float) -> tuple
         actors=tuple(_actor(a) for a in actors_.result() or () if a.job_id.hex() not in ours and a.ray_namespace != OUR_NAMESPACE),
         workers=tuple(_worker(w) for w in workers_.result() or () if not _is_ours(w, own_workers, own_drivers)),
         tasks=tuple(t for t in tasks if t.job_id not in ours),
+        failed=tuple(t for t in failed_.result() or () if t.job_id not in ours),
         tasks_dropped=dropped,
         history=history,
         placement_groups=tuple(_group(g) for g in groups_.result() or ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import struct
 import subprocess
 import sys
@@ -28,12 +29,32 @@ def proc_with(folder: Path, syscall: str, *, memory: bytes = b"", wchan: str = "
     return folder
 
 
-def read(proc: Path) -> float | None:
-    return read_sleep_limits(PID, [PID], proc, machine="x86_64", clock=lambda _: NOW_S).get(PID)
-
-
 def timespec(seconds: float) -> bytes:
     return bytes(16) + struct.pack("<qq", int(seconds), int(seconds % 1 * 1e9))
+
+
+FUTEX = "202 0x40 0x{op:x} 0x0 0x{limit:x} 0x0 0xffffffff 0x0 0x0"
+
+
+@pytest.mark.parametrize(
+    ("syscall", "memory", "left_s"),
+    [
+        (FUTEX.format(op=0x189, limit=0x10), timespec(1028.5), 28.5),
+        (FUTEX.format(op=0x89, limit=0x10), timespec(1004), 4.0),
+        (FUTEX.format(op=0x80, limit=0x10), timespec(7), 7.0),
+        (FUTEX.format(op=0x189, limit=0x10).replace("202", "219"), timespec(1020), 20.0),
+        (FUTEX.format(op=0x189, limit=0), timespec(1028), None),
+        (FUTEX.format(op=0x81, limit=0x10), timespec(1028), None),
+        (FUTEX.format(op=0x89, limit=0x10), timespec(900), None),
+    ],
+    ids=["until a moment", "of the monotonic clock", "for a time", "interrupted", "without a limit", "no wait", "long over"],
+)
+def test_a_wait_in_a_futex_may_have_a_limit(tmp_path: Path, syscall: str, memory: bytes, left_s: float | None) -> None:
+    assert read(proc_with(tmp_path, syscall, memory=memory, wchan="futex_do_wait")) == left_s
+
+
+def read(proc: Path) -> float | None:
+    return read_sleep_limits(PID, [PID], proc, machine="x86_64", clock=lambda _: NOW_S).get(PID)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +103,22 @@ def test_a_clock_of_a_namespace_of_its_own_is_another(tmp_path: Path) -> None:
     assert read(proc) is None  # ours as well: that moment is long over
 
 
+@pytest.mark.parametrize(
+    ("syscall", "wchan", "left_s"),
+    [
+        ("7 0x40 0x1 0x6d60 0x0 0x0 0x0 0x0 0x0", "poll_schedule_timeout", 28.0),
+        ("219 0x40 0x1 0x6d60 0x0 0x0 0x0 0x0 0x0", "poll_schedule_timeout", 28.0),
+        ("7 0x40 0x1 0xffffffff 0x0 0x0 0x0 0x0 0x0", "poll_schedule_timeout", None),
+        ("7 0x40 0x1 0xffffffffffffffff 0x0 0x0 0x0 0x0 0x0", "poll_schedule_timeout", None),
+        ("128 0x40 0x0 0x10 0x8 0x0 0x0 0x0 0x0", "do_sigtimedwait", 28.0),
+        ("128 0x40 0x0 0x0 0x8 0x0 0x0 0x0 0x0", "do_sigtimedwait", None),
+    ],
+    ids=["poll", "interrupted", "without a limit", "the same, widened", "a signal", "a signal without a limit"],
+)
+def test_a_wait_for_a_message_or_a_signal_may_have_a_limit(tmp_path: Path, syscall: str, wchan: str, left_s: float | None) -> None:
+    assert read(proc_with(tmp_path, syscall, memory=timespec(28), wchan=wchan)) == left_s
+
+
 def test_a_real_sleeper() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(500)"])
     try:
@@ -93,6 +130,27 @@ def test_a_real_sleeper() -> None:
                     return told
 
         assert 400 < within(30.0, sleeping) <= 500
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_real_wait_with_a_limit() -> None:
+    """And after an interruption, as by a look of py-spy."""
+    program = "import threading; threading.Event().wait(500)"
+    child = subprocess.Popen([sys.executable, "-c", program])
+    try:
+
+        def waiting() -> float:
+            while True:
+                told = read_sleep_limits(child.pid, [child.pid]).get(child.pid)
+                if told is not None:
+                    return told
+
+        assert 400 < within(30.0, waiting) <= 500
+        child.send_signal(signal.SIGSTOP)
+        child.send_signal(signal.SIGCONT)
+        assert 400 < within(30.0, waiting) <= 500
     finally:
         child.kill()
         child.wait()

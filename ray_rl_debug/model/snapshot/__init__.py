@@ -33,6 +33,7 @@ from ray_rl_debug.model.snapshot.process import (
     ThreadSample,
 )
 from ray_rl_debug.model.snapshot.ray_tables import (
+    TASK_CALLER,
     CoreWorker,
     ObjectStore,
     OwnedTask,
@@ -52,6 +53,7 @@ from ray_rl_debug.model.snapshot.rollout_store import Runner
 
 __all__ = [
     "SCHEMA",
+    "TASK_CALLER",
     "AsyncTask",
     "AwaitFrame",
     "Awaited",

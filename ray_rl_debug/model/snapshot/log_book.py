@@ -21,8 +21,8 @@ class LogWriter(Fact, frozen=True, kw_only=True):
 class LogCollective(Fact, frozen=True, kw_only=True):
     """What torch's watchdog says of one rank: the collective that timed out, or how far the rank had come."""
 
-    seq: int
-    """Number of the collective in its group."""
+    seq: int | None = None
+    """Number of the collective in its group; torch before 1.13 does not tell."""
     group: str | None = None
     """As the line names it: ``0(default_pg)``; old torch does not."""
     op: str | None = None

@@ -20,6 +20,14 @@ class Frame(Fact, frozen=True, kw_only=True):
     """Names that this line calls or whose result it waits on, as its source tells; of innermost frames of own code. None: not read."""
     apart: bool | None = None
     """Of a line that sleeps: whether the function around it can hand nothing to the rest of the program, as its source tells. None: not read."""
+    looks: tuple[str, ...] | None = None
+    """Of a line that pauses in a loop until something has come: names that the condition of the loop calls, empty where it looks at variables
+    alone, as its source tells. None: not read, no such loop, or one that gives up by itself."""
+    brings: bool | None = None
+    """Of a line that waits for a condition, an event or a queue: whether the function around it also brings what it waits for, as its source tells.
+    None: not read."""
+    goes_round: bool | None = None
+    """Of a line that pauses: whether it lies in a loop that nothing ends, as its source tells. None: not read."""
 
 
 class Local(Fact, frozen=True, kw_only=True):
@@ -81,8 +89,8 @@ class Thread(Fact, frozen=True, kw_only=True):
     """Descriptors that the call in progress waits for (poll, select, epoll, read, recv, accept, write, send, connect), ascending.
     Of the main thread and those with a Python stack; None: another call, not readable, or too many."""
     wakes_in_s: float | None = None
-    """Seconds at most until the sleep in progress ends by itself, at the end of the window. Of the main thread and those with a Python stack; None:
-    another call, or not readable."""
+    """Seconds at most, from the end of the window, until the sleep in progress ends by itself, or a wait for another thread that has a limit.
+    Of the main thread and those with a Python stack; None: another call, a wait without a limit, or not readable."""
     cpu_s: float | None = None
     """CPU time, user and system, spent during the window."""
     run_slices: int | None = None
@@ -95,9 +103,9 @@ class Socket(Fact, frozen=True, kw_only=True):
     """One socket that a process holds."""
 
     family: str
-    """``tcp``, ``tcp6`` or ``unix``."""
+    """``tcp``, ``tcp6``, ``udp``, ``udp6`` or ``unix``."""
     state: str
-    """``ESTABLISHED``, ``LISTEN``, ``CLOSE_WAIT``, ``SYN_SENT``, ..."""
+    """``ESTABLISHED``, ``LISTEN``, ``CLOSE_WAIT``, ``SYN_SENT``, ...; ``UNCONNECTED`` of a UDP socket to which anybody may send."""
     local: str
     """``ip:port``; for Unix sockets the path or empty."""
     remote: str | None = None
@@ -105,9 +113,12 @@ class Socket(Fact, frozen=True, kw_only=True):
     inode: int | None = None
     peer_inode: int | None = None
     """The other end of a Unix socket, where ``ss``/sock_diag tells."""
+    queued_at: int | None = None
+    """Of a client of a Unix socket: the listener in whose queue it waits to be accepted."""
     fd: int | None = None
     tx_queue_bytes: int | None = None
     rx_queue_bytes: int | None = None
+    """Of a listener: connections that wait to be accepted."""
     retransmits: int | None = None
     bytes_sent: int | None = None
     """Acknowledged by the other end since the connection was made."""
@@ -133,6 +144,8 @@ class OpenFile(Fact, frozen=True, kw_only=True):
     """``type source`` of the mount for network file systems (nfs, fuse, lustre, ...)."""
     written_time_s: float | None = None
     """Unix time of the last write, of a file that is standard output or error: a log. None: another file, or on a network mount."""
+    terminal: int | None = None
+    """Number of the pseudo-terminal that it is an end of: ``/dev/pts/N``, or the ``/dev/ptmx`` of whoever has opened it for others."""
 
 
 class FileLock(Fact, frozen=True, kw_only=True):
@@ -169,6 +182,8 @@ class AwaitFrame(Fact, frozen=True, kw_only=True):
     line: int | None = None
     apart: bool | None = None
     """As of a `Frame`; of the first coroutine of one that sleeps."""
+    takes: bool | None = None
+    """Of the same: whether the pause lies in a loop over what it is sent, as its source tells. None: not read."""
 
 
 class Awaited(Fact, frozen=True, kw_only=True):

@@ -93,6 +93,10 @@ class RayTask(Fact, frozen=True, kw_only=True):
     bundle: int | None = None
     error: str | None = None
 
+    @property
+    def is_running(self) -> bool:
+        return self.state.startswith("RUNNING")
+
 
 class RayTaskCount(Fact, frozen=True, kw_only=True):
     """Calls of one function or class in a pasted ``ray summary tasks``."""
@@ -102,6 +106,10 @@ class RayTaskCount(Fact, frozen=True, kw_only=True):
     """``NORMAL_TASK``, ``ACTOR_TASK``, ``ACTOR_CREATION_TASK``."""
     states: dict[str, int] = {}
     """How many are in each state: ``{"RUNNING": 8}``."""
+
+
+TASK_CALLER = "task:"
+"""What stands before the name of a plain task among the callers of a method."""
 
 
 class TaskHistory(Fact, frozen=True, kw_only=True):
@@ -114,7 +122,8 @@ class TaskHistory(Fact, frozen=True, kw_only=True):
     """The longest of those that do not stand apart from the others; None in files of older versions."""
     last_end_time_s: float | None = None
     callers: tuple[str, ...] | None = None
-    """Actors whose calls made them, by id, and ``driver``; None where there were many or some are not known, and in files of older versions."""
+    """Actors whose calls made them, by id, ``driver``, and plain tasks by their name (``task:evaluate``); None where there were many or some are not
+    known, and in files of older versions."""
 
 
 class RayPlacementGroup(Fact, frozen=True, kw_only=True):
@@ -186,6 +195,8 @@ class RayState(Fact, frozen=True, kw_only=True):
     actors: tuple[RayActor, ...] = ()
     workers: tuple[RayWorker, ...] = ()
     tasks: tuple[RayTask, ...] = ()
+    failed: tuple[RayTask, ...] = ()
+    """The latest calls that have raised or were lost, with the name of the error; also those of which nobody has asked for the result."""
     tasks_dropped: int | None = None
     history: tuple[TaskHistory, ...] = ()
     placement_groups: tuple[RayPlacementGroup, ...] = ()

@@ -1,0 +1,141 @@
+"""What a loop that pauses looks at, as its source tells."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+from ray_rl_debug.collect.source_loops import brings, goes_round, looks_at, takes
+
+HEAD = """
+import os, time, ray
+from pathlib import Path
+BATCHES = []
+LIMIT = 4
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+class Pool:
+    @property
+    def ready(self):
+        return self.connection.poll()
+"""
+
+
+def looks(body: str, head: str = "def take(self, size, path, pid, flags, n):") -> tuple[str, ...] | None:
+    source = f"{HEAD}{head}\n{textwrap.indent(textwrap.dedent(body).strip(), '    ')}\n"
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    return looks_at(ast.parse(source), line)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while not BATCHES:\n    time.sleep(0.1)  # here\nreturn BATCHES.pop()",
+        "while len(self.buffer) < size:\n    time.sleep(0.1)  # here\ndel self.buffer[:size]",
+        "flags[n] = 1\nwhile min(flags) < n:\n    os.sched_yield()  # here",
+        "while True:\n    if self.buffer:\n        return self.buffer.pop()\n    time.sleep(1)  # here",
+        "while min(flags) < n:  # here\n    os.sched_yield()\nflags[n] = 1",
+        "while len(self.buffer) >= LIMIT:\n    print('full')\n    time.sleep(0.1)  # here\nself.buffer.append(1)",
+    ],
+)
+def test_a_loop_that_looks_at_variables_calls_nothing(body: str) -> None:
+    assert looks(body) == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("while not path.exists():\n    time.sleep(0.1)  # here", {"exists"}),
+        ("found = []\nwhile len(found) < size:\n    time.sleep(0.2)  # here\n    found = sorted(path.glob('*'))[:3]", {"glob"}),
+        ("while is_alive(pid):\n    time.sleep(0.1)  # here", {"is_alive", "kill"}),
+        ("while ray.get(self.buffer.batch.remote()) is None:\n    time.sleep(0.5)  # here", {"get", "remote"}),
+        ("while True:\n    try:\n        return urlopen(path).status\n    except OSError:\n        time.sleep(1)  # here", {"urlopen"}),
+        ("while True:\n    try:\n        with dial(path) as f:\n            return f.n\n    except:\n        time.sleep(1)  # here", {"dial"}),
+        (
+            "while True:\n    try:\n        os.close(os.open(path, 64))\n        break\n    except FileExistsError:\n        time.sleep(1)  # here",
+            {"close", "open"},
+        ),
+        ("while not self.ready:\n    time.sleep(0.1)  # here", {"poll"}),
+        ("while not self.stopping.is_set():\n    time.sleep(1)  # here", {"is_set"}),
+    ],
+)
+def test_names_of_what_it_asks(body: str, calls: set[str]) -> None:
+    assert set(looks(body) or ()) == calls
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True:\n    self.beat()\n    time.sleep(1)  # here",
+        "time.sleep(1)  # here",
+        "while not BATCHES:  # here\n    self.step()\nreturn BATCHES.pop()",
+        "for _ in range(9):\n    if path.exists():\n        break\n    time.sleep(1)  # here",
+        "end = time.monotonic() + 9\nwhile not path.exists() and time.monotonic() < end:\n    time.sleep(1)  # here",
+        "while not path.exists():\n    if time.monotonic() > n:\n        raise TimeoutError\n    time.sleep(1)  # here",
+        "tries = 0\nwhile not path.exists() and tries < 9:\n    tries += 1\n    time.sleep(1)  # here",
+        "tries = 0\nwhile not path.exists():\n    tries += 1\n    if tries > 9:\n        raise TimeoutError\n    time.sleep(1)  # here",
+        "while self.running:\n    time.sleep(1)  # here",
+        "self.running = True\nself.begin()\nwhile self.running:\n    time.sleep(1)  # here\nself.end()",
+        "while not BATCHES:\n    self.changed.wait()  # here\nreturn BATCHES.pop()",
+        "while True:\n    task = ask('take')\n    if task is None:\n        time.sleep(0.5)  # here\n        continue\n    self.run(task)",
+    ],
+)
+def test_who_goes_round_for_ever_gives_up_or_serves_looks_at_nothing(body: str) -> None:
+    assert looks(body) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "is_brought"),
+    [
+        ("if size:\n    LISTS[path].append(size)\n    self.changed.notify_all()\nwhile not LISTS[path]:\n    self.changed.wait()  # here", True),
+        ("self.asked.append(n)\nself.changed.notify_all()\nself.changed.wait_for(lambda: n in self.answered)  # here", False),
+        ("self.answered[n] = 1\nself.changed.wait_for(lambda: n in self.answered)  # here", True),
+        ("self.jobs.put(n)\nreturn self.jobs.get()  # here", True),
+        ("self.jobs.put(n)\nreturn self.answers.get()  # here", False),
+        ("self.done.wait()  # here", False),
+        ("self.done = flags\nself.done.wait()  # here", True),
+        ("self.step()  # here", None),
+    ],
+)
+def test_a_function_that_brings_what_it_waits_for(body: str, is_brought: bool | None) -> None:
+    source = f"{HEAD}def handle(self, size, path, n, flags):\n{textwrap.indent(body, '    ')}\n"
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert brings(ast.parse(source), line) is is_brought
+
+
+@pytest.mark.parametrize(
+    ("body", "is_taken"),
+    [
+        ("while line := await reader.readline():\n    if n:\n        await asyncio.sleep(n)  # here\n    writer.write(line)", True),
+        ("async for line in reader:\n    await asyncio.sleep(n)  # here", True),
+        ("while True:\n    await asyncio.sleep(1)  # here\n    await self.beat()", False),
+        ("while not self.ready:\n    await asyncio.sleep(1)  # here", False),
+        ("await self.step()  # here", None),
+    ],
+)
+def test_a_pause_with_a_piece_in_hand(body: str, is_taken: bool | None) -> None:
+    source = f"{HEAD}async def pass_on(self, reader, writer, n):\n{textwrap.indent(body, '    ')}\n"
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert takes(ast.parse(source), line) is is_taken
+
+
+@pytest.mark.parametrize(
+    ("body", "is_round"),
+    [
+        ("while True:\n    time.sleep(0.5)  # here\n    del BATCHES[:-100]", True),
+        ("while True:\n    if self.done:\n        break\n    time.sleep(0.5)  # here", False),
+        ("for token in self.tokens:\n    time.sleep(0.5)  # here", False),
+        ("while True:\n    for token in self.tokens:\n        time.sleep(0.5)  # here", False),
+        ("self.step()  # here", None),
+    ],
+)
+def test_who_goes_round_for_ever(body: str, is_round: bool | None) -> None:
+    source = f"{HEAD}def serve(self):\n{textwrap.indent(body, '    ')}\n"
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert goes_round(ast.parse(source), line) is is_round
