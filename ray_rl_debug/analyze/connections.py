@@ -78,6 +78,11 @@ def _ray_ports(view: View) -> set[str]:
     return {a.address.rpartition(":")[2] for a in view.ray.actors if a.address} if view.ray else set()
 
 
+def is_ray_port(view: View, socket: Socket) -> bool:
+    """Does a worker of Ray listen there for calls?"""
+    return port_of(socket) in view.once(_ray_ports)
+
+
 def is_rays(view: View, one: Seen, socket: Socket, owners: Owners) -> bool:
     node = one.node.name
     ends = owners.get((endpoint_key(node, socket.remote or ""), endpoint_key(node, socket.local)), [])
@@ -112,6 +117,21 @@ def clients(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[t
         if key in view.seen and key != one.process_key:
             node = view.seen[key].node.name
             yield from ((key, s) for s in process.sockets or () if s.remote is not None and endpoint_key(node, s.local) == remote)
+
+
+def has_last_word(one: Seen, other: Seen) -> bool:
+    """Came the last data on a connection between two processes to the first of them, as the clocks of both ends tell?"""
+    for socket in one.process.sockets or ():
+        if socket.quiet_s is None or socket.remote is None or not socket.family.startswith("tcp"):
+            continue
+        ends = (s for s in other.process.sockets or () if s.local == socket.remote and s.remote == socket.local and s.quiet_s is not None)
+        if any((s.quiet_s or 0.0) > socket.quiet_s + TICK_S for s in ends):
+            return True
+    return False
+
+
+TICK_S = 0.01
+"""Clocks of connections go in steps of four milliseconds at most."""
 
 
 def is_served(one: Seen, socket: Socket) -> bool:

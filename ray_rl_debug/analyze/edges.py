@@ -23,6 +23,8 @@ class Why(str, enum.Enum):
     """A Ray call whose result is an argument of one that waits."""
     RESOURCES = "resources"
     """A Ray actor, call or placement group that was not started yet."""
+    READER = "ray generator"
+    """Whoever reads what a generator of Ray yields, and has not read on."""
     ROOM = "held resources"
     """Those of the same bundle or placement group who hold what an actor needs to start."""
     COLLECTIVE = "collective"
@@ -71,8 +73,8 @@ class Why(str, enum.Enum):
     """Inside one process: a coroutine, or the lock that it wants."""
 
 
-RAY_CALLS = frozenset({Why.CALL, Why.QUEUED_CALL, Why.ARGUMENT, Why.RESOURCES})
-"""Waits for what Ray runs, or has not begun to run."""
+RAY_CALLS = frozenset({Why.CALL, Why.QUEUED_CALL, Why.ARGUMENT, Why.RESOURCES, Why.READER})
+"""Waits for what Ray runs or has not begun to run, and for whoever reads what it has made."""
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -85,6 +87,8 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     certainty: Certainty = Certainty.PROVEN
     op: str = ""
     """What the wait is called where it has a name of its own: ``all_reduce``, ``ray.wait``."""
+    among: str = ""
+    """Edges of one source with the same word here are alternatives, whatever their reasons: any one of their targets may end its wait."""
 
     @property
     def words(self) -> str:

@@ -37,7 +37,7 @@ def fold(activities: Iterable[Activity], out: Mapping[str, Sequence[Edge]], into
     for activity in activities:
         edges = out.get(activity.id)
         if edges and activity.outlook is Outlook.STANDS:
-            leads = tuple([(e.target, e.why, e.op, e.certainty) for e in edges])
+            leads = tuple([(e.target, e.why, e.op, e.among, e.certainty) for e in edges])
             ahead[(activity.certainty, leads)].append(activity.id)
     like: dict[str, tuple[str, ...]] = {}
     for candidates in ahead.values():
@@ -45,7 +45,7 @@ def fold(activities: Iterable[Activity], out: Mapping[str, Sequence[Edge]], into
             continue
         behind: defaultdict[_Key, list[str]] = defaultdict(list)
         for name in sorted(candidates):
-            behind[tuple([(e.source, e.why, e.op, e.certainty) for e in into.get(name, ())])].append(name)
+            behind[tuple([(e.source, e.why, e.op, e.among, e.certainty) for e in into.get(name, ())])].append(name)
         like.update((names[0], tuple(names)) for names in behind.values() if len(names) > 1)
     return Folded({name: names[0] for names in like.values() for name in names[1:]}, like)
 
@@ -61,9 +61,14 @@ def without_folded(edges: Iterable[Edge], folded: Folded) -> list[Edge]:
 
 
 def unfold_solution(solution: Solution, activities: Mapping[str, Activity], folded: Folded) -> Solution:
-    """The solution for all `activities`; what keeps somebody is told of the heads only."""
-    hope = {**solution.hope, **{name: solution.hope[head] for name, head in folded.head.items()}}
+    """The solution for all `activities`: of those that were not solved, as nobody waits, what their own facts say.
+
+    What keeps somebody is told of the heads only.
+    """
+    alone = [a for name, a in activities.items() if name not in solution.hope and name not in folded.head]
+    hope = {**solution.hope, **{name: solution.hope[head] for name, head in folded.head.items()}, **{a.id: a.outlook for a in alone}}
     certainty = {**solution.certainty, **{name: solution.certainty[head] for name, head in folded.head.items() if head in solution.certainty}}
+    certainty.update((a.id, a.certainty) for a in alone if a.outlook is Outlook.STANDS)
     return Solution(activities={**solution.activities, **activities}, hope=hope, certainty=certainty, keeping=solution.keeping)
 
 

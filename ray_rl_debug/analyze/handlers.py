@@ -2,11 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ray_rl_debug.analyze.connections import is_served
+from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.main_activity import SeenThread, helpers
 from ray_rl_debug.analyze.pauses import wakes_soon
-from ray_rl_debug.analyze.places import IDLE_KINDS
+from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
+from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.model.snapshot import Frame
+
+
+def waits_for_client(one: Seen) -> bool:
+    """Does it listen, with no other thread of its program? Then what it does next depends on who calls."""
+    told = one.followed or one.telling
+    if told is None or told.kernel is None or one.is_stopped:
+        return False
+    ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
+    waited = told.kernel.waits_on_fds or ()
+    others = any(t.place.path and not t.listens and t.place.kind not in IDLE_KINDS for t in one.threads if t is not told)
+    return not others and (told.listens or (bool(waited) and ports.issuperset(waited)))
+
+
+def helpers_of(one: Seen) -> list[SeenThread]:
+    """Threads of a process any of which may end the wait of the one by which it is seen, where it is not known which of them does.
+
+    The executor of a framework, which looks again and again for results, is fed by threads of that framework alone.
+    A thread that runs an event loop and waits in a call that does not await ends nothing: its coroutines, for whose results others wait, cannot
+    go on. A blocked loop is told by a rule of its own.
+    """
+    if one.telling is None or not _waits_inside(one) or one.followed is not None or len(one.threads) < 3:
+        return []
+    fed_by = one.telling.stack.once(_package_of_poller)
+    own = (t for t in helpers(one.telling, one.threads) if fed_by is None or any(f.file.startswith(fed_by) for f in t.frames))
+    found = [t for t in own if not t.listens]
+    return [] if any(t.place.on_loop and t.place.kind is not Kind.CODE for t in found) else found
+
+
+def _package_of_poller(frames: Sequence[Frame]) -> str | None:
+    """``areal/``: the framework in whose poller a thread is."""
+    poller = next((f for f in frames if spot_of(POLLERS, f.function, f.file) is not None), None)
+    return f"{poller.file.partition('/')[0]}/" if poller is not None and "/" in poller.file.lstrip("/") else None
+
+
+def _waits_inside(one: Seen) -> bool:
+    return one.telling is not None and one.telling.place.kind in THREAD_WAITS and not one.is_stopped
+
+
+def pausing_helper(one: Seen) -> SeenThread | None:
+    """One of these that has slept through the window, and whose clock wakes it within the time that answers take."""
+    most = 2 * len(one.process.samples)
+    timers = [t for t in one.threads if t is not one.telling and t.stack.once(_is_timer)] if _waits_inside(one) else []
+    asleep = [t for t in helpers_of(one) if t.place.kind is Kind.SLEEP]
+    return next((t for t in (*timers, *asleep) if t.kernel is not None and wakes_soon(t.kernel) and (t.kernel.run_slices or 0) <= most), None)
+
+
+def _is_timer(frames: Sequence[Frame]) -> bool:
+    """Is it a timer of Python, which calls a function of the program once its time is over?"""
+    return any(f.function == "Timer.run" and f.file == "threading.py" for f in frames)
+
+
+def library_goes_on(one: Seen) -> bool:
+    """Does it wait in C, and does a thread without Python sleep for a time, or stand at a disk? Such a one may end the wait."""
+    thread = one.telling
+    if thread is None or thread.place.kind is not Kind.LOCK or thread.place.own != 0 or one.followed is not None or one.is_stopped:
+        return False
+    most, known = 2 * len(one.process.samples), {t.tid for t in one.threads}
+    others = [t for t in one.process.threads if t.tid not in known and t.tid != one.process.pid]
+    return any(t.state == "D" or (kernel_call(t) == "sleep" and (t.run_slices or 0) <= most) for t in others)
+
+
+def working_helper(one: Seen) -> SeenThread | None:
+    """One of these that uses the processor."""
+    least_s = BUSY_FRACTION * (one.process.window_s or 0.0)
+    return next((t for t in helpers_of(one) if t.kernel is not None and least_s and (t.kernel.cpu_s or 0.0) > least_s), None)
 
 
 def handlers(server: Seen) -> list[SeenThread]:
@@ -14,7 +86,29 @@ def handlers(server: Seen) -> list[SeenThread]:
     told = server.followed or server.telling
     if told is None or not told.listens:
         return []
+    return own_threads(server)
+
+
+def own_threads(server: Seen) -> list[SeenThread]:
+    """Threads of its program that neither rest nor listen."""
     return [t for t in server.threads if t.place.path and not t.listens and t.place.kind not in IDLE_KINDS]
+
+
+def does_not_accept(server: Seen) -> bool:
+    """Do clients wait in its queue, while its one thread came back to a pause several times, in a loop that nothing ends?"""
+    queued = any(s.state == "LISTEN" and s.rx_queue_bytes for s in server.process.sockets or ())
+    own = own_threads(server) if queued else []
+    if len(own) != 1 or server.motion is not Motion.FROZEN or own[0].kernel is None or own[0].place.own != 0:
+        return False
+    came_back = (own[0].kernel.run_slices or 0) > 2 * len(server.process.samples) + 1
+    return own[0].place.kind is Kind.SLEEP and own[0].frames[0].goes_round is True and came_back
+
+
+def has_all_in_hand(server: Seen) -> bool:
+    """Does it have a handler for each of its clients, and none of these reads? Then one of them has the request of whoever waits for an answer."""
+    own = handlers(server)
+    clients = [s for s in server.process.sockets or () if s.state == "ESTABLISHED" and is_served(server, s)]
+    return bool(own) and len(own) == len(clients) and all(t.place.kind in THREAD_WAITS for t in own)
 
 
 def pausing_giver(feeder: Seen) -> SeenThread | None:

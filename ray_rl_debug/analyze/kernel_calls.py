@@ -32,6 +32,7 @@ _WCHANS = {
 
 _OF_MOUNTS = frozenset({"rpc_wait_bit_killable", "nfs_wait_bit_killable", "request_wait_answer", "fuse_request_wait"})
 """Where any call on a file of a mount sleeps: its own name tells more."""
+_FOR_PARTNER = frozenset({"wait_for_partner", "fifo_open"})
 _C_FUNCTIONS = {
     "recv": "recv", "send": "send", "pread": "pread", "pwrite": "pwrite", "wait": "wait", "waitpid": "wait", "wait3": "wait", "sleep": "sleep",
     "usleep": "sleep",
@@ -59,6 +60,11 @@ def at_mount(thread: Thread | None) -> str | None:
     return wchan if thread is not None and wchan in _OF_MOUNTS and not _FAMILIES.get(_name(thread) or "") else None
 
 
+def opens_named_pipe(thread: Thread | None) -> bool:
+    """Does it open a named pipe whose other end nobody has open? Linux waits in these functions for nothing else."""
+    return thread is not None and thread.state != "R" and (thread.wchan or "").partition(".")[0] in _FOR_PARTNER
+
+
 def descriptor(thread: Thread | None) -> int | None:
     """The descriptor in whose call a thread sleeps, of calls that have one; None: not told, or it sleeps in none or in several."""
     if thread is None or kernel_call(thread) not in _ON_ONE:
@@ -76,7 +82,7 @@ def told_by_files(thread: Thread, files: Iterable[OpenFile]) -> Thread:
     return msgspec.structs.replace(thread, wchan="n_tty_read") if is_terminal else thread
 
 
-TERMINAL = re.compile(r"/dev/(pts/\d+|ptmx|tty\w*|console)$")
+TERMINAL = re.compile(r"/dev/(pts/\d+|pts/ptmx|ptmx|tty\w*|console)$")
 _ON_ONE = frozenset({"recv", "send", "read", "connect", "write"})
 
 

@@ -42,6 +42,7 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("<built-in>", frozenset({"flush", "write"}), Kind.FILE),
     ("<built-in>", frozenset({"synchronize"}), Kind.CUDA),
     ("logging/__init__.py", frozenset({"acquire", "_acquireLock"}), Kind.LOCK),
+    ("<frozen importlib._bootstrap>", frozenset({"acquire", "__enter__", "has_deadlock", "_lock_unlock_module"}), Kind.LOCK),
     ("threading.py", frozenset({"join", "_wait_for_tstate_lock", "_shutdown"}), Kind.JOIN),
     ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__"}), Kind.EVENT),
     ("queue.py", frozenset({"get", "put", "join"}), Kind.QUEUE),

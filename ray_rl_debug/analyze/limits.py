@@ -18,6 +18,8 @@ PART_OF_PAUSE = 2.0
 """A call that is less than this many times as old as the pause it is in spent most of its time there: it does not look again and again."""
 ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
+MANY_CALLS = 5
+"""With fewer finished calls one that goes on inside is overdue only when it takes far longer: evaluations are rare and of many lengths."""
 LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
 FEW_WAKES = 4

@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.native_frames import is_native
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Place, may_have_left, place_of, with_locals
+from ray_rl_debug.analyze.places import IDLE_KINDS, INTERPRETER, THREAD_WAITS, WAITS_FOR_RANKS, Place, may_have_left, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.analyze.telling_locals import telling_locals
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
@@ -161,7 +161,7 @@ class Looks:
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
-        key = (name, tid == self.process.pid, thread.active, of_kernel, of_tasks, self._in_group)
+        key = (name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group)
         found: tuple[Place, int] | None = stack.known.get(key)
         if found is None:
             bare = msgspec.structs.replace(thread, locals=())
@@ -261,7 +261,13 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         own = {local.value for local in other.sample.locals if local.name == "self" and _function(other, local.frame) in _STARTS}
         if other is not telling and joined & own:
             return follow(other, [t for t in others if t is not telling]) or other
-    working = [
+    working = helpers(telling, others)
+    return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
+
+
+def helpers(telling: SeenThread, others: Sequence[SeenThread]) -> list[SeenThread]:
+    """The threads that may end the wait of one that waits inside of its process. A future that a pool of threads has is ended by these alone."""
+    found = [
         t
         for t in others
         if t is not telling
@@ -270,7 +276,14 @@ def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | No
         and not waits_for_worker(telling, t)
         and not t.is_apart
     ]
-    return working[0] if len({(t.place.kind, t.place.path) for t in working}) == 1 else None
+    # what a pool was handed may be a library's, without any frame of the program
+    in_pool = [t for t in others if t is not telling and t.stack.once(_is_in_pool)] if telling.place.kind is Kind.FUTURE else []
+    return in_pool or found
+
+
+def _is_in_pool(frames: Sequence[Frame]) -> bool:
+    """Does it run what was handed to a pool of threads?"""
+    return any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in frames)
 
 
 def _keeps_interpreter(thread: SeenThread) -> bool:
@@ -283,6 +296,14 @@ def waits_for_worker(worker: SeenThread, other: SeenThread) -> bool:
     return worker.name in CALLS_THREADS and other.place.kind is Kind.FUTURE
 
 
+def moves_data(thread: SeenThread) -> bool:
+    """Of stacks alone: does its innermost own function read or write something, as its name says? What it calls there is in C."""
+    if thread.kernel is not None or thread.place.kind is not Kind.CODE or thread.place.own is None:
+        return False
+    return _MOVES.search(_function(thread, thread.place.own).lower()) is not None
+
+
+_MOVES = re.compile(r"(?:^|_)(?:p?read|p?write|send|recv|put|fetch|flush|fsync|upload|download|connect|persist|dump)(?:_|$|\d|all|v$|into|bytes|obj)")
 _JOINS = frozenset({"join", "_wait_for_tstate_lock"})
 _STARTS = frozenset({"_bootstrap", "_bootstrap_inner", "run"})
 
@@ -294,7 +315,8 @@ def _function(thread: SeenThread, frame: int) -> str:
 def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], place: Place, kernel: Thread | None) -> int:
     if place.kind in IDLE_KINDS:
         return -1 if place.kind is Kind.RAY_IDLE else -2
-    if all(is_native(f) for f in frames) and thread.name != "MainThread" and thread.tid != process.pid:
+    is_of_c = all(is_native(f) for f in frames)
+    if is_of_c and thread.name != "MainThread" and thread.tid != process.pid and place.op != INTERPRETER:
         return -1  # a thread of a library, without anything of Python
     executing = executes(thread, frames)
     main = thread.name == "MainThread" or (thread.tid is not None and thread.tid == process.pid)
@@ -307,6 +329,8 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
         score += 25
     if not place.path:
         score -= 9
+    if is_of_c and place.kind in _SAYS_LITTLE:
+        score -= 4  # where only C was shown of the main thread, one with Python's frames tells more
     if place.kind in (Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY, Kind.RAY_GET):
         score += 4
     if thread.active and (kernel is None or kernel.state == "R"):
@@ -323,6 +347,7 @@ def _score(process: Process, thread: ThreadSample, frames: Sequence[Frame], plac
     return score
 
 
+_SAYS_LITTLE = frozenset({Kind.EVENT, Kind.LOCK, Kind.CODE})
 _BETWEEN = frozenset({Kind.EVENT, Kind.QUEUE, Kind.SLEEP})
 _SERVES = re.compile(r"serve|listen|accept|wait_connection|dispatch|routine|(^|_)(loop|worker|poller|reader|receiver|proxy|router)$")
 """Functions of threads that wait for the next message by design."""

@@ -14,11 +14,19 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.model.snapshot import Frame
 
 _NATIVE_FILE = re.compile(
-    r"\.so(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$|(?:^|/)[Pp]ython[\d.]{0,6}$|^dyld$"
+    r"\.(?:so|dll|pyd)(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$|(?:^|/)[Pp]ython[\d.]{0,6}$|^dyld$"
 )
 _DECORATION = re.compile(r"^(?:__(?:GI_|libc_|new_|old_|internal_|pthread_)*|_+)|(?:@.*|_nocancel|_cancel|_time64|64)$")
-_LOCKS = re.compile(r"futex|pthread_(?:cond|mutex|rwlock|join)|cond_(?:timed)?wait|lll_lock|sem_(?:timed)?wait|new_sem_wait|PyThread_acquire_lock")
-_MUTEX = re.compile(r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock")
+_LOCKS = re.compile(
+    r"futex|pthread_(?:cond|mutex|rwlock|join)|cond_(?:timed)?wait|lll_lock|sem_(?:timed)?wait|new_sem_wait|PyThread_acquire_lock"
+    r"|internal_atexit|take_gil|absl::.*Mutex::|AbslInternalPerThreadSemWait|ZwWaitForAlertByThreadId|NtWaitForSingleObject|RtlSleepConditionVariable|RtlEnterCriticalSection"
+)
+_MUTEX = re.compile(
+    r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock|absl::.*Mutex::(?:Reader)?(?:Lock|Block)|std::(?:recursive_|shared_)?mutex::lock|RtlEnterCriticalSection|absl::.*DeadlockCheck"
+    r"|^(?:__)?internal_atexit$"
+)
+"""``__internal_atexit`` does nothing but take the lock of the list of what runs at the end; a child of a fork may have it taken for ever."""
+_GIL = re.compile(r"^(?:take_gil|PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|PyGILState_Ensure|_?PyThreadState_Attach)$")
 _GPU = re.compile(
     r"^(?:cu|cuda|hip|aclrt|rt)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip)"
     r"|^cudaMemcpy$|^(?:cuda|hip)EventQuery$"
@@ -53,7 +61,9 @@ _DEEP = 24
 
 def is_native(frame: Frame) -> bool:
     """Is it a frame of C, C++ or Rust? One with neither file nor line is, unless Python's text lacks them; ``??`` has no symbols."""
-    return _NATIVE_FILE.search(frame.file) is not None or (not frame.file and ("::" in frame.function or frame.function.startswith(("0x", "??"))))
+    return _NATIVE_FILE.search(frame.file) is not None or (
+        frame.file.strip("?") == "" and ("::" in frame.function or frame.function.startswith(("0x", "??")))
+    )
 
 
 def native_call(frames: Sequence[Frame]) -> str | None:
@@ -62,7 +72,7 @@ def native_call(frames: Sequence[Frame]) -> str | None:
         if not is_native(frame):
             return None
         name = frame.function.partition("(")[0].rsplit("::", 1)[-1].strip()
-        if _LOCKS.search(name):
+        if _LOCKS.search(name) or _MUTEX.search(frame.function.partition("(")[0].strip()):
             return "futex"
         found = family(_bare(name))
         if found is not None:
@@ -77,6 +87,16 @@ def is_at_mutex(frames: Sequence[Frame]) -> bool:
     """
     native = [f for f in frames[:_FEW] if is_native(f)]
     return any(_MUTEX.search(f.function.partition("(")[0]) for f in native) or is_in_handler(frames)
+
+
+def wants_interpreter(frames: Sequence[Frame]) -> bool:
+    """Does it wait in C for the lock of Python's interpreter? Each thread does for moments; nothing of Python lies inside of that wait."""
+    for frame in frames[:_FEW]:
+        if not is_native(frame):
+            return False
+        if _GIL.match(frame.function.partition("(")[0].strip()):
+            return True
+    return False
 
 
 def is_in_handler(frames: Sequence[Frame]) -> bool:

@@ -10,17 +10,21 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ray_rl_debug.analyze import outlook_calls
+from ray_rl_debug.analyze import outlook_asked, outlook_calls
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
-from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.handlers import pausing_giver, pausing_handler
+from ray_rl_debug.analyze.handlers import (
+    library_goes_on,
+    pausing_giver,
+    pausing_helper,
+    working_helper,
+)
 from ray_rl_debug.analyze.import_locks import imports_in_ring
-from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
-from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, LOOKS, Facts
+from ray_rl_debug.analyze.looks import looks_at_variables
+from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
@@ -28,15 +32,12 @@ from ray_rl_debug.analyze.pauses import (
     given_up_s,
     is_blind,
     is_half_read,
+    limit_s,
     may_be_fed,
-    napping,
     puts_object,
     script_goes_on,
-    sleeps,
     thread_ended,
     wakes_first,
-    wakes_often,
-    wakes_soon,
 )
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain
@@ -96,6 +97,12 @@ def _moves(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.MOVING else None
 
 
+def _looks_at_variables(f: Facts) -> str | None:
+    if not looks_at_variables(f.view, f.one):
+        return None
+    return "it looks again and again at variables of its own, and none of its threads does anything else that could change them"
+
+
 def _imports_in_ring(f: Facts) -> str | None:
     thread = imports_in_ring(f.one)
     return f"it runs a module for the first time, and its thread {thread.name or thread.tid} waits for that to end" if thread is not None else None
@@ -115,47 +122,9 @@ def _waits(f: Facts) -> str | None:
     return f.one.motion_reason if any(e.why in EXACT for e in f.waits) else None
 
 
-def _serves_for_ever(f: Facts) -> str | None:
-    """A method that serves or pauses between two turns gives its lane back to nobody; what is being set up will be ready one day."""
-    queued = any(e.why is Why.QUEUED_CALL for e in f.asked)
-    method = f.one.identity.method or ""
-    if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or sleeps(f.one)):
-        return None
-    return f"it runs {method or 'a method'}, which serves and does not return"
-
-
-def _fills_pipe(f: Facts) -> str | None:
-    writes = not wakes_first(f.one) and any(e.why is Why.PIPE and _writes(f.view, e.source) for e in f.asked)
-    return "it does not read what it is sent, and the pipe is full" if writes else None
-
-
-def _writes(view: View, key: str) -> bool:
-    thread = waiting_thread(view.seen[key]) if key in view.seen else None
-    return thread is not None and kernel_call(thread.kernel) == "write"
-
-
-def _old_child(f: Facts) -> str | None:
-    age = f.one.age_s
-    awaited = any(e.why in ENDS for e in f.asked) and f.one.process.kind == "child"
-    if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
-        return None  # its stack would tell what it does
-    if wakes_first(f.one):
-        return None  # how long it lives says nothing of one step of it
-    if f.one.threads and sleeps(f.one) and all(e.why is Why.CHILD for e in f.asked):
-        return None  # a program of many steps that a launcher has started may well pause between two of them
-    return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
-
-
-def _serves_in_coroutine(f: Facts) -> str | None:
-    """Begun by a server or by Ray it is on the way to an answer; a loop of the program's own is none."""
-    if any(e.why not in EXACT for e in f.asked) and any(not is_own(t.chain[0]) for t in napping(f.one)):
-        return "its coroutines that answer sleep and will go on by themselves"
-    return None
-
-
-def _handler_pauses(f: Facts) -> str | None:
-    thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked) else None
-    return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
+def _has_limit(f: Facts) -> str | None:
+    limit = limit_s(f.one)
+    return f"its wait has a limit, and ends by itself in {limit:.0f} s" if limit is not None else None
 
 
 def _giver_pauses(f: Facts) -> str | None:
@@ -165,46 +134,22 @@ def _giver_pauses(f: Facts) -> str | None:
     return f"its thread {thread.name or thread.tid} may have their next piece, and sleeps for some seconds" if thread is not None else None
 
 
+def _helper_pauses(f: Facts) -> str | None:
+    thread = pausing_helper(f.one)
+    return f"its thread {thread.name or thread.tid} may end its wait, and sleeps for some seconds" if thread is not None else None
+
+
+def _library_goes_on(f: Facts) -> str | None:
+    return f"{f.one.motion_reason}; a thread of a library sleeps for a time and may end its wait" if library_goes_on(f.one) else None
+
+
+def _helper_works(f: Facts) -> str | None:
+    thread = working_helper(f.one)
+    return f"its thread {thread.name or thread.tid} may end its wait, and works" if thread is not None else None
+
+
 def _came_to_end(f: Facts) -> str | None:
     return "its thread has ended since the last look, so what it did is done" if came_to_end(f.one) else None
-
-
-def _works_below(f: Facts) -> str | None:
-    asked = any(e.why not in EXACT for e in f.asked)
-    return "one of its children works" if asked and _child_works(f.view, f.one) else None
-
-
-def _child_works(view: View, one: Seen) -> bool:
-    return any(child.motion in (Motion.MOVING, Motion.BUSY) or _child_works(view, child) for child in view.children(one))
-
-
-def _young_program(f: Facts) -> str | None:
-    """Agents await programs all the time, and most end, as does one that has just begun and works. Not one that stands at a file."""
-    age, awaited = f.one.age_s, any(e.why is Why.AWAITED_CHILD for e in f.asked)
-    begins = f.one.motion is Motion.BUSY and not f.one.threads and (age or ANSWER_S) < ANSWER_S and any(e.why is Why.CHILD for e in f.asked)
-    if not (awaited or begins) or age is None or any(kernel_call(t) in _AT_FILE for t in f.one.process.threads[:1]):
-        return None
-    return f"the program runs for {age:.0f} s and may still end"
-
-
-_AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
-
-
-def _foreign(f: Facts) -> str | None:
-    """A child that is no Python: the kernel tells where its threads stand."""
-    threads = f.one.process.threads
-    if f.one.threads or not threads or not any(e.why in ENDS for e in f.asked) or f.one.motion is Motion.BUSY:
-        return None
-    stands = all(t.state == "S" and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads)
-    return f"it stands in {kernel_call(threads[0])}" if stands else None
-
-
-def _foreign_sleeps(f: Facts) -> str | None:
-    """The kernel's clock will wake it; how often it has slept so is not known."""
-    threads = f.one.process.threads
-    if f.one.process.python is not None or f.one.threads or not threads or not any(e.why in ENDS for e in f.asked):
-        return None
-    return "it is no Python and sleeps for a time" if all(t.state == "S" and kernel_call(t) == "sleep" for t in threads) else None
 
 
 def _puts(f: Facts) -> str | None:
@@ -269,11 +214,7 @@ def _unread(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
 
 
-def _frameless(f: Facts) -> str | None:
-    """A generator that is held back shows no frame: whoever takes what it makes may take the next."""
-    runs = f.one.is_idle and f.one.core is not None and bool(f.one.core.running_task_ids) and not f.one.process.async_tasks
-    is_asked = runs and any(e.why is Why.QUEUED_CALL for e in f.asked)
-    return f"{f.one.motion_reason}; its call shows no frame, and none of its kind has finished" if is_asked else None
+"""Not who holds a pipe open that another reads to its end."""
 
 
 def _frozen(f: Facts) -> str | None:
@@ -293,20 +234,9 @@ def _works(f: Facts) -> str | None:
 
 
 def _polls(f: Facts) -> str | None:
+    if f.one.place is not None and f.one.place.timed and wakes_first(f.one) and is_poller(f.one) is None:
+        return None  # taken for a poller by its name alone, and in one pause that the clock soon ends
     return "it polls for what others should deliver, and no process was seen that delivers it" if is_poller(f.one) is not False else None
-
-
-def _silent_server(f: Facts) -> str | None:
-    """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them.
-
-    Where the kernel told when its clock wakes it, that decides.
-    """
-    thread = f.one.followed or f.one.telling
-    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
-    asked = any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked)
-    if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel) or wakes_soon(kernel):
-        return None
-    return f"{f.one.motion_reason}; it sleeps while others wait for its answer"
 
 
 def _engine_sleeps(f: Facts) -> str | None:
@@ -324,21 +254,28 @@ TABLE: tuple[Row, ...] = (
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again, needs=Needs.WAITS),
     Row("moves", Outlook.MOVES, _moves),
+    Row("looks at its own variables", Outlook.STANDS, _looks_at_variables),
+    Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
     Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),
     Row("another call may end its wait", Outlook.MOVES, outlook_calls.may_be_ended),
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
+    Row("its wait has a limit", Outlook.WAKES, _has_limit),
     Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
-    Row("serves forever", Outlook.STANDS, _serves_for_ever, needs=Needs.ASKED),
-    Row("does not read", Outlook.STANDS, _fills_pipe, needs=Needs.ASKED),
-    Row("a child that does not end", Outlook.STANDS, _old_child, needs=Needs.ASKED),
-    Row("coroutines on the way to an answer", Outlook.WAKES, _serves_in_coroutine, needs=Needs.ASKED),
-    Row("a thread on the way to an answer", Outlook.WAKES, _handler_pauses, needs=Needs.ASKED),
+    Row("serves forever", Outlook.STANDS, outlook_asked.serves_for_ever, needs=Needs.ASKED),
+    Row("does not read", Outlook.STANDS, outlook_asked.fills_pipe, needs=Needs.ASKED),
+    Row("a child that does not end", Outlook.STANDS, outlook_asked.old_child, needs=Needs.ASKED),
+    Row("does not accept", Outlook.STANDS, outlook_asked.leaves_clients, needs=Needs.ASKED),
+    Row("coroutines on the way to an answer", Outlook.WAKES, outlook_asked.serves_in_coroutine, needs=Needs.ASKED),
+    Row("a thread on the way to an answer", Outlook.WAKES, outlook_asked.handler_pauses, needs=Needs.ASKED),
     Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),
+    Row("a thread that may end its wait pauses", Outlook.WAKES, _helper_pauses),
+    Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
+    Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
     Row("its thread has ended", Outlook.WAKES, _came_to_end),
-    Row("its children work", Outlook.WAKES, _works_below, needs=Needs.ASKED),
-    Row("a program that may end", Outlook.WAKES, _young_program, needs=Needs.ASKED),
-    Row("no Python, and stands still", Outlook.STANDS, _foreign, needs=Needs.ASKED),
+    Row("its children work", Outlook.WAKES, outlook_asked.works_below, needs=Needs.ASKED),
+    Row("a program that may end", Outlook.WAKES, outlook_asked.young_program, needs=Needs.ASKED),
+    Row("no Python, and stands still", Outlook.STANDS, outlook_asked.foreign, needs=Needs.ASKED),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
     Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
@@ -359,15 +296,16 @@ TABLE: tuple[Row, ...] = (
     Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
+    Row("waits for a client", Outlook.UNSEEN, outlook_asked.listens, needs=Needs.ASKED),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
-    Row("no Python, and sleeps", Outlook.WAKES, _foreign_sleeps, needs=Needs.ASKED),
+    Row("no Python, and sleeps", Outlook.WAKES, outlook_asked.foreign_sleeps, needs=Needs.ASKED),
     Row("seen once only", Outlook.UNSEEN, _unread),
-    Row("a call without a frame", Outlook.UNSEEN, _frameless, needs=Needs.ASKED),
+    Row("a call without a frame", Outlook.UNSEEN, outlook_asked.frameless, needs=Needs.ASKED),
     Row("stands still", Outlook.STANDS, _frozen),
     Row("came to its wait lately", Outlook.WAKES, _came_lately),
     Row("works", Outlook.UNSEEN, _works),
     Row("polls for what nobody was seen to make", Outlook.UNSEEN, _polls),
-    Row("a server that sleeps instead", Outlook.STANDS, _silent_server, needs=Needs.ASKED),
+    Row("a server that sleeps instead", Outlook.STANDS, outlook_asked.silent_server, needs=Needs.ASKED),
     Row("a part of an engine that sleeps", Outlook.UNSEEN, _engine_sleeps),
     Row("pauses", Outlook.WAKES, _pauses),
 )

@@ -12,6 +12,7 @@ from ray_rl_debug.analyze.limits import (
     FAR_OVERDUE,
     FROZEN_FLOOR_S,
     LANE_FACTOR,
+    MANY_CALLS,
     NOT_OVERDUE,
     OLD_CALL_S,
     OVERDUE_FLOOR_S,
@@ -43,6 +44,8 @@ def overdue(f: Facts) -> str | None:
     age, usual = f.call.age_s, f.call.usual_s
     if age is None or usual is None:
         return None
+    if not f.stands_still and f.call.finished < MANY_CALLS and age <= min(FAR_OVERDUE * usual, ANSWER_S):
+        return None  # it runs, or pauses again and again, and the next call of so few may well take longer than all of them
     early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
     return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
 

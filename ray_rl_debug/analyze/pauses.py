@@ -59,7 +59,26 @@ def wakes_first(one: Seen) -> bool:
     """Is the thread that counts in one pause all through the window, which the kernel's clock will end within the time that answers take?"""
     thread = one.followed or one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
-    return kernel is not None and wakes_soon(kernel) and (kernel.run_slices or 0) <= 2 * len(one.process.samples)
+    return kernel is not None and wakes_soon(kernel) and not _woke(one, kernel)
+
+
+def limit_s(one: Seen) -> float | None:
+    """After how many seconds at most a wait ends by itself, where it stood through the window and answers take as long; also of the thread it is for.
+
+    One that woke up in the window and waits once more comes back to it again and again: it only looks.
+    """
+    kernels = [t.kernel for t in (one.telling, one.followed) if t is not None and (t is one.followed or t.place.kind in _MAY_HAVE_LIMIT)]
+    limits = [k.wakes_in_s for k in kernels if k is not None and wakes_soon(k) and not _woke(one, k)]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+_MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE}
+"""Waits for another thread, for a message of multiprocessing, for a signal."""
+
+
+def _woke(one: Seen, kernel: Thread) -> bool:
+    """Did it wake up more often than the looks explain?"""
+    return (kernel.run_slices or 0) > 2 * len(one.process.samples)
 
 
 def looks_again(one: Seen) -> bool:

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
-from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, RESTS, WATCHES, is_transport, spot_of
+from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, RESTS, SHARDED, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.frameworks.compiled_graphs import graph_place
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import pauses_before_retry, stdlib_place
-from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait
+from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
@@ -60,6 +60,8 @@ COLLECTIVES = frozenset(
     " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
 )
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
+_CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"}
+"""Names that are nobody else's, also where no file stands beside them."""
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
 _RETRIES = ("opentelemetry/exporter/", "tenacity/")
@@ -81,6 +83,8 @@ _TORCH_WAIT = frozenset("trigger_wait wait_tensor full_tensor redistribute_local
 _FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/parquet/core.py")
 """Libraries that read and write files in C: a thread that is off the CPU there waits for one."""
 RETRIED = "a request that failed and is tried again"
+INTERPRETER = "the interpreter's lock (GIL)"
+"""Operation of a thread that wants it, where nobody measured for how long."""
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
 _RENDEZVOUS = frozenset(
@@ -88,7 +92,7 @@ _RENDEZVOUS = frozenset(
     " _new_process_group_helper init_model_parallel_group".split()
 )
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
-_DATALOADER = frozenset("_try_get_data _get_data _next_data".split())
+_DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
 
@@ -127,7 +131,15 @@ def place_of(
     native = next((i for i, f in enumerate(frames) if not is_native(f)), len(frames))
     if native:
         return _below_native(frames, native, sample, thread, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
-    return _place(frames, sample, thread, kernel_call(thread), runs_loop=runs_loop, in_task=in_task, in_group=in_group)
+    place = _place(frames, sample, thread, kernel_call(thread), runs_loop=runs_loop, in_task=in_task, in_group=in_group)
+    return _at_interpreter(place) if thread is None and sample is not None and sample.waits_for_gil else place
+
+
+def _at_interpreter(place: Place) -> Place:
+    """The place of a thread that wants the interpreter's lock: whatever else its stack shows, it runs when it has that."""
+    if place.kind not in _SAYS_LITTLE and place.path:
+        return place
+    return msgspec.structs.replace(place, kind=Kind.LOCK, op=INTERPRETER, timed=False)
 
 
 def _below_native(
@@ -145,6 +157,8 @@ def _below_native(
     else:
         place = _place(python, None, thread, call, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
         place = with_locals(place, sample, frames) if sample is not None else place
+    if thread is None and (wants_interpreter(frames) or (sample is not None and sample.waits_for_gil)):
+        place = _at_interpreter(place)
     waits = native_wait(frames)
     if waits is not None and (place.kind in _SAYS_LITTLE or not python):
         place = msgspec.structs.replace(place, kind=waits[0], op=waits[1], timed=False)
@@ -162,7 +176,7 @@ def _place(
     in_group: bool,
 ) -> Place:
     names = [short_name(f.function) for f in frames]
-    own = 0 if _is_program_text(frames) else next((i for i, f in enumerate(frames) if not is_library(f)), None)
+    own = 0 if _is_program_text(frames) else next((i for i, f in enumerate(frames) if not (is_library(f) or _is_bare_call(f))), None)
     path = own_path(frames)
     inner = range(own if own is not None else len(frames))
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
@@ -175,14 +189,16 @@ def _place(
     ran = may_have_left(thread)
     was_left = ran and call == "sleep" and kind in _NEVER_SLEEP
     kind, op, spins = _engine_place(frames, names, own, kind, op, call)
-    if kind is Kind.CUDA and own is not None and (together := _coordinated(frames, own)) is not None:
+    if kind is Kind.CUDA and own is not None and (together := _coordinated(frames, own) or _sharded(frames, own)) is not None:
         kind, op = Kind.COLLECTIVE, together  # the GPU has the collective in its queue, and waits for the other ranks
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
     if thread is None and kind in (None, Kind.EVENT, Kind.SLEEP) and pauses_before_retry(frames):
         kind, op = Kind.SOCKET, RETRIED  # the pause is no progress: nobody measured whether it gets through
     if kind is None:
-        if own is None:
+        if own is None and thread is None and frames and frames[0].file.startswith("torch/autograd/"):
+            kind, op = Kind.CODE, names[0]  # of a rank's stack only the inner end was shown: its backward pass
+        elif own is None:
             kind, op = Kind.IDLE, names[0] if names else ""
         elif call == "epoll" and not in_task and (runs_loop or (own == 0 and "poll" not in (frames[0].calls or ()))):
             kind, op = Kind.LOOP_IDLE, names[own]  # uvloop leaves no frame of its own
@@ -240,7 +256,12 @@ def _names_peer(kind: Kind, op: str) -> bool:
 
 def own_path(frames: Sequence[Frame]) -> tuple[tuple[str, str, int | None], ...]:
     """Function, file and line of every frame of own code, innermost first."""
-    return tuple((f.function, f.file, f.line) for f in frames if _is_program_text(frames) or not is_library(f))
+    return tuple((f.function, f.file, f.line) for f in frames if _is_program_text(frames) or not (is_library(f) or _is_bare_call(f)))
+
+
+def _is_bare_call(frame: Frame) -> bool:
+    """Is it a call of torch's of which somebody wrote the name alone, in a sentence?"""
+    return not frame.file and not frame.line and frame.function in _CALLS_OF_TORCH
 
 
 def _is_program_text(frames: Sequence[Frame]) -> bool:
@@ -277,6 +298,21 @@ def _coordinated(frames: Sequence[Frame], own: int) -> str | None:
     """The collective of an engine's group that a thread is in, where no frame of torch or the kernel names it: a library of C carries it out."""
     found = (spot_of(COORDINATED, f.function, f.file) for f in frames[: own + _NEAR])
     return next((short_name(s.function) for s in found if s is not None), None)
+
+
+def _sharded(frames: Sequence[Frame], own: int) -> str | None:
+    """Where a thread that waits for the GPU waits for parameters of the module that is about to run: for the other ranks, which hold them."""
+    found = (spot_of(SHARDED, f.function, f.file) for f in frames[: own + _NEAR])
+    return next((short_name(s.function) for s in found if s is not None), None)
+
+
+def runs_module_together(frames: Sequence[Frame]) -> bool:
+    """Does a thread wait in a collective that all ranks make, as long as all of them run the same modules?"""
+    return any(spot_of(SHARDED, f.function, f.file) is not None for f in frames[:_DEEP])
+
+
+_DEEP = 24
+"""Frames of torch and DeepSpeed that stand above the hook of a module."""
 
 
 def _paired(frames: Sequence[Frame], own: int) -> str | None:
@@ -321,7 +357,7 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
     """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
     if meets_nodes(frames[i] for i in inner):
         return Kind.RENDEZVOUS, "the rendezvous of the nodes"
-    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT]
+    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT or _is_bare_call(frames[i])]
     for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
         found = [i for i in torch_dist if names[i] in wanted]
         if found:

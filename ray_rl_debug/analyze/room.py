@@ -130,7 +130,7 @@ def fits(view: View, need: Need) -> bool:
     free = supply(view, need)
     ray = view.ray
     sources: list[RayActor | RayTask] = [a for a in ray.actors if a.pid and a.state != "DEAD"] if ray else []
-    sources += [t for t in ray.tasks if t.state.startswith("RUNNING") and t.kind == "NORMAL_TASK"] if ray else []
+    sources += [t for t in ray.tasks if t.is_running and t.kind == "NORMAL_TASK"] if ray else []
     for source in sources:
         for name, amount in source.resources.items() if _is_there(source, need) else ():
             free[name] = free.get(name, 0.0) - amount

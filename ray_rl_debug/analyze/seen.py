@@ -12,7 +12,7 @@ from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.kernel_calls import at_mount, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import IDLE_KINDS, RETRIED, Place
+from ray_rl_debug.analyze.places import IDLE_KINDS, INTERPRETER, RETRIED, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor
@@ -223,7 +223,7 @@ def describe_place(place: Place) -> str:
         return f"in {at or place.op}"
     if place.op == RETRIED:
         return f"pauses{f' in {at}' if at else ''} before it tries a failed request again"
-    words = _WORDS[place.kind].replace("{op}", place.op)
+    words = f"waits for {place.op}" if place.op == INTERPRETER else _WORDS[place.kind].replace("{op}", place.op)
     if place.kind is Kind.P2P and place.peer is not None:
         words += f" for rank {place.peer}"
     if place.kind is Kind.IDLE and at:

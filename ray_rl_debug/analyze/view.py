@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, fol
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
+from ray_rl_debug.analyze.poll_loops import settle_polls
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
@@ -155,7 +156,8 @@ def build_view(snapshot: Snapshot) -> View:
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
-        for process in (forget_inherited_tasks(stacks, node, drop_torn(p)) for p in node.processes if p.kind in JUDGED_KINDS):
+        judged = (drop_torn(p) for p in node.processes if p.kind in JUDGED_KINDS)
+        for process in (settle_polls(stacks, node, forget_inherited_tasks(stacks, node, p)) for p in judged):
             identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid))
             one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""))

@@ -97,11 +97,10 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     activities = activities_of(view, by_source, by_target, joined)
     activities += [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
     solution, ends = solve_edges(activities, kept, by_source, by_target)
-    found = [r for r in ends if r.waiters or r.is_cycle]
     return Graph(
         edges=kept,
-        roots=tuple(r for r in found if r.hope is not Outlook.MOVES),
-        at_work=tuple(r for r in found if r.hope is Outlook.MOVES),
+        roots=tuple(r for r in ends if r.hope is not Outlook.MOVES),
+        at_work=tuple(r for r in ends if r.hope is Outlook.MOVES),
         solution=solution,
         by_source=by_source,
         by_target=dict(by_target),
@@ -112,11 +111,14 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
 def solve_edges(
     activities: Sequence[Activity], edges: Sequence[Edge], by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]]
 ) -> tuple[Solution, tuple[Root, ...]]:
-    """What becomes of all activities, and all roots of any hope; those that are alike are solved once."""
+    """What becomes of all activities, and all roots of any hope that keep somebody; those that are alike are solved once.
+
+    Who waits for nobody and keeps nobody, as most processes of a machine do, is not asked about: what its own facts say holds.
+    """
     folded = fold(activities, by_source, by_target)
-    heads = [a for a in activities if a.id not in folded.head]
+    heads = [a for a in activities if a.id not in folded.head and (a.id in by_source or a.id in by_target)]
     solution = solve(heads, as_waits(without_folded(edges, folded)))
-    ends = sorted([unfold_root(r, folded) for r in roots(solution, Outlook.MOVES)], key=worst_first)
+    ends = sorted([unfold_root(r, folded) for r in roots(solution, Outlook.MOVES) if r.waiters or r.is_cycle], key=worst_first)
     return unfold_solution(solution, {a.id: a for a in activities}, folded), tuple(ends)
 
 
@@ -126,9 +128,11 @@ def _surest_first(edge: Edge) -> tuple[int, str]:
 
 def as_waits(edges: Iterable[Edge]) -> Iterator[Wait]:
     """The edges as waits; those of one source that are alternatives are one."""
-    alternatives: dict[tuple[str, Why, str], list[Edge]] = defaultdict(list)
+    alternatives: dict[tuple[str, Why | str, str], list[Edge]] = defaultdict(list)
     for edge in edges:
-        if edge.why in ANY or edge.op == "ray.wait" or _is_queued_behind_lane(edge):
+        if edge.among:
+            alternatives[(edge.source, edge.among, "")].append(edge)
+        elif edge.why in ANY or edge.op == "ray.wait" or _is_queued_behind_lane(edge):
             alternatives[(edge.source, edge.why, edge.op)].append(edge)
         else:
             yield Wait(waiter=edge.source, any_of=(edge.target,), why=edge.words, evidence=edge.evidence, certainty=edge.certainty)
@@ -159,8 +163,11 @@ def _others(view: View, node: str, by_source: Mapping[str, Sequence[Edge]], by_t
             return Activity(id=node, outlook=Outlook.UNSEEN, reason="its process was not seen")
         sure = Certainty.PROVEN if actor.state == "DEAD" else Certainty.LIKELY
         return Activity(id=node, outlook=Outlook.STANDS, reason=f"it is {actor.state}", certainty=sure)
-    if kind is NodeKind.TASK and (task := view.tasks.get(name_of(node))) is not None and fails_again(task):
-        return Activity(id=node, outlook=Outlook.STANDS, reason=words(task), certainty=sure)
+    if kind is NodeKind.TASK and (task := view.tasks.get(name_of(node))) is not None:
+        if fails_again(task):
+            return Activity(id=node, outlook=Outlook.STANDS, reason=words(task), certainty=sure)
+        if task.is_running:
+            return Activity(id=node, outlook=Outlook.UNSEEN, reason="its process was not seen")
     if kind is NodeKind.GONE:
         return Activity(id=node, outlook=Outlook.STANDS, reason="it is gone", certainty=Certainty.PROVEN)
     if kind is NodeKind.ADDRESS:

@@ -12,14 +12,17 @@ from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
+from ray_rl_debug.analyze.waits_generators import generator_edges
 from ray_rl_debug.analyze.waits_graphs import graph_edges
 from ray_rl_debug.analyze.waits_idle import idle_edges
 from ray_rl_debug.analyze.waits_lanes import lane_edges
 from ray_rl_debug.analyze.waits_launchers import launcher_edges
+from ray_rl_debug.analyze.waits_looks import look_edges
 from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.analyze.waits_ranks import rank_edges
 from ray_rl_debug.analyze.waits_ray import ray_edges
+from ray_rl_debug.analyze.waits_requests import request_edges
 from ray_rl_debug.analyze.waits_room import room_edges
 from ray_rl_debug.analyze.waits_sizes import size_edges
 from ray_rl_debug.analyze.waits_stores import store_edges
@@ -47,6 +50,7 @@ def find_waits(view: View) -> Waits:
         *size_edges(view),
         *system_edges(view),
         *engine_edges(view),
+        *generator_edges(view),
         *graph_edges(view),
         *launcher_edges(view),
         *awaited_socket_edges(view),
@@ -63,6 +67,8 @@ def find_waits(view: View) -> Waits:
     edges += call_edges(view, edges)
     edges += lane_edges(view, edges)
     edges += poll_edges(view, edges)
+    edges += look_edges(view, edges)
     edges += async_edges(view, edges)
+    edges += request_edges(view, edges)
     edges += assumed_edges(view, worlds, edges)
     return Waits(graph=build_graph(view, edges, joined), worlds=worlds, joined=joined)

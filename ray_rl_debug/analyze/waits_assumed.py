@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.library_frames import short_name
+from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Once
@@ -36,7 +37,7 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
         return
     sources = {e.source for e in known}
     found = [*known]
-    for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources)):
+    for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources), *_to_the_one_outside(view, worlds, known)):
         sources.add(edge.source)
         found.append(edge)
     yield from found[len(known) :]
@@ -117,6 +118,24 @@ def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:
         if one.threads and one.is_idle and one.key not in sources:
             evidence = f"of {len(view.seen)} processes only {busy[0].identity.label} is not idle"
             yield Edge(source=one.key, target=busy[0].key, why=Why.ASSUMED, op="its work", evidence=evidence, certainty=Certainty.POSSIBLE)
+
+
+def _to_the_one_outside(view: View, worlds: Sequence[World], known: Sequence[Edge]) -> Iterator[Edge]:
+    """From ranks that wait for each other to the only process beside them that works: whoever gives both stacks gives them for that."""
+    waiting = [m for w in worlds for m in w.members if m.kind in WAITS_FOR_RANKS and m.threads]
+    inside = {m.key for w in worlds for m in w.members if len(w.members) > 1 or m.kind in WAITS_FOR_RANKS}
+    others = [s for s in view if s.threads and not s.is_idle and s.key not in inside]
+    if not waiting or len(others) != 1 or distance(others[0]) or others[0].kind is not Kind.CODE or others[0].motion is Motion.MOVING:
+        return
+    one = others[0]
+    if one.identity.part is not None or ended(one) is not None or one.process.kind == "driver":
+        return
+    to_shown = {e.source for e in known if e.target in view.seen}
+    for rank in waiting:
+        if rank.key not in to_shown:
+            evidence = f"of the processes that were shown only {one.identity.label} works: it {one.does()}"
+            op = rank.place.op if rank.place is not None else ""
+            yield Edge(source=rank.key, target=one.key, why=Why.ASSUMED, op=op, evidence=evidence, certainty=Certainty.POSSIBLE)
 
 
 def _to_the_ended(worlds: Sequence[World], sources: Collection[str]) -> Iterator[Edge]:

@@ -19,7 +19,10 @@ _HELD_BACK = frozenset({Kind.EVENT, Kind.QUEUE})
 
 
 def broker_edges(view: View) -> Iterator[Edge]:
-    """From a server with a request in hand, all of whose other threads read at clients, to each of these: what it waits for may come from any."""
+    """From a server with a request in hand, all of whose other threads read at clients, to each of these: what it waits for may come from any.
+
+    Where each of its threads keeps a request back, and a further one would end that, all its clients wait at it, and one for another.
+    """
     for one in view:
         ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
         own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)] if ports else []
@@ -27,10 +30,25 @@ def broker_edges(view: View) -> Iterator[Edge]:
         read = [(t, s) for t in own if t not in held and (s := _read_by(one, t)) is not None]
         if not held or len(held) + len(read) < len(own):
             continue
+        if not read and len(held) > 1 and all(_is_brought_by_requests(t) for t in held):
+            yield from _to_clients(view, one, len(held))
         for thread, socket in read:
             for key, _ in clients(view, one, socket, socket_owners(view)):
                 evidence = f"thread {held[0].name or held[0].tid} waits inside of it, and {thread.name or thread.tid} reads what this client sends"
                 yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _is_brought_by_requests(thread: SeenThread) -> bool:
+    """Does what answers a request wait for what another request brings, as its source tells?"""
+    own = thread.place.own
+    return thread.answers and own is not None and thread.frames[own].brings is True
+
+
+def _to_clients(view: View, one: Seen, count: int) -> Iterator[Edge]:
+    for socket in one.process.sockets or ():
+        for key, _ in clients(view, one, socket, socket_owners(view)) if socket.state != "LISTEN" and is_served(one, socket) else ():
+            evidence = f"each of its {count} threads keeps a request back until another one brings something, and this client waits there itself"
+            yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 def _listens(thread: SeenThread, ports: set[int]) -> bool:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ray_rl_debug.analyze.connections import is_rays, socket_owners
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_ray_call, own_frame, rank, serves
+from ray_rl_debug.analyze.connections import is_ray_port, is_rays, socket_owners
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, is_ray_call, own_frame, rank, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
+from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import HANDED_OVER
+from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import AsyncTask
+from ray_rl_debug.model.snapshot import TASK_CALLER, AsyncTask, RayTask
 
 _SET_BY_CALLS = frozenset({"event", "condition"})
 """What coroutines of an actor await that another call to it sets by design."""
+FAILED_CALL = "a call that has failed"
+"""What the wait for somebody is called whose own call has failed before it could make the awaited one."""
 _MOST_NAMED = 3
 """Methods that the evidence names."""
 
@@ -51,6 +55,12 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str, so_far: frozenset[str] | None) -> Iterator[Edge]:
     """`so_far` are the nodes that have made such calls; None where that is not known."""
     free = _free_callers(view, one, known, so_far) if so_far is not None else [*callers(view, one, known)]
+    failed = _failed_callers(view, one, known, so_far) if not free and so_far else []
+    if failed:
+        sure = Certainty.LIKELY if nobody_is_left(view, one, known) else Certainty.POSSIBLE
+        for node, doing in failed:
+            yield Edge(source=one.key, target=node, why=Why.INSIDE, op=FAILED_CALL, evidence=f"{said}; {doing}", certainty=sure)
+        return
     idle = [] if free else [o for o in _idle_fellows(view, one, known) if so_far is None or o.key in so_far]
     if idle:
         said += f"; {len(idle)} of those who call it {'is' if len(idle) == 1 else 'are'} idle, and may have left it out"
@@ -65,18 +75,48 @@ def _edges_to_known_callers(view: View, one: Seen, known: Sequence[Edge]) -> Ite
     Whoever waits for it itself is left out.
     """
     ends = [e for e in one.ends if rank(e) < SERVES_RANK] if one.is_idle and one.process.kind == "ray-worker" else []
-    at = [e.at for e in ends if e.is_still and e.awaited.kind in _SET_BY_CALLS]
+    lent = [e for e in ends if e.is_still and _is_lent(e)]
+    at = [e.at for e in ends if e.is_still and (e.awaited.kind in _SET_BY_CALLS or e in lent)]
     others = other_methods(view, one, [t for t in one.process.async_tasks or () if is_ray_call(t)]) if at else []
     so_far = callers_so_far(view, one, others) if others else None
-    for node, doing in _free_callers(view, one, known, so_far) if so_far else ():
-        evidence = f"waits at {at[0]} for what a call may set (so far {', '.join(others[:_MOST_NAMED])}); {doing}"
+    found = _free_callers(view, one, known, so_far) if so_far else []
+    if others and lent and not found:
+        found = [*callers(view, one, known)] if so_far is None else _that_may_hold(view, one, known, so_far)
+    for node, doing in found:
+        evidence = f"waits at {at[0]} for what a call may {'give back' if lent else 'set'} (so far {', '.join(others[:_MOST_NAMED])}); {doing}"
         yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
+def _is_lent(end: End) -> bool:
+    """Is it a lock or a semaphore that calls take and other calls may give back? With ``async with`` a coroutine gives back its own."""
+    return end.awaited.kind in LOCKS and not end.awaited.holders and all(_takes_for_others(t) for t in end.tasks)
+
+
+def _takes_for_others(task: AsyncTask) -> bool:
+    names = [f.function.rpartition(".")[2] for f in task.chain]
+    return is_ray_call(task) and names[-1:] == ["acquire"] and "__aenter__" not in names
+
+
+def _that_may_hold(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
+    """Of those who gave something back so far, the ones that wait for the actor by way of others: whoever waits here itself still wants one."""
+    waiters = {e.source for e in known if e.target == one.key}
+    behind = sorted((all_waiters(one.key, known) & so_far) - waiters - {one.key})
+    holding = [view.seen[key] for key in behind if key in view.seen and _runs_call(view.seen[key])]
+    return [(other.key, f"{other.identity.label} may have one, and {_doing(other)}") for other in holding]
+
+
+def _runs_call(one: Seen) -> bool:
+    return not one.is_stopped and (one.process.kind == "driver" or bool(one.core and one.core.running_task_ids))
+
+
 def _free_callers(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
-    """Those who have made such calls so far and do not wait for the actor; also an actor whose coroutines or own threads made them."""
+    """Those who have made such calls so far and do not wait for the actor; also an actor whose coroutines or own threads made them, and plain
+    tasks that are not begun, or run where nobody looked.
+    """
     found = {node: doing for node, doing in callers(view, one, known) if node in so_far}
     behind = all_waiters(one.key, known)
+    plain = {node: view.tasks[name_of(node)] for node in so_far - behind if kind_of(node) is NodeKind.TASK}
+    found |= {node: f"{t.name} {'runs in a process that was not seen' if t.is_running else 'is not begun'}" for node, t in plain.items()}
     for key in sorted(so_far - found.keys() - behind - {one.process_key}):
         other = view.seen.get(key)
         if other is not None and not other.is_stopped and other.core is not None and (other.core.running_task_ids or works_inside(other)):
@@ -85,7 +125,10 @@ def _free_callers(view: View, one: Seen, known: Sequence[Edge], so_far: frozense
 
 
 def callers_so_far(view: View, one: Seen, methods: Sequence[str]) -> frozenset[str] | None:
-    """Nodes that have made calls of these methods of an actor; None where Ray's history does not tell them all."""
+    """Nodes that have made calls of these methods of an actor; None where Ray's history does not tell them all.
+
+    Of a plain task that made some, those of its name that have not ended: each has a process or waits for one.
+    """
     names = {f"{one.identity.class_name}.{m}" for m in methods}
     found: set[str] = set()
     for calls in view.ray.history if view.ray is not None else ():
@@ -93,9 +136,76 @@ def callers_so_far(view: View, one: Seen, methods: Sequence[str]) -> frozenset[s
             if calls.callers is None:
                 return None
             found.update(calls.callers)
-    actors = {view.by_actor.get(c) or node_of(NodeKind.ACTOR, c) for c in found - {_DRIVER}}
+    functions = {c.removeprefix(TASK_CALLER) for c in found if c.startswith(TASK_CALLER)}
+    plain = [t.task_id for t in view.tasks.values() if t.kind == "NORMAL_TASK" and t.name in functions]
+    running = view.once(_runners)
+    tasks = {running[t].key if t in running else node_of(NodeKind.TASK, t) for t in plain}
+    actors = {view.by_actor.get(c) or node_of(NodeKind.ACTOR, c) for c in found - {_DRIVER} if not c.startswith(TASK_CALLER)}
     drivers = {o.key for o in view if o.process.kind == "driver" and o.identity.job_id == one.identity.job_id} if _DRIVER in found else set[str]()
-    return frozenset(actors | drivers)
+    return frozenset(actors | drivers | tasks)
+
+
+def _failed_callers(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
+    """Idle actors that made such calls so far, and whose own call has failed since those who wait here ended theirs for the last time."""
+    waiting = [view.seen[key] for key in all_waiters(one.key, known) if key in view.seen and key != one.key]
+    names = {view.tasks[t].name for w in waiting for t in (w.core.running_task_ids if w.core is not None else ()) if t in view.tasks}
+    ended = [h.last_end_time_s for h in (view.ray.history if view.ray is not None else ()) if h.name in names and h.last_end_time_s is not None]
+    if not ended:
+        return []
+    idle = [view.seen[key] for key in sorted(so_far) if key in view.seen and view.seen[key].is_idle and not view.seen[key].is_stopped]
+    found = [(o.key, failed_call(view, o)) for o in idle]
+    late = [(key, t) for key, t in found if t is not None and failed_s(t) >= max(ended)]
+    return [(key, f"{view.seen[key].identity.label}, which made some, is idle: its call {t.name} has failed ({t.error})") for key, t in late]
+
+
+def failed_call(view: View, one: Seen) -> RayTask | None:
+    """The latest call of an actor that has failed, as Ray's tables tell."""
+    mine = [t for t in (view.ray.failed if view.ray is not None else ()) if t.actor_id is not None and t.actor_id == one.identity.actor_id]
+    return max(mine, key=failed_s, default=None)
+
+
+def failed_s(task: RayTask) -> float:
+    """When a call failed, by the clock of its node."""
+    return task.state_times_s.get("FAILED", 0.0)
+
+
+def nobody_is_left(view: View, one: Seen, known: Sequence[Edge]) -> bool:
+    """Can no call come any more to an actor that waits for one? Everybody waits for it, or is idle and nobody calls that one either.
+
+    Whoever serves others than Ray, has other threads, coroutines or children of its own, or was not seen, may call by itself.
+    """
+    ray, behind = view.ray, all_waiters(one.key, known)
+    if ray is None or works_inside(one) or any(g.id in (gaps.NODE_SILENT, gaps.RAY_TABLES) for g in view.snapshot.gaps):
+        return False
+    so_far = callers_so_far(view, one, other_methods(view, one, [t for t in one.process.async_tasks or () if is_ray_call(t)]))
+    if not so_far:
+        return False  # who has called so far is not known: it may be anybody, also of another job
+    others = [o for o in view if o.key not in behind and o.key != one.process_key]
+    runs = {t for o in view if o.key in behind or o.key == one.key for t in (o.core.running_task_ids if o.core is not None else ())}
+    under_way = [t for t in view.tasks.values() if t.kind != "DRIVER_TASK" and t.task_id not in runs]
+    if under_way or any(a.actor_id not in view.by_actor for a in ray.actors if a.state != "DEAD"):
+        return False
+    return all(_only_waits_for_calls(view, o) for o in others) and not any(_goes_on_beside(view.seen[k]) for k in behind if k in view.seen)
+
+
+def _goes_on_beside(one: Seen) -> bool:
+    """Has one that waits another thread, or a coroutine that pauses? It may make calls meanwhile."""
+    beside = [t for t in one.threads if t is not one.telling and t.place.path and t.score > 0 and t.place.kind not in WAITS_FOR_RAY]
+    return bool(beside) or any(t.awaited is None or t.awaited.kind in ("sleep", "running", "ready") for t in one.process.async_tasks or ())
+
+
+def _only_waits_for_calls(view: View, one: Seen) -> bool:
+    """Is it a worker of Ray that has nothing under way, and that nothing but a call can wake?"""
+    rests = one.process.kind == "ray-worker" and one.is_idle and not one.is_at_work and not one.is_stopped and one.core is not None
+    if not rests or (one.core is not None and (one.core.running_task_ids or one.core.owned)) or works_inside(one):
+        return False
+    listens = [s for s in one.process.sockets or () if s.state == "LISTEN" and s.family != "unix" and not is_ray_port(view, s)]
+    return not listens and only_ray_connects(view, one)
+
+
+def _runners(view: View) -> dict[str, Seen]:
+    """By task the process that runs it."""
+    return {task_id: one for one in view for task_id in (one.core.running_task_ids if one.core is not None else ())}
 
 
 _DRIVER = "driver"

@@ -13,6 +13,7 @@ from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, looks_again
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, own_path
@@ -23,14 +24,16 @@ from ray_rl_debug.analyze.waits_calls import callers_so_far
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, RayActor
 
+ASKS = "remote"
+"""Stands among the calls of a condition that asks an actor of Ray: one that looks for an answer, and does not work by short calls."""
 _POLL_WORDS = ("wait", "poll", "until", "ready", "collect", "drain", "next_batch", "fetch")
 
 
 def is_poller(one: Seen) -> bool | None:
     """True for a known poller, None for something that looks like one, False otherwise."""
     place = one.place
-    if place is None or one.is_stopped:
-        return False
+    if place is None or one.is_stopped or (one.telling is not None and looks_at(one.telling) == ()):
+        return False  # no other process changes its variables
     if one.telling is not None and one.telling.stack.once(_has_poller):
         return True
     # on a slow machine all samples may meet the short calls between the pauses
@@ -74,13 +77,15 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         sure_dead = Certainty.POSSIBLE if one in left_alone and over_s < ANSWER_S else Certainty.LIKELY  # others may yet be made in their place
         looks = all(is_poller(p) is not False or looks_again(p) for p in producers)
         ended = [c for c in others if looks and _has_ended(c) and _is_fellow(c, one)]
-        if ended:  # those that only look for something themselves make nothing
-            sure = Certainty.LIKELY if producers and all(is_poller(p) is not False for p in producers) else Certainty.POSSIBLE
+        if ended:  # those that only look for something themselves make nothing, and who was killed had something in its hands
+            only_look = bool(producers) and (all(is_poller(p) is not False for p in producers) or all(c.process.exit_code for c in ended))
+            sure = Certainty.LIKELY if only_look else Certainty.POSSIBLE
             producers = ended
         if polls and not producers and not dead:  # met between two calls: those that have just finished some deliver
             producers = [p for p in others if _is_fellow(p, one) and p.motion is Motion.MOVING]
             brought = _brought_so_far(view, one, producers)
-            producers, sure = (brought, Certainty.POSSIBLE) if brought else (producers, sure)
+            asks = one.telling is not None and ASKS in (looks_at(one.telling) or ())
+            producers, sure = (brought, Certainty.LIKELY if asks else Certainty.POSSIBLE) if brought else (producers, sure)
         # waiters in the middle of a chain are reached through its head; name heads first
         heads = ended or [p for p in producers if p.key in sources or p.motion is not Motion.UNKNOWN]
         for producer in heads or producers:

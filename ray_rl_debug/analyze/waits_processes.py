@@ -107,6 +107,8 @@ def _ended_fellows(view: View, one: Seen) -> list[Seen]:
 
 def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> Iterator[Edge]:
     what = "lock" if semaphore.maximum == 1 else "semaphore"
+    if _has_it_itself(one, semaphore):
+        return  # nobody else could end this wait
     uses = [(use, key) for use in semaphore.uses if (key := view.by_node_pid.get((node.name, use.pid))) is not None and key != one.key]
     unseen = [use for use in semaphore.uses if use.taken and (node.name, use.pid) not in view.by_node_pid]
     if unseen and not one.is_idle:
@@ -126,11 +128,20 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
     if givers:
         return
+    if _is_given_back(semaphore):
+        yield from _to_unread_givers(view, node, one, semaphore, what)
+        return
     for use, key in uses:
         if use.taken > 0:
             evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
             sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
             yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
+    may_give = _others_at(view, node, one, semaphore)
+    if may_give and not any(use.taken > 0 for use in semaphore.uses):
+        for other in may_give:
+            evidence = f"nobody has taken the {what} of multiprocessing; pid {other.process.pid} has it too, and may give it"
+            yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
+        return
     if semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
         if not one.is_idle and not any(use.taken > 0 for use, _ in uses):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
@@ -141,3 +152,45 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     for dead in family:
         evidence = f"nobody who lives has the {what} of multiprocessing; pid {dead.process.pid} has ended"
         yield Edge(source=one.key, target=dead.key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _is_given_back(semaphore: SharedSemaphore) -> bool:
+    """Was it taken more often than it has permits? Then somebody else gives them back, as readers of a full queue do for those who fill it."""
+    taken = sum(use.taken for use in semaphore.uses)
+    return semaphore.maximum is not None and taken > semaphore.maximum - (semaphore.value or 0)
+
+
+def _to_unread_givers(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, what: str) -> Iterator[Edge]:
+    """To those whose counts were not read: one of them gives what the others have taken, so that nobody holds it."""
+    keys = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
+    if not keys or None in keys:
+        yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
+    for key in keys:
+        if key is not None and key != one.key:
+            taken = sum(use.taken for use in semaphore.uses)
+            evidence = f"the {what} of multiprocessing was taken {taken} times and has {semaphore.maximum} permits; this one may give it back"
+            yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _has_it_itself(one: Seen, semaphore: SharedSemaphore) -> bool:
+    """Does it wait for a lock that the same thread has taken already?"""
+    own = {tid for pid, tid in semaphore.waiters if pid == one.process.pid}
+    return semaphore.maximum == 1 and any(use.pid == one.process.pid and use.taken > 0 and use.tid in own for use in semaphore.uses)
+
+
+def _others_at(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> list[Seen]:
+    """Who else has a semaphore that nobody has taken, as those have that wait at a barrier: any of them may give it.
+
+    Empty where not all were seen that may have it: a process whose files were not read, or one whose parent is not here. A lock is no such
+    semaphore: who finds it taken knows that somebody took it.
+    """
+    family = [s for s in view if s.node is one.node and not s.has_ended]
+    unknown = any(s.process.files is None or (s.process.kind == "child" and (node.name, s.process.ppid) not in view.by_node_pid) for s in family)
+    ended = any(s.has_ended for s in view if s.node is one.node)
+    if semaphore.maximum == 1 or semaphore.unread or unknown or ended or one.is_idle:
+        return []
+    return [s for s in family if s is not one and any(f.inode == semaphore.inode and f.path.startswith(SEGMENT) for f in s.process.files or ())]
+
+
+SEGMENT = "/dev/shm/sem."
+"""Where the kernel keeps the semaphores of multiprocessing."""

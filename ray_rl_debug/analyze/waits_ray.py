@@ -65,7 +65,7 @@ def index_ray(view: View) -> RayIndex:
         owned |= {submitted.task_id: submitted for submitted in worker.owned}
     tasks = view.tasks
     for task in tasks.values():
-        if task.state.startswith("RUNNING") and task.task_id not in running and task.pid is not None:
+        if task.is_running and task.task_id not in running and task.pid is not None:
             runner = _process_of(view, task)
             if runner is not None:
                 running[task.task_id] = runner

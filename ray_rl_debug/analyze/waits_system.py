@@ -8,6 +8,7 @@ import msgspec
 
 from ray_rl_debug.analyze.connections import (
     RAY_PROCESSES,
+    TICK_S,
     Owners,
     clients,
     endpoint_key,
@@ -20,17 +21,19 @@ from ray_rl_debug.analyze.connections import (
 )
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.handlers import handlers
+from ray_rl_debug.analyze.handlers import handlers, helpers_of
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_pid
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
 from ray_rl_debug.analyze.waits_builds import build_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
+from ray_rl_debug.analyze.waits_datagrams import datagram_edges
+from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Process, Socket, Thread
 
@@ -39,18 +42,8 @@ def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
     for one in view.seen.values():
         thread = waiting_thread(one)
-        kind = thread.place.kind if thread else None
-        if kind is Kind.SOCKET and thread is not None:
-            yield from _socket_edges(view, one, thread, socket_owners(view))
-        if kind is Kind.FILE and thread is not None:
-            yield from _terminal_edges(one, thread)
-            yield from _pipe_edges(view, one, thread)
-        paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE and thread is not None else []
-        yield from paired
-        if any(e.target in view.seen for e in paired):
-            continue
-        if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
-            yield from child_edges(view, one, thread)
+        yield from _edges_of_thread(view, one, thread) if thread is not None else ()
+        yield from _inside_edges(view, one)
     yield from broker_edges(view)
     yield from _lock_edges(view)
     yield from _unknown_locks(view)
@@ -61,6 +54,30 @@ def system_edges(view: View) -> Iterator[Edge]:
         yield from build_edges(view, one)
 
 
+def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
+    """What one thread waits for outside of its process: another end, a child."""
+    kind = thread.place.kind
+    if kind is Kind.SOCKET:
+        yield from _socket_edges(view, one, thread, socket_owners(view))
+    if kind is Kind.FILE:
+        yield from terminal_edges(view, one, thread)
+        yield from _pipe_edges(view, one, thread)
+    paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE else []
+    yield from paired
+    if any(e.target in view.seen for e in paired):
+        return
+    if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
+        yield from child_edges(view, one, thread)
+
+
+def _inside_edges(view: View, one: Seen) -> Iterator[Edge]:
+    """Of a process whose thread waits for one of several others: to those that these wait for, any of whom may so end its wait."""
+    for thread in helpers_of(one):
+        said = f"its thread {thread.name or thread.tid} {describe_place(thread.place)}"
+        for edge in _edges_of_thread(view, one, thread):
+            yield msgspec.structs.replace(edge, among="its threads", evidence=f"{said}: {edge.evidence}")
+
+
 _BLOCKED = frozenset({"recv", "send", "read", "connect", "write"})
 _POLLS = frozenset({"epoll", "poll", "select"})
 """How libraries wait at connections that their own threads read."""
@@ -69,16 +86,6 @@ _POLLS = frozenset({"epoll", "poll", "select"})
 def waiting_thread(one: Seen) -> SeenThread | None:
     """The thread whose wait counts: the followed one when the telling thread only waits for it."""
     return one.followed or one.telling
-
-
-def _terminal_edges(one: Seen, thread: SeenThread) -> Iterator[Edge]:
-    """A reader of a terminal that it has opened for others waits for them. Who they are is not recorded."""
-    fd = descriptor(thread.kernel)
-    if fd is not None and any(f.fd == fd and f.path == _TERMINALS for f in one.process.files or ()):
-        yield to_unseen(one, f"the other end of the terminal at descriptor {fd}")
-
-
-_TERMINALS = "/dev/ptmx"
 
 
 def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> Iterator[Edge]:
@@ -122,8 +129,14 @@ def _edge_to_peer(
 ) -> Iterator[Edge]:
     if _flows(one, socket):
         return
+    if socket.family.startswith("udp"):
+        yield from datagram_edges(view, one, socket)
+        return
     if is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
         yield from _edge_to_silent_client(view, one, socket, owners)
+        return
+    if socket.queued_at is not None:
+        yield from _edges_to_listeners(view, one, socket, certainty)
         return
     if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
@@ -144,8 +157,19 @@ def _edge_to_peer(
         yield Edge(source=one.key, target=node_of(NodeKind.ADDRESS, socket.remote), why=Why.SOCKET, evidence=text, certainty=certainty)
         return
     key, process = ends[0]
-    if process.kind not in RAY_PROCESSES:
+    if process.kind not in RAY_PROCESSES and not _owes_nothing(view, one, socket, key):
         yield Edge(source=one.key, target=key, why=Why.SOCKET, evidence=text, certainty=certainty)
+
+
+def _owes_nothing(view: View, one: Seen, socket: Socket, key: str) -> bool:
+    """Has a server answered, and reads again, while its client got a later message of a client of its own and passed nothing on?"""
+    server = view.seen.get(key)
+    ends = (s for s in server.process.sockets or () if s.local == socket.remote and s.remote == socket.local) if server is not None else ()
+    end = next((s for s in ends if server is not None and is_served(server, s) and _reads_at(server, s)), None)
+    if end is None or end.quiet_s is None or socket.quiet_s is None or end.quiet_s <= socket.quiet_s + TICK_S:
+        return False  # the last word on this connection is the client's own
+    others = (s for s in one.process.sockets or () if s.fd != socket.fd and s.state == "ESTABLISHED" and s.quiet_s is not None and is_served(one, s))
+    return any((s.quiet_s or 0.0) + TICK_S < socket.quiet_s for s in others)
 
 
 def _keeps_others_out(view: View, one: Seen, socket: Socket) -> bool:
@@ -242,6 +266,16 @@ def _edge_to_unix_peer(view: View, one: Seen, socket: Socket, certainty: Certain
             yield Edge(source=one.key, target=other.key, why=Why.SOCKET, evidence=text, certainty=certainty)
             return
     if not any(s.inode == socket.peer_inode for s in one.process.sockets or ()):
+        yield to_unseen(one, f"the other end of Unix socket {socket.inode}")
+
+
+def _edges_to_listeners(view: View, one: Seen, socket: Socket, certainty: Certainty) -> Iterator[Edge]:
+    """From a client that waits in the queue of a Unix socket to whoever listens there."""
+    holders = [o for o in view if o.node is one.node and any(s.inode == socket.queued_at for s in o.process.sockets or ())]
+    for holder in holders:
+        text = f"Unix socket {socket.remote}: nobody has accepted this connection"
+        yield Edge(source=one.key, target=holder.key, why=Why.SOCKET, evidence=text, certainty=certainty)
+    if not holders:
         yield to_unseen(one, f"the other end of Unix socket {socket.inode}")
 
 

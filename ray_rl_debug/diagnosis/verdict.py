@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.pauses import only_looks
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
@@ -162,7 +162,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         summary = f"{len(moving)} of {len(seen)} processes move, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
-    asks = any(s.process.kind == "driver" and s.kind in WAITS_FOR_RAY for s in seen)
+    asks = any(s.process.kind == "driver" and (s.kind in WAITS_FOR_RAY or _pauses_in_step(s)) for s in seen)
     if not asks and all(s.is_idle for s in seen if s.process.kind != "driver") and not _has_work(scene):
         unread = unread_requests(scene)
         if unread is not None:
@@ -175,10 +175,11 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
     timed = [s for s in seen if s.place is not None and s.place.timed]
     pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
     if pauses and not blind and all(s.is_idle or s in pauses for s in seen):
-        if all(only_looks(p) for p in pauses):
+        if all(only_looks(p) for p in pauses) and not _ended_lately(scene):
             return _open(nobody_delivers(pauses[0]))
         looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
-        summary = f"nothing works now: {pauses[0].where()} {_pause(pauses[0])} and will wake by itself{looks}; all others are idle"
+        wakes = "again and again; if it waits for work, nobody does any" if only_looks(pauses[0]) else f"and will wake by itself{looks}"
+        summary = f"nothing works now: all others are idle, and {pauses[0].where()} {_pause(pauses[0])} {wakes}"
         return Verdict(state=State.SLOW, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     if scene.view.by_hand:
         return verdict_by_hand(scene, (), next_dump or LONGER)
@@ -252,6 +253,17 @@ def _unseen_end(scene: Scene) -> str | None:
         if actor is not None and actor.state == "ALIVE" and still is not None:
             return f"{still.where()} waits for {scene.who(root.nodes[0]).label}, whose process was not seen"
     return None
+
+
+def _pauses_in_step(driver: Seen) -> bool:
+    """Does it sleep in a function that its program calls? Who waits for a user sleeps in the outermost one."""
+    return driver.kind is Kind.SLEEP and driver.place is not None and is_within(driver.place)
+
+
+def _ended_lately(scene: Scene) -> bool:
+    """Has a call of Ray ended within the time that answers take? Who looks again and again may well pause before the next one."""
+    ray, taken_s = scene.view.ray, scene.view.snapshot.taken_time_s
+    return ray is not None and any(h.last_end_time_s is not None and taken_s - h.last_end_time_s < ANSWER_S for h in ray.history)
 
 
 def _has_work(scene: Scene) -> bool:

@@ -13,8 +13,8 @@ Remedy
 
 Not this when
     The coroutine waits for another process of the job: then that one is the root. Coroutines that wait for the next
-    request or piece of work are at rest, not stuck. Only *possible* where the coroutines could not be read, or where a
-    service outside the cluster has been quiet for less than a minute.
+    request or piece of work are at rest, not stuck. Only *possible* where the coroutines could not be read, where a
+    service outside the cluster has been quiet for less than a minute, or while somebody may still make the call for which they wait.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import (
     HANDED,
     LOCKS,
@@ -38,6 +39,7 @@ from ray_rl_debug.analyze.coroutines import (
     rank,
     serves,
     ticks,
+    waits_inside,
 )
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -47,12 +49,12 @@ from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
-from ray_rl_debug.analyze.waits_calls import only_ray_connects, other_methods, works_inside
+from ray_rl_debug.analyze.waits_calls import nobody_is_left, only_ray_connects, other_methods, works_inside
 from ray_rl_debug.analyze.waits_poll import dead_fellows
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
-from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, waiter_evidence, waits
+from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD201"
 NAME = "coroutines stuck"
@@ -82,16 +84,41 @@ def detect(scene: Scene) -> Iterator[Found]:
             elif ends or (running and _runs_loop(one)):
                 sure = _pace(scene, one)
                 if ends:
-                    open_ = (_another_call_works(one) and not _is_overdue(scene, one)) or _may_lack_a_call(scene, one)
+                    open_ = (_another_call_works(one) and not _is_overdue(scene, one)) or (
+                        _may_lack_a_call(scene, one) and not nobody_is_left(scene.view, one, scene.graph.edges)
+                    )
                     sure = Certainty.POSSIBLE if open_ else Certainty.LIKELY
                 yield Found(finding=_finding(scene, one, ends, sure), explains=frozenset(root.nodes))
         elif ends and _waits_for_loop(one, ends) and not scene.children_move(one):
             looks = ends[0].awaited.kind == "executor" and ticks(one.process)
             yield Found(finding=_finding(scene, one, ends, Certainty.POSSIBLE if looks else Certainty.LIKELY), explains=frozenset(root.nodes))
+    yield from _read_by_threads(scene)
     for one in scene.view:
         is_tied = scene.graph.by_source.get(one.key) or scene.graph.by_target.get(one.key)
         if one.process.kind in ("named", "driver") and not is_tied and one.is_idle and not one.is_stopped:
             yield from _alone(scene, one)
+
+
+def _read_by_threads(scene: Scene) -> Iterator[Found]:
+    """A client whose thread has read all that a server sent, and whose coroutines still wait for what that thread should hand on.
+
+    The server reads as well. Either the answer was lost on its way to the loop, or the server believes that it has sent all.
+    """
+    for root, members, edges in scene.cycles():
+        asked = [e for e in edges if e.why is Why.SOCKET and e.source in scene.view.seen and e.target in scene.view.seen]
+        if len(members) != 2 or len(asked) != 1 or any(e.why not in (Why.SOCKET, Why.MESSAGE) for e in edges):
+            continue
+        client, server = scene.view.seen[asked[0].source], scene.view.seen[asked[0].target]
+        ends = _told(client)
+        if not ends or client.telling is None or not waits_inside(ends) or not has_last_word(client, server):
+            continue
+        found = _finding(scene, client, ends, Certainty.LIKELY)
+        summary = (
+            f"{found.summary}; its thread {client.telling.name or client.telling.tid} has read all that {server.where()} sent, which waits for more"
+        )
+        evidence = (*found.evidence, stack_evidence(client), stack_evidence(server), proc_evidence(client, asked[0].evidence))
+        finding = msgspec.structs.replace(found, summary=summary, evidence=evidence)
+        yield Found(finding=finding, explains=frozenset(root.nodes), rests_on=frozenset(m.key for m in members))
 
 
 def _runs_loop(one: Seen) -> bool:
@@ -119,7 +146,8 @@ def _empty_queue(scene: Scene, root: Root, one: Seen) -> Iterator[Found]:
         ID,
         NAME,
         CAUSE,
-        Certainty.POSSIBLE,  # the next piece may come from outside of the job
+        # the next piece may come from outside of the job
+        Certainty.LIKELY if nobody_is_left(scene.view, one, scene.graph.edges) else Certainty.POSSIBLE,
         f"{one.where()} waits at an empty queue for the next piece of work; {waits(len(root.waiters))} for it, and all others of the job are idle",
         who=[one.who()],
         evidence=[
@@ -225,8 +253,10 @@ def _alone(scene: Scene, one: Seen) -> Iterator[Found]:
         certainty = Certainty.POSSIBLE  # the thread may wait for what another loop looks after
     elif first.awaited.kind in LOCKS or first.awaited.kind in OUTSIDE:
         certainty = judge(scene, one).certainty
+    elif listens:
+        certainty = Certainty.POSSIBLE if first.limit_s is not None else None  # a request may bring it; who counts the seconds expects it soon
     else:
-        certainty = None if listens else judge(scene, one).certainty if _is_closed(scene, one) else Certainty.POSSIBLE
+        certainty = judge(scene, one).certainty if _is_closed(scene, one) else Certainty.POSSIBLE
     if certainty is not None:
         finding = _finding(scene, one, ends, certainty)
         dead = dead_fellows(scene.view, one) if one.process.kind == "driver" else []

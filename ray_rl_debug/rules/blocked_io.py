@@ -20,11 +20,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_queued, rank, ticks, waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.handlers import handlers
-from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_all_in_hand
+from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
 from ray_rl_debug.analyze.places import RETRIED, THREAD_WAITS, WAITS_FOR_RANKS
@@ -80,6 +82,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             handed = []  # another rule's
         if sink is not None and sink.is_idle and waits_inside(sink.ends):
             continue  # its own coroutines say what it waits for: another rule's
+        if sink is not None and does_not_accept(sink):
+            handed.sort(key=lambda e: e.why not in _SOCKETS)  # those in its queue tell most
         if handed:
             client = scene.view.seen[handed[0].source]
             if kind_of(node) is NodeKind.UNSEEN and client.process.kind != "named" and not scene.graph.into([client.key]):
@@ -98,9 +102,31 @@ def detect(scene: Scene) -> Iterator[Found]:
         if ring.is_of_pipes:
             remedy = ["read the output of a child while it runs (communicate), and close the pipe ends that a process does not use"]
             yield ring_found(scene, ring, ID, NAME, CAUSE, [*remedy, *_remedy(Kind.CHILD, None)])
+    yield from _in_its_thread(scene)
     for _, one in scene.lonely("named"):
         if _is_io(one) and not one.is_stopped:
             yield from _found(scene, one, None, [one.who()], None, frozenset([one.key]))
+
+
+def _in_its_thread(scene: Scene) -> Iterator[Found]:
+    """Of files: a process that joins a thread of its own, which reads or writes in a call of C, as the name of its function says."""
+    for root, one in scene.process_roots() if scene.view.by_hand else ():
+        thread = one.followed
+        if thread is None or one.is_stopped or not moves_data(thread) or one.telling is None:
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{one.where()} {one.does()}; its thread {thread.name or thread.tid} is {describe_place(thread.place)}: by its name it reads or writes, "
+            "and nobody answers",
+            who=[one.who(thread=thread.name)],
+            evidence=[stack_evidence(one, thread=thread), proc_evidence(one, scene.reason(one))],
+            remedy=_remedy(Kind.FILE, None),
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
 def _waits_for_lock(one: Seen) -> bool:
@@ -116,8 +142,10 @@ def _has_own_reason(server: Seen) -> bool:
     told = waiting_thread(server)
     if server.is_idle or told is None:
         return False
+    if does_not_accept(server):
+        return True
     thread = next(iter(handlers(server)), told)
-    return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT)
+    return bool(thread.place.path) and (thread.answers or thread.place.kind not in _SILENT or has_all_in_hand(server))
 
 
 def _is_deaf(one: Seen) -> bool:
@@ -157,9 +185,11 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
     if through_locks:
         return  # another rule's
     if len(handed) == 1 and thread_at_own_lock(scene, handed[0]) is None:
-        client = scene.view.seen[handed[0].source]
+        client, server = scene.view.seen[handed[0].source], scene.view.seen.get(handed[0].target)
+        if server is not None and waits_inside(client.ends) and has_last_word(client, server):
+            return  # its thread has read what came, and its coroutines say what they wait for: another rule's
         # what goes on in a ring only looks again and again for what the ring does not give
-        yield from _found(scene, client, scene.view.seen.get(handed[0].target), [client.who()], handed[0], frozenset(inside), may_answer=False)
+        yield from _found(scene, client, server, [client.who()], handed[0], frozenset(inside), may_answer=False)
 
 
 def _found(
@@ -199,10 +229,12 @@ def _found(
         answerer = f"{server.name} (pid {server.process.pid}: {server.at()})" if server else scene.who(edge.target).label
         at = f" {'of' if is_async else 'for'} {answerer}"
     thread = waiting_thread(client)
+    is_named_pipe = thread is not None and opens_named_pipe(thread.kernel)
     if thread is not None and thread.kernel is not None:
         call = kernel_call(thread.kernel) or thread.kernel.call
         state = f"state {thread.kernel.state}, " if thread.kernel.state != "?" else ""
-        evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}; {verdict.reason}"))
+        opens = ": it opens a named pipe, and nobody has its other end open" if is_named_pipe else ""
+        evidence.append(proc_evidence(client, f"{state}wchan {thread.kernel.wchan or 'unread'}, call {call}{opens}; {verdict.reason}"))
     else:
         evidence.append(proc_evidence(client, verdict.reason))
     summary = f"{client.where()} {f'awaits {wanted}{at} and gets none' if is_async else _waits_in_vain(client, edge, at, kind)}"
@@ -221,6 +253,7 @@ def _found(
             Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind,
             edge,
             op=waiting.place.op if waiting is not None else "",
+            is_named_pipe=is_named_pipe,
             is_driver=client.telling is not None and any(_DRIVER.match(f.function) for f in client.telling.frames if f.file == "kernel"),
         ),
         phase=client.phase,
@@ -243,7 +276,8 @@ def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) 
     if edge is not None and edge.why is Why.FILE_LOCK:
         return f"{doing}, held by{at.removeprefix(' for')}"
     if edge is not None and edge.why in (Why.CHILD, Why.PIPE):
-        return f"{doing}{',' if edge.why is Why.CHILD else ''}{at}{', which does not end' if edge.why is Why.CHILD else ' and gets nothing'}"
+        after = "," if edge.why is Why.CHILD and not doing.endswith(",") else ""
+        return f"{doing}{after}{at}{', which does not end' if edge.why is Why.CHILD else ' and gets nothing'}"
     return f"{doing}{at} and gets no answer" if edge is not None or kind is Kind.SOCKET else f"{doing.rstrip(',')}, and the call does not return"
 
 
@@ -281,7 +315,7 @@ def _surely(one: Judgement, other: Judgement) -> Judgement:
     return one if weaker(one.certainty, other.certainty) is one.certainty else other
 
 
-def _remedy(kind: Kind | None, edge: Edge | None, *, op: str = "", is_driver: bool = False) -> list[str]:
+def _remedy(kind: Kind | None, edge: Edge | None, *, op: str = "", is_named_pipe: bool = False, is_driver: bool = False) -> list[str]:
     if edge is not None and edge.why is Why.PIPE:
         return [
             "look at the process at the other end: what should it write or read?",
@@ -301,6 +335,11 @@ def _remedy(kind: Kind | None, edge: Edge | None, *, op: str = "", is_driver: bo
         ]
     if kind is Kind.CHILD:
         return ["look at the child process; give subprocess calls timeout="]
+    if is_named_pipe:
+        return [
+            "start what should write to the named pipe or read from it: opening one end waits until the other is open",
+            "open it with O_NONBLOCK, or use a file",
+        ]
     if is_driver:
         return [
             "look at the driver of the card on that node: dmesg (Xid, NVRM), nvidia-smi -q; such a call may end only when the node is reset",

@@ -24,13 +24,13 @@ from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import ROOTED
+from ray_rl_debug.analyze.places import ROOTED, runs_module_together
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import Site
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
-from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
+from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.rules.placed_ranks import is_minority
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
@@ -51,6 +51,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     """Worlds whose ranks all wait, in different calls; and ranks that returned without the collective the others wait in."""
     yield from _by_dumps(scene)
     yield from found_in_accounts(scene, RULE, ("type", "size"), (_REMEDY_FIRST, _REMEDY_TOGETHER))
+    yield from _not_run_everywhere(scene)
     rooted = list(_by_named_rank(scene))
     yield from rooted
     for root, members, edges in scene.cycles():
@@ -99,6 +100,36 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 phase=odd[0].phase,
             )
             yield Found(finding=finding, explains=frozenset(one.key for one in waiting))
+
+
+def _not_run_everywhere(scene: Scene) -> Iterator[Found]:
+    """Of files: one rank alone was dumped, and it waits for the parameters of a module. Most such waits end when all ranks run the module.
+
+    Data of one kind on some ranks (an image, a sound), experts that nobody was sent to, or sequences of different lengths: those ranks never come.
+    """
+    for world in scene.worlds if scene.view.by_hand else ():
+        one = world.members[0]
+        thread = one.telling
+        if len(world.members) > 1 or not world.is_assumed or stands_for(one.process) > 1 or not is_waiting(one) or thread is None:
+            continue
+        if one.is_at_work or not thread.stack.once(runs_module_together):
+            continue
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.POSSIBLE,
+            f"{one.where()} {one.does()}: it waits for the parameters of a module that the other ranks hold; a rank that does not run this module "
+            "never comes",
+            who=[Who(label=f"a rank of {world.name} that does not run this module")],
+            evidence=[stack_evidence(one)],
+            remedy=[
+                "see whether the ranks take different ways through the model: data of one kind on some of them, unused experts, other lengths",
+                "run such modules on every rank with made-up data; for experts, name them as leaf modules; let generation end together (synced_gpus)",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset([one.key]))
 
 
 _DIFFER = {"type": "in the kind of collective", "size": "in the number of elements", "dtype": "in the data type"}

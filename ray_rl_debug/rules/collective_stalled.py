@@ -20,7 +20,9 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
 from ray_rl_debug.analyze.by_hand import stands_for
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_flight import bare, name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
@@ -42,6 +44,7 @@ _REMEDY = (
 def detect(scene: Scene) -> Iterator[Found]:
     """Complete worlds that stand still in one call."""
     yield from _by_dumps(scene)
+    yield from _at_gpu(scene)
     for world in scene.worlds:
         members = world.members
         if (
@@ -70,6 +73,31 @@ def detect(scene: Scene) -> Iterator[Found]:
             phase=first.phase,
         )
         yield Found(finding=finding, explains=frozenset(m.key for m in members))
+
+
+def _at_gpu(scene: Scene) -> Iterator[Found]:
+    """Of files: the only process at work waits for its GPU. A kernel that does not end keeps it, or a collective that waits for other ranks."""
+    busy = [s for s in scene.view if s.threads and not s.is_idle] if scene.view.by_hand else []
+    one = busy[0] if len(busy) == 1 else None
+    if one is None or one.kind is not Kind.CUDA or one.telling is None or stands_for(one.process) > 1:
+        return
+    if one.is_stopped or one.motion is Motion.MOVING or ended(one) is not None or scene.graph.into([one.key]) or scene.graph.out(one.key):
+        return
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} {one.does()}: a kernel on its GPU does not end, or a collective in front of it waits for other ranks",
+        who=[Who(label=f"the GPU of {one.identity.label}")],
+        evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
+        remedy=[
+            "see whether the GPU works (nvidia-smi: 100 % at little power is a kernel that spins), and dmesg for Xid",
+            "cuda-gdb -p PID, then info cuda kernels, names the kernel; with CUDA_LAUNCH_BLOCKING=1 the stack shows who started it",
+        ],
+        phase=one.phase,
+    )
+    yield Found(finding=finding, explains=frozenset([one.key]))
 
 
 def _alike(members: Sequence[Seen]) -> str:

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from ray_rl_debug.model.log_story import StoryEntry
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding
+from ray_rl_debug.story.candidates import waited_in_vain
 
 ID = "RRD507"
 NAME = "first failure in the logs"
@@ -46,13 +47,16 @@ def detect(scene: Scene) -> Iterator[Found]:
         evidence.append(Evidence(kind="log", where=first.block_at, text=lines))
     label = first.who[0].label
     at = f", at {first.frame}" if first.frame else ""
-    summary = f"{label} failed first: {first.text}{at}"
+    did = "waited for somebody in vain" if waited_in_vain(first.text) else "failed first"
+    summary = f"{label} {did}: {first.text}{at}"
     remedy = [f"read {first.file} from line {first.line} on", "then what this process did in the last step that it finished"]
     finding = make_finding(ID, NAME, CAUSE, _certainty(first, scene), summary, who=first.who[:8], evidence=evidence, remedy=remedy)
     yield Found(finding=finding, explains=frozenset(["log:first"]))
 
 
 def _certainty(first: StoryEntry, scene: Scene) -> Certainty:
-    """A bare line of level error may be anything; and beside stacks the logs are only a hint."""
+    """A bare line of level error may be anything; who waited in vain is a victim; and beside stacks the logs are only a hint."""
+    if waited_in_vain(first.text):
+        return Certainty.POSSIBLE  # whoever did not answer is the cause, and that one is not told
     told = first.kind in ("traceback", "death") or _RAISED.match(first.text) is not None
     return Certainty.LIKELY if told and not scene.view.seen else Certainty.POSSIBLE

@@ -2,10 +2,11 @@
 
 Story
     Threads of a process wait for each other's locks, for a lock whose owner is gone (a fork), or for a queue or thread
-    that nobody serves; or processes wait for each other in a ring of file locks and sockets.
+    that nobody serves; or look again and again at variables that only they themselves could change; or processes wait for each
+    other in a ring of file locks and sockets.
 
 Evidence
-    All working threads of the process wait at locks, queues or joins, in every sample.
+    All working threads of the process wait at locks, queues or joins, in every sample; or the source of their loops names nothing but variables.
 
 Remedy
     One order for locks; no fork with threads; time limits.
@@ -19,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import ticks
+from ray_rl_debug.analyze.coroutines import serves_by_name, ticks
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.main_activity import SeenThread, waits_for_worker
+from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
+from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.pools import ends_in_vain, lacks_taker
@@ -31,6 +33,7 @@ from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
+from ray_rl_debug.analyze.waits_calls import only_ray_connects
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, waits_for_work
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
@@ -50,11 +53,17 @@ def _lacks_main(one: Seen, thread: SeenThread) -> bool:
     return is_started and not any(t.is_main for t in one.threads)
 
 
+def _are_at_locks(one: Seen) -> bool:
+    """Were several threads shown, and all of them at locks? Whoever chose them did so for that."""
+    return len(one.threads) > 1 and all(t.place.kind is Kind.LOCK and t.place.path for t in one.threads)
+
+
 def _has_company(scene: Scene, one: Seen) -> bool:
     """Were stacks of other processes given too? Of one alone its writer thinks that it is the one that hangs."""
     return any(s.threads and s is not one for s in scene.view)
 
 
+_IN_CALLS = frozenset({Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.FLOCK, Kind.CUDA})
 _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
 
 
@@ -63,19 +72,22 @@ def detect(scene: Scene) -> Iterator[Found]:
     yield from _rings(scene)
     yield from _kept(scene)
     yield from _served_under_lock(scene)
-    for root, one in (*scene.process_roots(), *_at_own_locks(scene)):
+    yield from _at_variables(scene)
+    for root, one in (*scene.process_roots(), *_at_own_locks(scene), *_closed_drivers(scene)):
         thread = one.telling
         if thread is None or one.is_stopped or one.is_at_work:
             continue
         joins = thread.place.kind is Kind.JOIN and one.followed is not None
         if not thread.place.path and not joins and not (scene.view.by_hand and thread.place.kind is Kind.LOCK):
             continue  # a thread of a library, and no end of a program that joins its threads; native frames alone may tell a lock
-        if scene.view.by_hand and _lacks_main(one, thread):
+        if scene.view.by_hand and _lacks_main(one, thread) and not _are_at_locks(one):
             continue  # the thread that may release it was not shown
         if scene.view.by_hand and not root.waiters and wakes_by_itself(one.process.python, thread.frames) and _has_company(scene, one):
             continue  # the turn of a loop: nobody waits for it, and it looks again without being woken
         if scene.view.by_hand and any(t.place.kind in WAITS_FOR_RAY for t in one.threads if t is not thread):
             continue  # that thread waits for an answer from outside of the process, and may release this one then
+        if scene.view.by_hand and joins and one.followed is not None and (one.followed.place.kind in _IN_CALLS or moves_data(one.followed)):
+            continue  # the thread that it joins stands in a call of its own: that one is the cause
         lost = thread.place.kind is Kind.MP_QUEUE and (_no_child_works(scene, one) or ends_in_vain(one))
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:
@@ -113,6 +125,30 @@ def detect(scene: Scene) -> Iterator[Found]:
         )
 
 
+def _at_variables(scene: Scene) -> Iterator[Found]:
+    """Threads that look again and again at variables which only they themselves could change."""
+    for root, one in scene.process_roots():
+        if one.telling is None or not looks_at_variables(scene.view, one):
+            continue
+        own = [t for t in one.threads if looks_at(t) is not None]
+        others = f", and so do {len(own) - 1} other threads of it" if len(own) > 1 else ""
+        finding = make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY,
+            f"{one.where()} looks again and again at variables of its own in {one.inside()}{others}; no thread is left that changes them",
+            who=[one.who()],
+            evidence=[*(stack_evidence(one, thread=t) for t in own[:4]), proc_evidence(one, scene.reason(one))],
+            remedy=[
+                "read the conditions of these loops: what they look at is changed by a thread that has ended, or by nobody in this state",
+                "let a thread report its end, and give such loops a time limit",
+            ],
+            phase=one.phase,
+        )
+        yield Found(finding=finding, explains=frozenset(root.nodes))
+
+
 def _at_own_locks(scene: Scene) -> Iterator[tuple[Root, Seen]]:
     """Processes at a lock, whether or not somebody is seen to wait for them. The line calls nothing: it can only be ``with lock:``."""
     for kind in ("child", "ray-worker"):
@@ -120,6 +156,24 @@ def _at_own_locks(scene: Scene) -> Iterator[tuple[Root, Seen]]:
             place = one.place
             if place is not None and one.telling is not None and place.kind is Kind.LOCK and place.own == 0 and one.telling.frames[0].calls == ():
                 yield root, one
+
+
+def _closed_drivers(scene: Scene) -> Iterator[tuple[Root, Seen]]:
+    """Drivers that wait for threads of their own, all of which wait inside of the program: nobody but the user waits for a driver."""
+    for root, one in scene.lonely("driver"):
+        thread, core = one.telling, one.core
+        if thread is None or core is None or core.owned or one.process.async_tasks or not only_ray_connects(scene.view, one):
+            continue
+        waits_for_own = thread.place.kind is Kind.FUTURE or (thread.place.kind is Kind.JOIN and one.followed is not None)
+        others = [t for t in one.threads if t is not thread and t.place.path and t.score > 0 and not t.is_apart]
+        if waits_for_own and others and all(_waits_inside(one, t) for t in others):
+            yield root, one
+
+
+def _waits_inside(one: Seen, thread: SeenThread) -> bool:
+    """Does a thread wait for another one, without a limit, and not for its next piece of work?"""
+    at = thread.place.path[0][0]
+    return thread.place.kind in _LOCKS and not serves_by_name(at) and not wakes_by_itself(one.process.python, thread.frames) and not thread.listens
 
 
 def _rings(scene: Scene) -> Iterator[Found]:

@@ -163,8 +163,8 @@ def _failed(scene: Scene) -> Iterator[Found]:
 
 
 def _defunct(scene: Scene) -> Iterator[Found]:
-    """Of listings alone: programs of Python that have ended, and whose parent has not taken note."""
-    if not scene.view.by_hand or any(s.threads for s in scene.view):
+    """Of listings: programs of Python that have ended, and whose parent has not taken note; all whose stacks stand beside them wait."""
+    if not scene.view.by_hand or any(s.threads and s.kind not in _WAITS_FOR_CHILDREN for s in scene.view):
         return
     gone = [s for s in scene.view if s.has_ended and "python" in s.process.title and s.process.kind != "ray-worker"]
     living = [s for s in scene.view if not s.has_ended]
@@ -185,6 +185,10 @@ def _defunct(scene: Scene) -> Iterator[Found]:
         ],
     )
     yield Found(finding=finding, explains=frozenset(one.key for one in gone))
+
+
+_WAITS_FOR_CHILDREN = frozenset({Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE, Kind.QUEUE, Kind.EVENT, Kind.LOCK, Kind.JOIN, Kind.FUTURE})
+"""What a process does whose own children, or whose brothers, have died."""
 
 
 def _restarted(scene: Scene) -> Iterator[Found]:

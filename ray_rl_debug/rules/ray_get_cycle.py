@@ -3,7 +3,7 @@
 Story
     Actors or tasks wait for each other's results in a ring; each is busy waiting, so none can answer. The smallest ring is
     an actor that waits for a call to itself. Or a rank calls one that waits in a collective, which in the end waits for
-    the caller.
+    the caller. Or a generator is held back until its caller reads on, who waits for something else.
 
 Evidence
     The ObjectRefs each one waits for, and the queue each call stands in.

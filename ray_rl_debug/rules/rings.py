@@ -17,7 +17,7 @@ from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 
 _SHOWN = 3
 """Members of a ring whose places the summary tells."""
-_OF_PIPES = frozenset({Why.CHILD, Why.PIPE})
+_OF_PIPES = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
 _AWAITED = frozenset({Why.AWAITED_SOCKET, Why.AWAITED_CHILD})
 _AT_CONNECTIONS = _AWAITED | {Why.SOCKET}
 _OF_CALLS = RAY_CALLS | _AWAITED | {Why.DEAD_MEANWHILE}
@@ -54,6 +54,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
             continue  # a ring of ranks: other rules'
         # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
         awaited = all(e.why in _AWAITED for e in edges) or (bool(root.waiters) and all(e.why in _AT_CONNECTIONS for e in edges))
+        awaited = awaited or all(e.why in _OF_PIPES for e in edges)
         if any(e.certainty is Certainty.POSSIBLE or (e.why in _OF_CALLS and not awaited) for e in edges):
             continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY

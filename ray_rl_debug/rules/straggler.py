@@ -23,8 +23,11 @@ from sys import modules
 
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.counter_evidence import counted
@@ -78,9 +81,40 @@ def _told(scene: Scene) -> Iterator[Found]:
         yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
+def _runs_alone(scene: Scene) -> Iterator[Found]:
+    """Of files: the only process at work, met once in code of its own, and awake: a loop that does not end, or a step that takes its time."""
+    busy = [s for s in scene.view if s.threads and not s.is_idle] if scene.view.by_hand else []
+    one = busy[0] if len(busy) == 1 else None
+    thread = one.telling if one is not None else None
+    if one is None or thread is None or thread.place.kind is not Kind.CODE or not thread.sample.active or not thread.place.path:
+        return
+    if one.is_stopped or one.motion is Motion.MOVING or ended(one) is not None or scene.graph.into([one.key]) or scene.graph.out(one.key):
+        return
+    with_gil = " with the GIL" if thread.sample.owns_gil else ""
+    finding = make_finding(
+        ID,
+        NAME,
+        CAUSE,
+        Certainty.POSSIBLE,
+        f"{one.where()} {one.does()}{with_gil}, the only process at work that was dumped: a loop that does not end, or a step that takes its time",
+        who=[one.who(thread=thread.name)],
+        evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
+        remedy=[
+            "dump it again: the same innermost lines mean that it stands, others below the same outer ones that it goes round in a loop",
+            *_REMEDY_LOOP,
+        ],
+        phase=one.phase,
+    )
+    yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+_REMEDY_LOOP = ("see what it is given there: one request, sample or file of unusual size",)
+
+
 def detect(scene: Scene) -> Iterator[Found]:
     """Roots that others wait for and that no better rule explains."""
     yield from _told(scene)
+    yield from _runs_alone(scene)
     yield from found_in_accounts(scene, RULE, ("missing", "number"), _REMEDY_LOGS)
     for root, one in scene.process_roots():
         told, counts = counted(scene, one.key)

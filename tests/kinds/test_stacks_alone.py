@@ -35,6 +35,8 @@ CANNOT_TELL = {
     "prompts_tried_again-hang": "an actor that is started anew for each try: stacks show it idle",
     "rounds_of_players-hang": "a queue of multiprocessing and a child that has ended: no stack is left of it",
     "health_before_weights-hang": "which call the trainer waits for is in no stack: its engines are told as a stalled collective",
+    "reports_of_workers-hang": "a coroutine of an actor waits for the report of one more worker: no stack shows it",
+    "sentinels_of_loaders-hang": "a call that has failed, and actors that are idle: no stack is left of it",
     "makers_of_driver-hang": "an actor that has died and an idle loop: no stack is left of what it waits for",
 }
 KINDS = ("ray-worker", "driver", "named", "child", "other")

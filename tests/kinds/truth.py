@@ -282,6 +282,30 @@ connections_at_close | ring over a connection             | server dashboard    
 mutex_and_interpreter| wait in a C extension              | sampler                 | lock-deadlock gil-held                        |
 jobs_of_broker       | ring over a connection             | main grader             | lock-deadlock blocked-io producer-died    | broker
 loaders_of_replay    | ring over a connection             | main loader0 loader1    | dataloader-stuck lock-deadlock producer-died blocked-io |
+fetched_by_first     | other end of a pipe                | fetcher rank0           | blocked-io straggler                      |
+compiled_for_shapes  | semaphores across processes        | rank2                   | lock-deadlock blocked-io straggler        |
+parts_of_upload      | client, server, handler, engine    | store writer            | blocked-io lock-deadlock                  |
+permits_of_judge     | client, server, handler, engine    | judge                   | blocked-io lock-deadlock producer-died    |
+shards_of_tokenizer  | semaphores across processes        | tokenizer               | lock-deadlock blocked-io                  |
+moves_in_buffer      | ring over a connection             | environment2 main       | blocked-io lock-deadlock asyncio-stuck    |
+starts_of_learning   | client, server, handler, engine    | buffer main             | blocked-io lock-deadlock producer-died    |
+inflight_before_sync | polls for what nobody makes        | engine main             | asyncio-stuck producer-died blocked-io lock-deadlock|
+compaction_of_replay | ring over a connection             | compactor writer0 writer1| blocked-io lock-deadlock                  |
+judges_made_ready    | semaphores across processes        | main judge1 judge2      | blocked-io lock-deadlock producer-died    | judge0
+served_after_load    | ring over a connection             | server rollout0 rollout1| blocked-io lock-deadlock                  |
+kernels_of_device    | wait in a C extension              | main                    | lock-deadlock blocked-io straggler producer-died|
+window_of_feedback   | ring over a connection             | users main | blocked-io lock-deadlock producer-died | collector0 collector1 collector2
+graders_that_end     | inside one process                 | grader1                 | lock-deadlock cleanup-deadlock producer-died blocked-io|
+reports_of_workers   | barrier on the wrong group | worker2 reports | straggler collective-mismatch asyncio-stuck producer-died lock-deadlock | main
+engine_of_old_handle | mixed | engine0 trainer | asyncio-stuck engine-paused lock-deadlock producer-died weight-sync-mismatch |
+groups_without_spread| polls for what nobody makes        | main                    | producer-died lock-deadlock straggler     |
+streams_in_order     | ring over a connection | sampler0 sampler1 learner | ray-get-cycle lock-deadlock ray-queued-call asyncio-stuck | licences
+store_while_loading  | concurrency groups of an actor | store engine | ray-get-cycle ray-queued-call asyncio-stuck lock-deadlock |
+threads_of_driver    | inside one process                 | main                    | lock-deadlock producer-died               |
+signal_of_evaluation | mixed                              | signal main             | asyncio-stuck producer-died lock-deadlock ray-get-cycle |
+pushes_of_versions   | mixed | worker1 server | lock-deadlock producer-died straggler ray-get-cycle collective-mismatch |
+sentinels_of_loaders | queue with a dead producer | loader2 learner main | producer-died lock-deadlock asyncio-stuck straggler |
+tokens_of_rank       | mixed                              | rank0 judge             | ray-get-cycle ray-queued-call             |
 """
 
 

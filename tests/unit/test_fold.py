@@ -52,7 +52,7 @@ def test_folded_or_not_the_law_says_the_same(acts: list[Activity], given_edges: 
     solution, found = _solved(acts, given_edges)
     plain = solve(acts, as_waits(given_edges))
     assert (solution.hope, solution.certainty, solution.activities) == (plain.hope, plain.certainty, plain.activities)
-    expected = roots(plain, Outlook.MOVES)
+    expected = [r for r in roots(plain, Outlook.MOVES) if r.waiters or r.is_cycle]
     assert {(r.nodes, r.hope, r.is_cycle, r.certainty, frozenset(r.waiters)) for r in found} == {
         (r.nodes, r.hope, r.is_cycle, r.certainty, frozenset(r.waiters)) for r in expected
     }

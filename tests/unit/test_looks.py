@@ -1,85 +1,130 @@
-"""Stamps in names of files and folders: which files are later looks at the same processes, and how far apart."""
+"""Who pauses and looks again: at variables that nobody is left to change, at files, at processes, at answers."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
+import msgspec
 import pytest
 
-from ray_rl_debug.analyze.by_hand import apart_s
-from ray_rl_debug.imports.folder import load
-from ray_rl_debug.imports.looks import stamp_of
-from ray_rl_debug.model.snapshot import Snapshot
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.snapshot import OpenFile, Process
+from tests.unit.scenes import Stacks, process, snapshot
 
-DUMP = 'Process {pid}: python train.py\n\nThread {pid} (idle): "MainThread"\n    f (train.py:{line})\n    <module> (train.py:9)\n'
+SLEEP, OPEN, FUTEX, ACCEPT = 230, 257, 202, 43
+START = "run@threading.py:982 _bootstrap_inner@threading.py:1045 _bootstrap@threading.py:1002"
+TAKE = "take@/job/train.py:46 main@/job/train.py:59"
+SEGMENT = OpenFile(path="/dev/shm/psm_1a2b", kind="file", device="00:1a", inode=7)
+
+
+def report_of(stacks: Stacks, looks: Mapping[str, tuple[str, ...]], *processes: Process) -> Report:
+    """`looks`: by function, what the loop around its pause looks at."""
+    node = stacks.node(processes)
+    frames = tuple(msgspec.structs.replace(f, looks=looks.get(f.function), calls=("sleep",) if f.function in looks else None) for f in node.frames)
+    return diagnose(snapshot(msgspec.structs.replace(node, frames=frames)))
+
+
+def trainer(stacks: Stacks, *threads: tuple[str, str], wchan: str = "hrtimer_nanosleep", stack: str = TAKE) -> Process:
+    one = process(stacks, 10, "python train.py", stack, kind="named", ppid=1, wchan="hrtimer_nanosleep", syscall=SLEEP, extra_threads=threads)
+    kernel = [msgspec.structs.replace(t, wchan=wchan if n else t.wchan, run_slices=30) for n, t in enumerate(one.threads)]
+    return msgspec.structs.replace(one, threads=tuple(kernel))
+
+
+def named(report: Report) -> list[int | None]:
+    return [w.pid for w in report.findings[0].who] if report.findings else []
+
+
+def test_who_is_left_alone_with_its_variables_waits_for_ever() -> None:
+    stacks = Stacks()
+    report = report_of(stacks, {"take": ()}, trainer(stacks))
+    assert report.verdict.state is State.HANG and report.findings[0].certainty is Certainty.LIKELY and report.findings[0].id == "RRD503"
+
+
+@pytest.mark.parametrize(("collects", "is_hang"), [((), True), (("exists",), False), (None, False)])
+def test_all_threads_look_at_variables(collects: tuple[str, ...] | None, is_hang: bool) -> None:
+    stacks = Stacks()
+    looks = {"take": (), **({"collect": collects} if collects is not None else {})}
+    report = report_of(stacks, looks, trainer(stacks, ("rollout-0", f"collect@/job/train.py:40 {START}")))
+    assert (report.verdict.state is State.HANG) is is_hang
+
+
+def test_a_thread_at_a_connection_may_be_told_something() -> None:
+    stacks = Stacks()
+    report = report_of(stacks, {"take": ()}, trainer(stacks, ("client", f"poll@zmq/sugar/poll.py:106 {START}"), wchan="do_epoll_wait"))
+    assert report.verdict.state is not State.HANG
+
+
+def test_one_that_was_elsewhere_at_a_look_does_something() -> None:
+    stacks = Stacks()
+    one = trainer(stacks)
+    before = process(stacks, 10, "", "work@/job/kit.py:9 main@/job/train.py:60", TAKE).samples[0]
+    report = report_of(stacks, {"take": ()}, msgspec.structs.replace(one, samples=(before, *one.samples[1:])))
+    assert report.verdict.state is not State.HANG
+
+
+@pytest.mark.parametrize(("wchan", "call", "is_hang"), [("wait_for_partner", OPEN, True), ("hrtimer_nanosleep", SLEEP, False)])
+def test_variables_in_shared_memory_wait_for_those_who_share_it(wchan: str, call: int, is_hang: bool) -> None:
+    stacks = Stacks()
+    one = msgspec.structs.replace(trainer(stacks), files=(SEGMENT,))
+    other = process(stacks, 20, "python rank.py", "next_batch@/job/rank.py:32", kind="child", wchan=wchan, syscall=call)
+    report = report_of(stacks, {"take": ()}, one, msgspec.structs.replace(other, files=(SEGMENT,)))
+    assert (report.verdict.state is State.HANG) is is_hang
+    assert not is_hang or named(report) == [20]
 
 
 @pytest.mark.parametrize(
-    ("name", "rest", "time_s"),
+    ("stack", "wchan", "call", "state"),
     [
-        ("t0", "", None),
-        ("t30", "", None),
-        ("rank_1_t30", "rank_1", None),
-        ("rank1-t+30s", "rank1", 30.0),
-        ("30s_later", "", 30.0),
-        ("stacks_5min", "stacks", 300.0),
-        ("look2", "", None),
-        ("node3_20260921_101500", "node3", 1789985700.0),
-        ("dump-1789985700", "dump", 1789985700.0),
+        ("sample@/job/sample.py:9", "wait_for_partner", OPEN, State.HANG),
+        ("sample@/job/sample.py:9", "hrtimer_nanosleep", SLEEP, State.SLOW),
+        ("wait@threading.py:327 sample@/job/sample.py:9", "futex_do_wait", FUTEX, State.UNKNOWN),
     ],
 )
-def test_a_stamp_is_taken_off(name: str, rest: str, time_s: float | None) -> None:
-    stamp = stamp_of(name)
-    assert stamp is not None
-    assert (stamp.rest, stamp.time_s) == (rest, time_s)
+def test_a_file_is_made_by_somebody_of_the_family(stack: str, wchan: str, call: int, state: State) -> None:
+    """One that waits inside of itself may rest there by design."""
+    stacks = Stacks()
+    child = process(stacks, 20, "python sample.py", stack, kind="child", wchan=wchan, syscall=call)
+    report = report_of(stacks, {"take": ("glob",)}, trainer(stacks), child)
+    assert report.verdict.state is state
+    assert state is not State.HANG or named(report) == [20]
 
 
-@pytest.mark.parametrize("name", ["rank_1", "dump_4008", "node3", "trainer", "t", "worker-12", "99999999_999999", "tp0", "at30"])
-def test_other_names_have_none(name: str) -> None:
-    assert stamp_of(name) is None
+def test_who_serves_makes_no_file() -> None:
+    stacks = Stacks()
+    child = process(
+        stacks, 20, "python s.py", "accept@socket.py:294 serve@/job/s.py:9", kind="child", wchan="inet_csk_accept", syscall=ACCEPT, arg0=3
+    )
+    assert report_of(stacks, {"take": ("glob",)}, trainer(stacks), child).verdict.state is not State.HANG
 
 
-def _written(folder: Path, *names: str) -> Snapshot:
-    for number, name in enumerate(names):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(DUMP.format(pid=41, line=number + 1))
-    snapshot = load([folder]).snapshot
-    assert snapshot is not None
-    return snapshot
+@pytest.mark.parametrize("takes_note", [False, True])
+def test_a_process_that_has_ended_is_there_until_its_parent_takes_note(takes_note: bool) -> None:
+    stacks = Stacks()
+    keeper = process(stacks, 20, "python keep.py", "keep@/job/keep.py:21", kind="child", wchan="wait_for_partner", syscall=OPEN)
+    ended = Process(pid=30, ppid=20, title="sleep", comm="sleep", kind="child", state="Z")
+    report = report_of(stacks, {"take": ("is_alive", "kill")}, trainer(stacks), keeper, *([] if takes_note else [ended]))
+    assert (report.verdict.state is State.HANG) is not takes_note
+    assert takes_note or named(report) == [20]
 
 
-@pytest.mark.parametrize(
-    ("names", "seconds"),
-    [
-        (("t0/rank0.txt", "t30/rank0.txt"), 30.0),
-        (("job/node1/t0/rank0.txt", "job/node1/t60/rank0.txt"), 60.0),
-        (("20260921_101500/rank0.txt", "20260921_101545/rank0.txt"), 45.0),
-        (("rank0_0s.txt", "rank0_2min.txt"), 120.0),
-    ],
-)
-def test_looks_of_one_process_are_its_samples(tmp_path: Path, names: tuple[str, ...], seconds: float) -> None:
-    processes = [p for n in _written(tmp_path / "case", *names).nodes for p in n.processes]
-    assert [len(p.samples) for p in processes] == [2]
-    assert apart_s(processes[0]) == pytest.approx(seconds)
+@pytest.mark.parametrize(("function", "wakes_in_s", "state"), [("collect", 1.3, State.SLOW), ("wait_for", None, State.UNKNOWN)])
+def test_one_long_pause_is_no_look_whatever_the_function_is_called(function: str, wakes_in_s: float | None, state: State) -> None:
+    stacks = Stacks()
+    main = process(stacks, 10, "python train.py", "main@/job/train.py:3", kind="named", ppid=1, wchan="do_wait", syscall=61, arg0=20)
+    child = process(stacks, 20, "python c.py", f"{function}@/job/c.py:51", kind="child", wchan="hrtimer_nanosleep", syscall=SLEEP)
+    kernel = msgspec.structs.replace(child.threads[0], wakes_in_s=wakes_in_s, run_slices=6 if wakes_in_s is not None else 30)
+    assert report_of(stacks, {}, main, msgspec.structs.replace(child, threads=(kernel,))).verdict.state is state
 
 
-def test_the_later_look_comes_last_whatever_the_order_of_names(tmp_path: Path) -> None:
-    node = _written(tmp_path / "case", "t30/a.txt", "t0/a.txt").nodes[0]
-    assert [s.at_s for s in node.processes[0].samples] == [0.0, 30.0]
-    assert [node.frames[node.stacks[s.threads[0].stack][0]].line for s in node.processes[0].samples] == [2, 1]
-
-
-def test_two_machines_keep_their_names(tmp_path: Path) -> None:
-    snapshot = _written(tmp_path / "case", "n1/t0/a.txt", "n1/t30/a.txt", "n2/t0/a.txt", "n2/t30/a.txt")
-    assert {n.name: len(n.processes[0].samples) for n in snapshot.nodes} == {"n1": 2, "n2": 2}
-
-
-def test_a_stamp_that_only_one_file_has_means_nothing(tmp_path: Path) -> None:
-    assert [n.name for n in _written(tmp_path / "case", "t30/a.txt").nodes] == ["t30"]
-
-
-def test_counted_looks_tell_only_the_order(tmp_path: Path) -> None:
-    process = _written(tmp_path / "case", "t1/a.txt", "t2/a.txt").nodes[0].processes[0]
-    assert len(process.samples) == 2
-    assert apart_s(process) < 15
+@pytest.mark.parametrize(("exit_code", "is_hang"), [(-9, True), (1, True), (0, False), (None, False)])
+def test_who_was_killed_had_something_in_its_hands(exit_code: int | None, is_hang: bool) -> None:
+    """All others only look: for tasks, and whether all are done."""
+    stacks = Stacks()
+    main = trainer(stacks, stack="collected@/job/store.py:84 main@/job/store.py:93")
+    runner = process(stacks, 20, "python store.py", "runner@/job/store.py:70", kind="child", wchan="hrtimer_nanosleep", syscall=SLEEP)
+    runner = msgspec.structs.replace(runner, threads=(msgspec.structs.replace(runner.threads[0], run_slices=30),))
+    dead = Process(pid=30, ppid=10, title="python", comm="python", kind="child", state="Z", exit_code=exit_code)
+    report = report_of(stacks, {}, main, runner, dead)
+    assert (report.verdict.state is State.HANG) is is_hang
+    assert named(report) == [30]

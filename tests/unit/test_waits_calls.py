@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
@@ -62,3 +63,38 @@ def test_a_client_that_is_idle_may_have_left_the_call_out() -> None:
     report = diagnose(recorded("some_of_rollouts-hang"))
     assert not named(report)
     assert report.findings[0].id == "RRD401"
+
+
+def test_a_permit_that_one_call_takes_another_may_give_back() -> None:
+    healthy = diagnose(recorded("streams_in_order-healthy"))
+    assert not named(healthy)
+    assert healthy.verdict.state.value == "slow"
+
+
+def test_with_async_with_the_coroutine_that_took_a_permit_has_to_give_it_back() -> None:
+    snapshot = recorded("streams_in_order-healthy")
+    licences = keeper(snapshot, "Licences")
+    assert licences.async_tasks
+    (call,) = licences.async_tasks
+    entered = AwaitFrame(function="_ContextManagerMixin.__aenter__", file="asyncio/locks.py", line=14)
+    inside = msgspec.structs.replace(call, chain=(*call.chain[:-1], entered, call.chain[-1]))
+    changed = with_process(snapshot, msgspec.structs.replace(licences, async_tasks=(inside,)))
+    assert named(diagnose(changed)) == {"Licences"}
+
+
+def test_who_still_wants_a_permit_has_none_to_give_back() -> None:
+    assert named(diagnose(recorded("permits_of_rollouts-hang"))) == {"Permits"}
+
+
+@pytest.mark.parametrize(
+    ("state", "sure"),
+    [(None, {"driver"}), ("PENDING_NODE_ASSIGNMENT", set()), ("RUNNING", set())],
+    ids=["all have ended", "it is not begun", "its process was not seen"],
+)
+def test_a_plain_task_that_has_not_ended_may_still_call(state: str | None, sure: set[str]) -> None:
+    snapshot = recorded("signal_of_evaluation-hang")
+    assert snapshot.ray is not None
+    (driver,) = [t for t in snapshot.ray.tasks if t.kind == "DRIVER_TASK"]
+    evaluate = msgspec.structs.replace(driver, task_id="ab" * 24, name="evaluate", kind="NORMAL_TASK", state=state or "", state_times_s={})
+    tasks = (*snapshot.ray.tasks, evaluate) if state else snapshot.ray.tasks
+    assert named(diagnose(msgspec.structs.replace(snapshot, ray=msgspec.structs.replace(snapshot.ray, tasks=tasks)))) == sure

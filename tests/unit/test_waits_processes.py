@@ -107,8 +107,15 @@ def taken(maximum: int, *uses: tuple[int, int], unread: tuple[int, ...] = (), va
         (taken(1, (999, 1)), [("200", "unseen", Why.SEMAPHORE), ("200", "unseen", Why.SEMAPHORE)]),
         (taken(1, unread=(SECOND,)), [("200", "unseen", Why.SEMAPHORE)]),
         (taken(1), [("200", "unseen", Why.SEMAPHORE)]),
+        (taken(2, (SECOND, 3), unread=(PARENT,)), [("200", "100", Why.GIVERS)]),
+        (taken(2, (SECOND, 3), unread=(999,)), [("200", "unseen", Why.GIVERS)]),
+        (taken(2, (SECOND, 3)), [("200", "unseen", Why.GIVERS)]),
+        (taken(2, (SECOND, 2), unread=(PARENT,)), [("200", "201", Why.SEMAPHORE)]),
     ],
-    ids=["taken", "free", "given by another", "given by one, taken by many", "taken by one unseen", "not read", "nobody has it"],
+    ids=[
+        *("taken", "free", "given by another", "given by one, taken by many", "taken by one unseen", "not read", "nobody has it"),
+        *("given by one that was not read", "by one unseen", "by somebody", "as many taken as there are"),
+    ],
 )
 def test_a_semaphore_leads_to_its_holder_or_to_who_gives_it(semaphore: SharedSemaphore, found: list[tuple[str, str, Why]]) -> None:
     stacks = Stacks()
@@ -129,3 +136,34 @@ def test_who_stands_at_a_lock_that_was_not_read_waits_for_somebody() -> None:
     stacks = Stacks()
     view = view_of(stacks, parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), child(stacks, SECOND, RESTS))
     assert told(list(semaphore_edges(view))) == [("200", "unseen")]
+
+
+def test_who_waits_for_a_lock_that_it_has_itself_waits_for_nobody_else() -> None:
+    """Another thread of it may still give it back."""
+    stacks = Stacks()
+    processes = (parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), child(stacks, SECOND, WORKS))
+    own = SharedSemaphore(inode=9, waiters=((FIRST, FIRST),), value=0, maximum=1, uses=(SemaphoreUse(pid=FIRST, taken=1, tid=FIRST),))
+    assert list(semaphore_edges(view_of(stacks, *processes, semaphores=(own,)))) == []
+    other_thread = replace(own, uses=(SemaphoreUse(pid=FIRST, taken=1, tid=FIRST + 1),))
+    assert told(list(semaphore_edges(view_of(stacks, *processes, semaphores=(other_thread,))))) == [("200", "unseen")]
+
+
+@pytest.mark.parametrize(
+    ("semaphore", "files", "found"),
+    [
+        (taken(64), (), [("200", "100")]),
+        (taken(64, unread=(SECOND,)), (), [("200", "unseen")]),
+        (taken(64), None, [("200", "unseen")]),
+    ],
+    ids=["all were read", "a count was not read", "files of one were not read"],
+)
+def test_who_waits_at_a_barrier_waits_for_all_who_may_come(
+    semaphore: SharedSemaphore, files: tuple[OpenFile, ...] | None, found: list[tuple[str, str]]
+) -> None:
+    """Nobody has taken it, and only those can come who have its segment."""
+    stacks = Stacks()
+    segment = OpenFile(fd=None, path="/dev/shm/sem.mp-x1 (deleted)", kind="file", inode=9)
+    waiter = child(stacks, FIRST, "Condition.wait@multiprocessing/synchronize.py:261 load@app/judge.py:4", files=(segment,))
+    other = replace(child(stacks, SECOND, WORKS), files=files)
+    view = view_of(stacks, parent_of(stacks, (segment,)), waiter, other, semaphores=(semaphore,))
+    assert told(list(semaphore_edges(view))) == found

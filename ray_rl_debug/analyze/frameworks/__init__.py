@@ -28,6 +28,8 @@ WATCHES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.watches)
 COLLECTIVES: tuple[Spot, ...] = tuple(s for e in ENGINES for s in e.collectives)
 """Collectives of the engines' own, which spin."""
 
+SHARDED: tuple[Spot, ...] = group_calls.SHARDED
+"""Where the ranks bring the parameters of a module together before it runs."""
 COORDINATED: tuple[Spot, ...] = (*(s for e in ENGINES for s in e.coordinated), *group_calls.COORDINATED)
 """Collectives of the engines' groups, and of libraries that they call, whichever library carries them out."""
 

@@ -25,7 +25,7 @@ TABLE = Framework(
         Phase("create_process_group", "init", "TrainEngine.create_process_group"),
         Phase("initialize", "init", "TrainEngine.initialize"),
     ),
-    pollers=(Spot("wait_results", _EXECUTOR),),
+    pollers=(Spot("wait_results", _EXECUTOR), Spot("active_submit_and_wait", _EXECUTOR)),
     gates=(
         Spot("_get_next_task_for_submission", _EXECUTOR),
         Spot("_rollout_loop", _EXECUTOR),

@@ -6,13 +6,24 @@ from ray_rl_debug.analyze.frameworks.table import Spot
 
 COORDINATED: tuple[Spot, ...] = (
     *(
-        Spot(f"Buffer.{name}", "deep_ep/buffer.py")
+        Spot(f"{buffer}.{name}", f"deep_ep/{file}.py")
+        for buffer, file in (("Buffer", "buffer"), ("ElasticBuffer", "buffer_v2"))
         for name in ("dispatch", "combine", "internode_dispatch", "internode_combine", "low_latency_dispatch", "low_latency_combine")
     ),
+    *(Spot(name, "nccl.pyx") for name in ("allReduce", "broadcast", "bcast", "reduce", "allGather", "reduceScatter")),
     *(Spot(name, "tensorrt_llm/_utils.py") for name in ("mpi_barrier", "mpi_allgather", "mpi_broadcast")),
 )
-"""DeepEP 1.2 and the MPI calls of TensorRT-LLM 1.0."""
+"""DeepEP 1.2 and 2.0, CuPy's NCCL (12, 13), and the MPI calls of TensorRT-LLM 1.0."""
 
+SHARDED: tuple[Spot, ...] = (
+    Spot("PartitionedParameterCoordinator.fetch_sub_module", "zero/partitioned_param_coordinator.py"),
+    Spot("PrefetchCoordinator.fetch_sub_module", "zero/stage3.py"),  # before 0.6
+    Spot("DeepSpeedZeRoOffload.pre_sub_module_forward_function", "zero/parameter_offload.py"),
+    Spot("DeepSpeedZeRoOffload.pre_sub_module_backward_function", "zero/parameter_offload.py"),
+    Spot("_pre_forward_unshard", "torch/distributed/fsdp/_runtime_utils.py"),
+    Spot("FSDPParamGroup.pre_forward", "torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"),
+)
+"""DeepSpeed's ZeRO-3 and torch's FSDP: before a module runs, all ranks bring its parameters together. A rank that does not run it never comes."""
 _PIPELINE = "pipeline_parallel/p2p_communication.py"
 PAIRED: tuple[Spot, ...] = tuple(
     Spot(name, _PIPELINE)

@@ -38,6 +38,8 @@ NAMES = EngineNames(
         Spot("IdleSleeper.maybe_sleep", "idle_sleeper.py"),
         Spot("DataParallelController.event_loop", "managers/data_parallel_controller.py"),
         Spot("Scheduler.recv_requests", _SCHEDULER),  # before 0.5.10
+        Spot("pyspy_dump_schedulers", "utils/common.py"),  # the watchdog's thread, while the tool looks at this process
+        Spot("pyspy_dump_schedulers", "sglang/srt/utils.py"),
     ),
     watches=(Spot("SubprocessWatchdog._monitor_loop", "utils/watchdog.py"), Spot("_watchdog_once", "utils/watchdog.py")),
     groups_folder="sglang/srt/distributed/",

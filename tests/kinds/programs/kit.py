@@ -81,6 +81,22 @@ def pause() -> float:
     return 3.0 if random.random() < 0.04 else random.uniform(0.05, 1.5)
 
 
+LONG_S = 28.0
+"""A legitimate phase of a healthy twin that outlasts any look at it."""
+
+
+def in_c(seconds: float) -> None:
+    """About so long inside one call of C, without the interpreter's lock, at full speed of a processor."""
+    began, rounds = time.monotonic(), 50_000
+    hashlib.pbkdf2_hmac("sha256", b"graph", b"shapes", rounds)
+    hashlib.pbkdf2_hmac("sha256", b"graph", b"shapes", int(rounds * seconds / (time.monotonic() - began)))
+
+
+def is_late(step: int) -> bool:
+    """Whether the healthy twin has come to its long phase, where the other one hangs."""
+    return is_healthy() and step >= STEP
+
+
 def fifo(name: str) -> str:
     """A named pipe that nobody writes."""
     path = folder() / name

@@ -1,0 +1,38 @@
+"""Edges of Ray's generators that are held back (``_generator_backpressure_num_objects``): they wait for whoever should read what they have made.
+
+Such a call runs, and no stack shows it: its thread sleeps in Ray's own code, at a lock. An idle worker sleeps at its connections instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.pauses import has_loop
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.report import Certainty
+
+
+def generator_edges(view: View) -> Iterator[Edge]:
+    """From actors whose one running call shows no frame to the process that has made the call."""
+    held = [one for one in view if _is_held_back(one)]
+    callers = {t.task_id: other for other in view if other.core is not None for t in other.core.owned} if held else {}
+    for one in held:
+        call = one.core.running_task_ids[0] if one.core is not None else ""
+        reader = callers.get(call)
+        if reader is not None and reader.key != one.key:
+            name = view.tasks[call].name if call in view.tasks else "its call"
+            evidence = f"{name} runs and shows no frame: a generator that is held back until {reader.identity.label}, which has called it, reads on"
+            yield Edge(source=one.key, target=reader.key, why=Why.READER, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _is_held_back(one: Seen) -> bool:
+    core, thread = one.core, one.telling
+    if core is None or len(core.running_task_ids) != 1 or thread is None or one.process.async_tasks or has_loop(one):
+        return False
+    rests = one.kind is Kind.RAY_IDLE and one.motion is Motion.FROZEN and not one.is_stopped
+    return rests and kernel_call(thread.kernel) == "futex" and not any(t.place.path for t in one.threads)

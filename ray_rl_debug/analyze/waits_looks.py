@@ -1,0 +1,83 @@
+"""Edges of those who pause and look again: to whoever could change what they look at, as the source of their loop tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.looks import is_fellow, looks_at, looks_at_variables, shared_with
+from ray_rl_debug.analyze.nodes import node_of_pid
+from ray_rl_debug.analyze.places import THREAD_WAITS
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_calls import all_waiters
+from ray_rl_debug.model.report import Certainty
+
+_FILES = frozenset("exists lexists is_file isfile is_dir isdir glob rglob iglob listdir scandir iterdir stat getmtime getsize".split())
+"""Calls that look at files,"""
+_PROCESSES = frozenset({"kill", "pid_exists", "is_running"})
+"""and at processes by their number."""
+_SILENT = THREAD_WAITS - {Kind.LOCK}
+"""Waits inside of a process."""
+
+_OF_JOB = frozenset({"child", "named", "ray-worker", "driver"})
+
+
+def look_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """`known` are the edges found so far; of those who were taken for pollers by their names alone nothing is added."""
+    told = {e.source for e in known if e.why is Why.POLL}
+    for one in view:
+        names = looks_at(one.telling) if one.telling is not None else None
+        if names is None or one.motion is Motion.MOVING or one.is_stopped or one.key in told:
+            continue
+        if not names:
+            yield from _to_sharers(view, one)
+        elif _PROCESSES.intersection(names) and one.kind is Kind.SLEEP:
+            yield from _to_keepers(view, one)
+        elif _FILES.intersection(names) and one.kind is Kind.SLEEP:
+            yield from _to_makers(view, one, known)
+
+
+def _to_sharers(view: View, one: Seen) -> Iterator[Edge]:
+    """Variables in shared memory: any one of those who share it may change what is looked at."""
+    if not looks_at_variables(view, one):
+        return
+    # who waits for the end of others changes nothing, nor do those in the same loop
+    sharing = [other for other in shared_with(view, one) if other.kind is not Kind.CHILD]
+    for other in [s for s in sharing if not is_fellow(one, s)] or sharing:
+        evidence = f"looks again and again at variables in {_at(one)}, and shares memory with {other.identity.label}, which {other.does()}"
+        yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_keepers(view: View, one: Seen) -> Iterator[Edge]:
+    """The end of a process: the number of one that has ended stays taken until its parent takes note."""
+    living = [o for o in view if o.node is one.node and o is not one and not o.has_ended and o.process.kind in _OF_JOB]
+    ended = [other for other in view if other.node is one.node and other.has_ended and other.process.ppid not in (None, one.process.pid)]
+    for other in ended:
+        pid = other.process.ppid or 0
+        said = f"{other.identity.label} has ended, and its parent pid {pid} has not taken note of it"
+        evidence = f"looks again and again for the end of a process; {said}"
+        target = view.by_node_pid.get((one.node.name, pid), node_of_pid(one.node.name, pid))
+        yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+    for other in living if ended else ():
+        evidence = f"looks again and again for the end of a process; {other.identity.label} {other.does()}"
+        yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_makers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
+    """A file: any process of its family that does not wait for it may make or remove it."""
+    behind = all_waiters(one.key, known)
+    family = [o for o in view if o.node is one.node and o.key not in (one.key, *behind) and o.process.kind in _OF_JOB]
+    makers = [o for o in family if not (o.is_idle or o.has_ended or o.kind is Kind.CHILD or (o.telling is not None and o.telling.listens))]
+    makers = [o for o in makers if not is_fellow(one, o)]
+    if any(o.kind in _SILENT or not o.threads for o in makers):
+        return  # one that waits inside of itself may rest there by design, and have nothing to do with the file
+    for other in makers:
+        evidence = f"looks again and again for a file in {_at(one)}; {other.identity.label}, which could make it, {other.does()}"
+        yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _at(one: Seen) -> str:
+    return one.place.path[0][0] if one.place is not None and one.place.path else "a loop"

@@ -1,0 +1,44 @@
+"""Drivers that look again and again while all actors are idle, from a recorded run with one fact changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.report import State
+from ray_rl_debug.model.snapshot import Snapshot
+
+RECORDED = Path(__file__).parents[1] / "kinds" / "recorded" / "groups_without_spread-hang.json.gz"
+
+
+def recorded(earlier_s: float) -> Snapshot:
+    """With all finished calls so much earlier."""
+    snapshot = load((RECORDED,)).snapshot
+    assert snapshot is not None and snapshot.ray is not None
+    history = tuple(msgspec.structs.replace(h, last_end_time_s=(h.last_end_time_s or 0.0) - earlier_s) for h in snapshot.ray.history)
+    return msgspec.structs.replace(snapshot, ray=msgspec.structs.replace(snapshot.ray, history=history))
+
+
+@pytest.mark.parametrize(
+    ("earlier_s", "state", "said"),
+    [(0.0, State.SLOW, "if it waits for work, nobody does any"), (60.0, State.UNKNOWN, "Nobody was seen who would deliver what it looks for")],
+    ids=["a call has just ended", "none has for a minute"],
+)
+def test_one_that_looks_in_a_step_does_not_wait_for_its_user(earlier_s: float, state: State, said: str) -> None:
+    verdict = diagnose(recorded(earlier_s)).verdict
+    assert verdict.state is state
+    assert "driver" in verdict.summary and said in verdict.summary
+
+
+def test_who_rests_in_the_outermost_function_waits_for_its_user() -> None:
+    snapshot = recorded(0.0)
+    (node,) = snapshot.nodes
+    inner = {i for i, f in enumerate(node.frames) if f.function.endswith("Batch.receive")}
+    assert inner
+    stacks = tuple(tuple(i for i in stack if i not in inner) for stack in node.stacks)
+    changed = msgspec.structs.replace(snapshot, nodes=(msgspec.structs.replace(node, stacks=stacks),))
+    assert diagnose(changed).verdict.state is State.HEALTHY

@@ -1,0 +1,85 @@
+"""A poller that a sample met between two looks is told by where it waits: coming round its loop is no progress, coming back to its caller is."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Cause, State, Verdict
+from ray_rl_debug.model.snapshot import Awaited, OpenFile, Socket
+from tests.unit.scenes import Stacks, process, snapshot
+from tests.unit.test_coroutines import task
+
+EXECUTOR = "areal/infra/workflow_executor.py"
+OUTSIDE = f"WorkflowExecutor.prepare_batch@{EXECUTOR}:1328 main@/job/train.py:95"
+POLLS = f"BatchTaskDispatcher.active_submit_and_wait@{EXECUTOR}"
+LOOKS = f"BatchTaskDispatcher.wait_results@{EXECUTOR}"
+WAITS = f"Condition.wait@threading.py:331 {LOOKS}:587 {POLLS}:704 {OUTSIDE}"
+BETWEEN = {
+    "looks": f"{LOOKS}:577 {POLLS}:704 {OUTSIDE}",
+    "takes its lock": f"Condition.__enter__@threading.py:281 {LOOKS}:573 {POLLS}:704 {OUTSIDE}",
+    "asks what it may admit": f"StalenessManager.get_pending_limit@areal/infra/staleness_manager.py:70 {POLLS}:679 {OUTSIDE}",
+    "admits": f"BatchTaskDispatcher.submit_task_input@{EXECUTOR}:540 {POLLS}:697 {OUTSIDE}",
+    "goes round": f"{POLLS}:676 {OUTSIDE}",
+}
+TRAINS = "train@/job/train.py:110 main@/job/train.py:96"
+THREAD = "Thread.run@threading.py:982"
+ADMITS = f"Condition.wait@threading.py:327 BatchTaskDispatcher._get_next_task_for_submission@{EXECUTOR}:448 _commit_loop@{EXECUTOR}:367 {THREAD}"
+FETCHES = f"Condition.wait@threading.py:331 Queue.get@queue.py:180 AsyncTaskRunner.wait@areal/infra/async_task_runner.py:618 {THREAD}"
+READS_INPUT = f"_end_with_input@/job/train.py:113 {THREAD}"
+BLOCKED = (
+    "Workflow.call_tool@/job/agent.py:73 Workflow.arun_episode@/job/agent.py:58 _execute_workflow@areal/infra/workflow_executor.py:1056 "
+    f"AsyncTaskRunner._run_thread@areal/infra/async_task_runner.py:291 {THREAD}"
+)
+
+
+INPUT = OpenFile(fd=0, path="pipe:[77]", kind="pipe", inode=77, writable=False)
+"""Of standard input, whose other end was not seen: a thread of the program's own waits there, and ends no episode."""
+
+
+def verdict(*stacks_of_main: str) -> tuple[Verdict, list[Cause]]:
+    """AReaL's trainer, whose tool is called in the loop's own thread and never answers; the main thread as three samples met it."""
+    stacks = Stacks()
+    others = [
+        ("Thread-1 (_run_thread)", BLOCKED),
+        ("Thread-2 (_commit_loop)", ADMITS),
+        ("Thread-3 (_fetch_loop)", FETCHES),
+        ("Thread-4", READS_INPUT),
+    ]
+    one = process(stacks, 200, "python", *stacks_of_main, kind="named", syscall=202, extra_threads=others)
+    runs = msgspec.structs.replace(task(1, Awaited(kind="running"), "Workflow.arun_episode"), tid=1200)
+    of_loop = {"wchan": "wait_woken", "syscall": 45, "syscall_arg0": 9, "run_slices": 0}
+    of_reader = {"wchan": "pipe_read", "syscall": 0, "syscall_arg0": 0, "run_slices": 0}
+    known = {1200: of_loop, 1203: of_reader}
+    threads = tuple(msgspec.structs.replace(t, **known.get(t.tid, {})) for t in one.threads)  # type: ignore[arg-type]
+    silent = Socket(family="tcp", state="ESTABLISHED", local="127.0.0.1:5000", remote="127.0.0.1:6000", fd=9, quiet_s=30.0)
+    found = diagnose(snapshot(stacks.node([msgspec.structs.replace(one, threads=threads, async_tasks=(runs,), sockets=(silent,), files=(INPUT,))])))
+    return found.verdict, [f.cause for f in found.findings]
+
+
+def test_the_loop_of_a_poller_that_waits_is_blocked() -> None:
+    said, causes = verdict(WAITS, WAITS, WAITS)
+    assert (said.state, causes) == (State.HANG, [Cause.EVENT_LOOP_BLOCKED])
+
+
+@pytest.mark.parametrize("look", range(3))
+@pytest.mark.parametrize("between", BETWEEN)
+def test_a_poller_between_two_looks_has_not_moved(between: str, look: int) -> None:
+    met = [WAITS, WAITS, WAITS]
+    met[look] = BETWEEN[between]
+    said, causes = verdict(*met)
+    assert (said.state, causes) == (State.HANG, [Cause.EVENT_LOOP_BLOCKED])
+
+
+@pytest.mark.parametrize("look", range(3))
+def test_a_poller_that_came_back_to_its_caller_has_moved(look: int) -> None:
+    met = [WAITS, WAITS, WAITS]
+    met[look] = TRAINS
+    said, causes = verdict(*met)
+    assert (said.state, causes) == (State.HEALTHY, [])
+
+
+def test_another_call_of_the_poller_is_progress() -> None:
+    later = BETWEEN["looks"].replace("train.py:95", "train.py:140")
+    assert verdict(WAITS, WAITS, later)[0].state is State.HEALTHY
