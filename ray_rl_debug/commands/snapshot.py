@@ -15,6 +15,7 @@ import click
 
 from ray_rl_debug.bounded.stop_event import StopEvent
 from ray_rl_debug.commands.options import exit_code, progress, rendering, show_report, tell
+from ray_rl_debug.commands.second_look import look
 from ray_rl_debug.model.errors import EXIT_INTERRUPTED, EXIT_NO_VERDICT, UsageError
 from ray_rl_debug.model.snapshot import Snapshot
 from ray_rl_debug.saving.background import Saving
@@ -51,6 +52,7 @@ Examples:
 @click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=60.0, show_default=True, help="Seconds for all but the sampling.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often each stack is read.")
 @click.option("--interval", "interval_s", type=click.FloatRange(min=0.05), default=1.0, show_default=True, help="Seconds between samples.")
+@click.option("--once", is_flag=True, help="Look once, also where the first look is not sure and a longer one may be.")
 @click.option("--native", is_flag=True, help="Also read C++ frames. Slower, and each process stops a little longer.")
 @click.option("--pystack", is_flag=True, help="Take one more sample with pystack, where it is installed: it reads some processes that py-spy cannot.")
 @click.option("--no-engine-endpoints", is_flag=True, help="Do not ask vLLM and SGLang servers for their /metrics and whether they are paused.")
@@ -63,6 +65,7 @@ def snapshot(
     timeout_s: float,
     samples: int,
     interval_s: float,
+    once: bool,
     native: bool,
     pystack: bool,
     no_engine_endpoints: bool,
@@ -75,7 +78,8 @@ def snapshot(
 ) -> int:
     """Look at the cluster now and say who hangs it, and why.
 
-    The job needs no preparation, and no process is left stopped.
+    The job needs no preparation, and no process is left stopped. Where the
+    first look is not sure and a longer one may be, it looks again for 20 s.
     """
     if address and pids:
         raise UsageError("--address asks for a cluster, --pid for processes of this node", hint="give only one of them")
@@ -101,18 +105,24 @@ def snapshot(
         engine_endpoints=not no_engine_endpoints,
     )
     show = progress(quiet)
-    with stop_on_interrupt(show) as stop:
-        taken = made_safe(_capture_here(collect, show, stop)) if here or pids else _capture_cluster(address, job_id, collect, timeout_s, show, stop)
     saving = Saving()
     trouble: Exception | None = None
-    try:
+
+    def keep(seen: Snapshot) -> None:
         if output is not None:
             folder = output
-            saving.begin(lambda: save_snapshot(folder, taken))
-        from ray_rl_debug.diagnosis.diagnose import diagnose
+            saving.begin(lambda: save_snapshot(folder, seen))
 
-        report = diagnose(taken)
+    def capture(options: CollectOptions) -> Snapshot:
+        if here or pids:
+            return made_safe(_capture_here(options, show, stop))
+        return _capture_cluster(address, job_id, options, timeout_s, show, stop)
+
+    try:
+        with stop_on_interrupt(show) as stop:
+            taken, report = look(capture, collect, once=once, keep=keep, show=show, stop=stop)
         if output is not None:
+            folder = output
             saving.begin(lambda: save(folder, report, taken, is_saved=True))
         show_report(report, taken, format_=format_, as_json=as_json, no_color=no_color, verbose=verbose)
     finally:

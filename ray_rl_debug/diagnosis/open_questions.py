@@ -13,7 +13,12 @@ from ray_rl_debug.analyze.waits_calls import works_inside
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
 from ray_rl_debug.rules.scene import Scene
 
-LONGER = "rayrl-debug snapshot --samples 5 --interval 5"
+LONGER_SAMPLES, LONGER_INTERVAL_S = 5, 5.0
+LONGER = f"rayrl-debug snapshot --samples {LONGER_SAMPLES} --interval {LONGER_INTERVAL_S:g}"
+"""A longer look than the usual one."""
+LONGER_S = (LONGER_SAMPLES - 1) * LONGER_INTERVAL_S
+LONGEST = f"rayrl-debug snapshot --samples {LONGER_SAMPLES} --interval {3 * LONGER_INTERVAL_S:g}"
+"""The next after that one."""
 _READ_MORE = "rayrl-debug doctor"
 """It says what may not be read on each node, and what to do about it."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -15,6 +17,8 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
 from ray_rl_debug.diagnosis.open_questions import (
     LONGER,
+    LONGER_S,
+    LONGEST,
     Open,
     brought_so_far,
     ended,
@@ -39,6 +43,17 @@ def give_verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[G
 
     Of stacks from files `next_dump` is the command of the first further look.
     """
+    verdict = _verdict(scene, findings, all_gaps, next_dump)
+    was_long = _window_s(scene.view.snapshot.options) >= LONGER_S
+    return msgspec.structs.replace(verdict, next=LONGEST) if verdict.next == LONGER and was_long else verdict
+
+
+def _window_s(options: Mapping[str, object]) -> float:
+    samples, interval_s = options.get("samples"), options.get("interval_s")
+    return (samples - 1) * interval_s if isinstance(samples, int) and isinstance(interval_s, float | int) else 0.0
+
+
+def _verdict(scene: Scene, findings: Sequence[Finding], all_gaps: Sequence[Gap], next_dump: str | None) -> Verdict:
     if scene.story is not None and not scene.view.seen and all(e.kind == "log" for f in findings for e in f.evidence):
         return _of_story(scene.story, findings)
     if findings and not scene.view.seen and signatures.find(findings[0].id) is not None:
