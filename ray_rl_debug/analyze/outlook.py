@@ -35,6 +35,7 @@ from ray_rl_debug.analyze.pauses import (
     limit_s,
     may_be_fed,
     puts_object,
+    rests,
     script_goes_on,
     thread_ended,
     wakes_first,
@@ -219,7 +220,7 @@ def _unread(f: Facts) -> str | None:
 
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
-    return f.one.motion_reason if f.stands_still or long else None
+    return f.one.motion_reason if f.stands_still or (long and not rests(f.one)) else None
 
 
 def _came_lately(f: Facts) -> str | None:

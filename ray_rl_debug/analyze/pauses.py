@@ -88,6 +88,12 @@ def looks_again(one: Seen) -> bool:
     return at_pause and thread is not None and thread.kernel is not None and wakes_often(one, thread.kernel)
 
 
+def rests(one: Seen) -> bool:
+    """Does it come back again and again to a pause in a loop that nothing ends? Each window finds it there, however long: its rounds may be short."""
+    thread = one.followed or one.telling
+    return looks_again(one) and thread is not None and bool(thread.frames) and thread.frames[0].goes_round is True
+
+
 _LOOK_SHARE = 0.005
 """Of one core: to look whether something is there takes no more; steps of work do."""
 

@@ -46,7 +46,7 @@ def look(
     show(f"not sure yet, {report.verdict.state}; looking again for {LONGER_S:.0f} s (Ctrl-C keeps the first look, --once leaves this out)")
     try:
         again = capture(longer)
-    except RayRlDebugError as e:
+    except (RayRlDebugError, OSError) as e:
         show(f"the second look failed: {e}; this is the first")
         return taken, report
     if stop.is_set():
