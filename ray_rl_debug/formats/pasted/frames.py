@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.formats.dump import CodePlace
+from ray_rl_debug.formats.pasted import loose
 from ray_rl_debug.formats.pasted.events import Frames
 
 _EXTENSION = r"(?:pyx?|pyi|dll|pyd|so(?:\.[\d.]{1,12})?|cc?|cpp|cxx|cu|cuh|hh?|hpp|inl|rs|go|S|js|ts|dylib|c\.h)"
@@ -40,6 +41,7 @@ _QUOTED = re.compile(
     r"File:? [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
 )
+_ARROW_BEHIND = re.compile(r"\s{1,8}(?:[-=]{1,2}>|<[-=]{1,2}|[<>→←⇒⇐|;,]|,? ?called (?:from|by)|,? ?from)\s{0,8}$")
 _ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
 _REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[x×]\s?\d|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
 _BULLET = re.compile(
@@ -56,11 +58,24 @@ _JOINS = (
     (" <- ", "inner"),
     (" < ", "inner"),
     (";", "outer"),
+    (", called from ", "inner"),
+    (" called from ", "inner"),
+    (", called by ", "inner"),
+    (" called by ", "inner"),
+    (", from ", "inner"),
+    (" from ", "inner"),
+    (", ", "inner"),
 )
 """What joins frames, and which way they usually run then."""
+_IN_WORDS = frozenset(sign for sign, _ in _JOINS if sign[-1] == " " and (sign[0] == "," or sign[1].isalpha()))
+"""Between these each part must be a frame: sentences have them as well."""
+_COUNTED = re.compile(r"\d{1,9} ")
+"""How often a stack was met stands before its first frame."""
 _IS_PID = re.compile(r"(?:pid|PID)[=: ]{1,2}\d{1,9}$")
 _ONLY_NAME = re.compile(r"^[A-Za-z_][\w.]{0,100}(?:\(\))?$")
 _MAX_JOINED = 400
+_PYTHON_NAME = re.compile(r"[`*]{0,3}(?!(?:File|file)$)(?P<name>[\w.<>$ ]{1,300}?)[`*]{0,3}(?:\([^()]{0,300}\))?[`*]{0,3}$")
+"""What can be a function of Python, with its class, and with arguments."""
 
 
 def read_frame(text: str) -> Frames | None:
@@ -79,6 +94,7 @@ def read_frame(text: str) -> Frames | None:
         return joined
     bare = text.replace("`", "").replace("**", "").strip("* ")
     found = one_frame(bare) or one_frame(_BULLET.sub("", bare, count=1).strip("`* "))
+    found = _sound(found) or _loose(text)
     if not found:
         return None
     return Frames(places=tuple(found), native=any(is_native(file) for _, file, _ in found))
@@ -89,6 +105,19 @@ def one_frame(text: str) -> list[CodePlace]:
     if tight := _PDB.match(text) or _AUSTIN.match(text) or _BRACKETS.match(text):
         return [(tight["function"], tight["file"], int(tight["line"]))]
     return _paren_frame(text) or _at_frame(text) or _place_first(text)
+
+
+def _sound(found: list[CodePlace]) -> list[CodePlace]:
+    """Places whose functions are names; of Python's their arguments are left out. Where one is no name, the line was misunderstood."""
+    names = [f if not p.endswith(".py") else m["name"] if (m := _PYTHON_NAME.match(f)) else "" for f, p, _ in found]
+    return [(name, file, line) for name, (_, file, line) in zip(names, found, strict=True)] if all(names) else []
+
+
+def _loose(text: str) -> list[CodePlace]:
+    if len(text) > loose.MAX_CHARS or not ("." in text or ":" in text):
+        return []
+    told = loose.place(_BULLET.sub("", text, count=1))
+    return [told] if told is not None else []
 
 
 def is_native(file: str) -> bool:
@@ -103,7 +132,7 @@ def _quoted(text: str) -> Frames | None:
     for found in _QUOTED.finditer(text):
         if found["comma"]:
             order = "outer"
-        function = found["function"].strip().removeprefix("async ")
+        function = _ARROW_BEHIND.sub("", found["function"]).strip().removeprefix("async ")
         if function.endswith("()"):
             function = function[:-2]
         places.append((function, found["file"], int(found["line"]) if found["line"].isdecimal() else 0))
@@ -207,7 +236,7 @@ def _joined(text: str) -> Frames | None:
     for sign, order in _JOINS:
         if text.count(sign) < 1 or text.count(sign) > _MAX_JOINED:
             continue
-        parts = [p for p in (q.strip(" `*") for q in text.split(sign)) if p and p not in ("...", "…")]
+        parts = [p for p in (q.replace("`", "").strip(" *") for q in text.split(sign)) if p and p not in ("...", "…")]
         if len(parts) < 2:
             if sign == "|" and len(parts) == 1 and text.endswith("|") and (only := one_frame(parts[0])):
                 return Frames(places=tuple(only), is_whole=True)
@@ -221,8 +250,13 @@ def _joined(text: str) -> Frames | None:
             counted = re.search(r" (\d{1,9})$", parts[-1])
             if counted:
                 parts[-1], weight = parts[-1][: counted.start()], int(counted[1])
-        read = [one_frame(p) or ([(p.removesuffix("()"), "", 0)] if _ONLY_NAME.match(p) else []) for p in parts]
+        read = [
+            _sound(one_frame(p)) or ([] if _COUNTED.match(p) else _loose(p)) or ([(p.removesuffix("()"), "", 0)] if _ONLY_NAME.match(p) else [])
+            for p in parts
+        ]
         known = sum(any(file for _, file, _ in one) for one in read)
+        if sign in _IN_WORDS and known < len(parts):
+            continue
         # A word behind the only place in the line is a remark: "f (a.py:7) ← here".
         if not all(read[:-1]) or known < (2 if sign in "|;" else 1) or (known == 1 and (sign == " -> " or not (read[-1] and read[-1][0][1]))):
             continue

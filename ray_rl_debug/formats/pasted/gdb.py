@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from ray_rl_debug.formats.pasted.events import Event, Frames, Head
+from ray_rl_debug.formats.pasted.frames import read_frame
 
 _ATTACH = re.compile(r"(?:Attaching to (?:program: .{0,400}, )?process|gdb (?:.{0,200} )?(?:-p|--pid|-pid)[ =]?|attach) (?P<pid>\d{1,9})\b")
 _THREAD = re.compile(
@@ -80,6 +83,8 @@ def read(text: str) -> Event | None:
         place = (bare["function"], bare["lib"] or NO_SYMBOLS, 0)
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=int(bare["number"]), native=True)
     if "#" in text and (frame := _FRAME.match(text)):
+        if ".py" in text and "0x" not in text and (of_python := read_frame(frame["rest"])) is not None and not of_python.native:
+            return msgspec.structs.replace(of_python, source="text", order="inner", is_certain=True, number=int(frame["number"]))
         return _frame(int(frame["number"]), frame["rest"].strip())
     if "<built-in method" in text and (built_in := _BUILT_IN.match(text)):
         place = (f"{built_in['type'].rsplit('.', 1)[-1]}.{built_in['function']}", BUILT_IN, 0)

@@ -55,8 +55,9 @@ _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
 _GDB_FRAME = re.compile(r"#\d{1,4} {1,4}0x[0-9a-f]{6,16} in \S")
 _GDB_LIBRARY = re.compile(r" from (?P<path>/\S{0,400})$")
+_ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-) \S")
 _MOST_PIECES = 4
-"""Lines into which a terminal breaks one frame."""
+"""Lines into which a terminal breaks one frame, or somebody a chain of them."""
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
@@ -116,7 +117,7 @@ def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None
         learned: Prefixes of the text's own.
     """
     in_fence = False
-    for number, raw in _rejoined(lines):
+    for number, raw in _chained(_rejoined(lines)):
         for part in _parts(raw):
             line = read_line(part[:MAX_CHARS], number, in_fence, learned)
             yield line
@@ -140,6 +141,26 @@ def _rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             held = None
         if raw.rstrip().endswith(",") and 'File "' in raw and _BROKEN.search(raw[-400:]):
             held = (number, raw)
+        else:
+            yield number, raw
+    if held is not None:
+        yield held
+
+
+def _chained(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines, and a chain of calls in one line again that goes on in the next: ``f → g`` / ``  → h``."""
+    held: tuple[int, str] | None = None
+    pieces = 0
+    for number, raw in lines:
+        if held is not None:
+            begins = _ARROW_FIRST.match(raw)
+            if begins is not None and f" {begins['arrow']} " in held[1] and pieces < _MOST_PIECES and len(held[1]) < MAX_CHARS:
+                held, pieces = (held[0], f"{held[1].rstrip()} {raw.strip(' >')}"), pieces + 1
+                continue
+            yield held
+            held = None
+        if ("→" in raw or "->" in raw or "←" in raw or "<-" in raw) and _ARROW_FIRST.match(raw) is None:
+            held, pieces = (number, raw), 1
         else:
             yield number, raw
     if held is not None:

@@ -41,6 +41,9 @@ _INNER = frozenset(
     " _wait_for_tstate_lock".split()
 )
 
+KNOWN = _OUTER | _INNER
+"""Functions in which programs begin, or wait."""
+
 
 def is_outermost_first(places: Sequence[CodePlace], least: int = 1) -> bool | None:
     """True or False where one end of the stack tells, None where both or neither do; `least` is how much plainer one end must be."""

@@ -15,10 +15,10 @@ MAX_PREFIXES = 200
 _MAX_LINES = 20_000
 
 _LEARNED_FROM = re.compile(
-    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "|    [\w.<>]{1,80} \([^()\s]{1,300}:\d)[^\n]{0,8000}$', re.MULTILINE
+    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "| [\w.<>]{1,80} \([^()\s]{1,300}:\d|\.py:\d{1,7},? in )[^\n]{0,8000}$', re.MULTILINE
 )
-_OF_HEADS = (b"hread ", b"Process ", b"Traceback (most recent call last)")
-"""One of them is in every head."""
+_OF_HEADS = (b"hread ", b"Process ", b"Traceback (most recent call last)", b".py:")
+"""One of them is in every head, or frame that stands without one."""
 _HEAD = (
     r"(?:(?:Thread|Current thread) 0x[0-9a-fA-F]{4,16} |Thread (?:0x[0-9a-fA-F]{1,16}|\d{1,16}) \((?:active|idle)|Process \d{1,9}: "
     r"|Traceback \(most recent call last\))"
@@ -26,6 +26,12 @@ _HEAD = (
 _FRAME = r"(?:  File \"[^\"\n]{1,300}\", line \d|    [\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)$)"
 _BEFORE_HEAD = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _HEAD + ")")
 _BEFORE_FRAME = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _FRAME + ")")
+_WHOLE_FRAME = re.compile(
+    r"^(?P<before>[^\s│┃>\"'`#(-][^`'\"]{1,120}?[]:|>)] {1,4})"
+    r"(?:[\w.<>]{1,80} \([^()\s]{1,300}\.\w{1,4}:\d{1,7}\)|[^()\s]{1,300}\.py:\d{1,7},? in [\w.<>]{1,80})$"
+)
+_IN_A_ROW = 3
+"""Frames below each other with the same words before them, where these have no head: a label stands before one stack only."""
 _CLOCK = re.compile(r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?")
 _ANY_CLOCK = r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _NO_PREFIX = re.compile(r"[\"'`]|\.py\b|\b(?:Thread|Process|File)\b")
@@ -42,6 +48,7 @@ def learn(text: bytes, plain: Callable[[str], Iterable[str]]) -> re.Pattern[str]
     """
     heads: dict[str, None] = {}
     frames: set[str] = set()
+    row: tuple[str, int, int] = ("", 0, 0)
     if not any(one in text for one in _OF_HEADS):
         return None  # a prefix is learned from heads and frames; most logs have neither
     for number, found in enumerate(_LEARNED_FROM.finditer(text[:MAX_BYTES])):
@@ -51,6 +58,12 @@ def learn(text: bytes, plain: Callable[[str], Iterable[str]]) -> re.Pattern[str]
         if raw.lstrip(" >").startswith("|"):
             continue  # a row of a table
         for line in plain(raw):
+            if (alone := _WHOLE_FRAME.match(line)) is not None and sum(c.isalpha() for c in alone["before"]) > 1:
+                shape = _CLOCK.sub("\0", alone["before"])
+                row = (shape, row[1] + 1 if row[0] == shape and found.start() == row[2] else 1, found.end() + 1)
+                if row[1] == _IN_A_ROW:
+                    heads[shape] = None
+                    frames.add(shape)
             for pattern in (_BEFORE_HEAD, _BEFORE_FRAME):
                 before = pattern.match(line)
                 if before is None or _NO_PREFIX.search(before["before"]) or sum(c.isalpha() for c in before["before"]) < 2:

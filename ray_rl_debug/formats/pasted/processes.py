@@ -87,7 +87,8 @@ class Processes:
             dump.is_headless, dump.source = False, head.source or dump.source
         if dump is not None and head.is_chosen and head.key is not None and head.source == dump.source:
             dump.chosen = head.key
-            self._name_shown(dump, head)
+            # Whoever switches to another thread is still in the same process.
+            dump.is_headless = dump.is_headless and label is not None
         known = dump.keys.get(head.key) if dump is not None and head.key is not None else None
         if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
             self.stack.reopen(dump.threads[known], order=head.order)
@@ -186,6 +187,8 @@ class Processes:
         """Frames: of the stack that is open, or of one without a head."""
         indent = indent_of(line.text)
         if frames.head is not None:
+            if frames.head.is_chosen and self.current is not None and self.current.source == frames.head.source:
+                self._name_shown(self.current, frames.head)
             self.thread(line, frames.head)
             if not self.stack.frames:
                 self._append(line, frames)
@@ -195,7 +198,7 @@ class Processes:
             self._append(line, frames)
             return
         self.stack.close()
-        if frames.source == kernel.LOG:
+        if frames.source == kernel.LOG or self._is_shown_again(line, frames):
             return
         if frames.source == "gdb" and frames.native and frames.number is None and not frames.is_certain:
             self._lone = self._lone or (line, frames)  # gdb says so when it attaches; the stack that it shows next begins there
@@ -209,6 +212,26 @@ class Processes:
             self._weak = []
         self._weak.append((line, frames))
         self.flush_weak()
+
+    def may_be_name(self, line: Line) -> bool:
+        """May a name with dots be a frame here? Below somebody's name, or below another frame of such a stack."""
+        if self.stack.threads and self.stack.is_headless and not self.stack.is_interrupted and not self.stack.blanks:
+            return True
+        head = self.label.held(line.number)
+        return head is not None and bool(head.ranks or head.pid or head.label or head.title) and not self.stack.frames
+
+    def _is_shown_again(self, line: Line, frames: Frames) -> bool:
+        """gdb shows the innermost frame of a thread to which somebody switches, and then its whole stack."""
+        dump = self.current
+        at = dump.keys.get(dump.chosen) if dump is not None and dump.chosen is not None and frames.number == 0 else None
+        if dump is None or at is None or dump.source != frames.source or self.label.held(line.number) is not None:
+            return False
+        thread = dump.threads[at]
+        if len(thread.frames) > 1 or [f[0] for f in thread.frames] != [frames.places[0][0]]:
+            return False
+        self.stack.begin(thread, order=frames.order, is_headless=False)
+        self._append(line, frames)
+        return True
 
     def _is_awaited(self, dump: Partial) -> bool:
         """Was the process named, and nothing of it shown yet? One that a tool could not read is not awaited."""

@@ -12,7 +12,8 @@ from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
-from ray_rl_debug.formats.pasted.lines import Line, relabelled
+from ray_rl_debug.formats.pasted.lines import Line, indent_of, relabelled
+from ray_rl_debug.formats.pasted.loose import dotted_name
 from ray_rl_debug.formats.pasted.partial import Partial
 from ray_rl_debug.formats.pasted.processes import Processes
 from ray_rl_debug.formats.pasted.tables import Tables
@@ -22,6 +23,8 @@ _PDB_PROMPT = re.compile(r"^\((?:Pdb|Pdb\+\+|rpdb|pudb)\)|^ipdb> ")
 _PDB = ("interaction", "pdb.py", 0)
 _RULE = re.compile(r"^(?:-{8,80}|:{14})$")
 """Over and under names of machines (``clush -b``), or of files (``more``)."""
+_SOURCE = 4
+"""How deep the source code between frames stands at least."""
 _PID_IN_LOG = re.compile(r"\bPID[:= ]{1,2}(\d{1,9})\b")
 
 
@@ -79,6 +82,8 @@ class Stream:
         events = self._of_task(line) or (classify(text) if self._found.stack.threads or not line.stamped or may_tell(text) else ())
         if not events and self._found.stack.takes_symbol(text) and (alone := symbol(text)) is not None:
             events = (alone,)
+        if not events and self._found.may_be_name(line) and (named := dotted_name(text)) is not None:
+            events = (Frames(places=(named,)),)
         if events:
             if line.part and not self._found.stack.frames:
                 self._set_part(line, line.part)
@@ -154,7 +159,8 @@ class Stream:
         stack = self._found.stack
         if stack.is_headless and not stack.is_numbered and not (line.in_fence and stack.indent > 0):
             self._found.end_stack()
-        self._found.has_words = True
+        # A line of source code may be the first that somebody copied of a stack.
+        self._found.has_words = self._found.has_words or not (line.in_fence and indent_of(text) >= _SOURCE)
         self._found.doubt(line)
 
     def _words(self, line: Line, text: str) -> None:
