@@ -132,3 +132,34 @@ def test_every_pair_of_notations_makes_one_stack() -> None:
     for one, other in itertools.pairwise(n for n in NOTATIONS if not n.startswith(("{{", "File "))):
         frames = [(one if i % 2 else other).format(f=f, p=p, n=n) for i, (f, p, n) in enumerate(STACK)]
         assert [len(t.frames) for d in read("Rank 3:\n" + "\n".join(frames)) for t in d.threads] == [len(STACK)]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "rank_{}.txt",
+        "stacks/rank{}.log:",
+        "$ cat rank{}.txt",
+        "This is the dump from rank {}.",
+        "$ py-spy dump -p 88  (rank {})",
+        "第 {} 卡:",
+        "🔴 Rank {}",
+        "| rank {} |",
+    ],
+)
+def test_ranks_are_named_in_many_words(head: str) -> None:
+    stack = "```\n" + "\n".join(f"    {f} ({p}:{n})" for f, p, n in STACK) + "\n```\n"
+    assert [d.rank for d in read("\n".join(f"{head.format(r)}\n{stack}" for r in (3, 5)))] == [3, 5]
+
+
+@pytest.mark.parametrize("head", ["GPU {}:", "cuda:{}", "Actor {}:", "actor/{}:", "MegatronWorker[{}]:"])
+def test_parts_of_a_program_are_named_by_their_headings(head: str) -> None:
+    """Two headings differ in their number alone."""
+    stack = "    f (my/a.py:1)\n    g (my/a.py:2)\n"
+    assert [d.label for d in read("\n".join(f"{head.format(r)}\n{stack}" for r in (3, 5)))] == [head.format(r).strip("[]:") for r in (3, 5)]
+
+
+def test_the_pod_in_which_a_command_runs_is_the_machine() -> None:
+    stack = "    f (my/a.py:1)\n    g (my/a.py:2)\n"
+    told = "".join(f"$ kubectl -n rl exec -it trainer-{r} -- py-spy dump --pid 1\n{stack}\n" for r in (3, 5))
+    assert [(d.node, d.pid) for d in read(told)] == [("trainer-3", 1), ("trainer-5", 1)]

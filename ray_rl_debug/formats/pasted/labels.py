@@ -30,11 +30,15 @@ _FILE = re.compile(
     r"^(?:==>|>>>|={2,}|-{2,}|#{2,}|\*{2,}|file:|File:)\s?(?P<path>[\w./@:-]{0,200}?(?P<name>[\w.@-]{1,120}\.(?:txt|log|out|err|stack"
     r"|dump|json|pyspy|trace)))\b.{0,20}$"
 )
+_SHOWN_FILE = re.compile(
+    r"^(?:[\w@.:~/-]{0,80}[$#] )?(?:(?:cat|less|more|head|tail)(?: -\w{1,8}(?: \d{1,6})?){0,3} )?"
+    r"(?P<path>[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)):?$"
+)
 _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)$")
 _RANK = re.compile(
     r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
-    r"(?:ranks?|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程|r(?=\d))[ _#:=]{0,3}"
-    r"\[?" + said.NUMBERS + r")(?![A-Za-z0-9_.])",
+    r"(?:ranks?|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
+    r"\[?" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
@@ -61,6 +65,13 @@ _NODE = re.compile(
     r"|@(?P<at>[a-z][\w.-]{1,60})[ :~]",
     re.IGNORECASE,
 )
+_INSIDE = re.compile(
+    r"\b(?:kubectl|oc)\b[^|;&]{0,100} exec (?:-\w{1,3} (?:[\w.-]{1,60} )??|--?[\w-]{2,20}[= ][\w.-]{1,60} ){0,4}(?:pod/)?"
+    r"(?P<name>[a-z0-9][\w.-]{2,80})(?= )"
+)
+"""In which pod the command runs that follows."""
+_BESIDE = re.compile(r"\([^()]{0,40}\branks?[ _:=#]{0,2}" + said.NUMBERS + r"[^()]{0,40}\)", re.IGNORECASE)
+"""``py-spy dump --pid 12  (rank 3)``"""
 _PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
@@ -70,6 +81,7 @@ _FOLDED = re.compile(
     r"^(?P<list>[A-Za-z][\w.-]{0,80}(?:\d|\[[\d,-]{1,400}\])[\w.-]{0,60}"
     r"(?:,[A-Za-z][\w.-]{0,60}(?:\d|\[[\d,-]{1,80}\])){0,64})(?: \((?P<count>\d{1,6})\))?\s*$"
 )
+_OF_FILE_NAME = re.compile(r"rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _LEAD = re.compile(r"^\W{0,6}\*\*(?P<lead>[^*\n]{2,60}\*\*(?: \([^()\n]{2,80}\))?)")
 """What a long entry of a list is about: ``- **Waiters** (the other 11 ranks): they have ... and stand here:``."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
@@ -87,13 +99,17 @@ def read(text: str) -> Head | None:
         return Head(level="label", label=label or (None if ranks else of_pid["label"]), ranks=ranks, pid=int(of_pid["pid"]), is_new=True)
     if file := _FILE.match(stripped):
         return Head(level="label", label=file["name"], is_new=True, ranks=_ranks(file["name"].replace("_", " "))[0], pid=_file_pid(file["name"]))
+    if "." in stripped and (shown := _SHOWN_FILE.match(stripped.strip("`* "))) and (of_file := _OF_FILE_NAME.search(shown["path"])):
+        return Head(level="label", is_new=True, ranks=(int(of_file[1]),))
     if child := _CHILD.match(stripped):
         return Head(level="label", label=child["name"], is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "strace" in text:
         asked = _command(stripped)
         if asked is not None and not stripped.startswith(("Error", "[")):
-            return Head(level="label", pid=asked, node=host["host"] if host else None, is_new=True)
+            beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped)
+            node = inside["name"] if inside else host["host"] if host else None
+            return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else (), node=node, is_new=True)
     if host:
         return Head(level="label", node=host["host"])
     if len(stripped) > 240:

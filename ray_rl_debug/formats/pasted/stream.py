@@ -171,7 +171,7 @@ class Stream:
             return
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
-            label = Head(level="label", node=name)
+            label = lone_names.head_of(name)
         comment = labels.comment_of(text)
         remark = said.remark(comment or text)
         is_head = is_head or comment is not None
