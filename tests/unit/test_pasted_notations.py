@@ -163,3 +163,9 @@ def test_the_pod_in_which_a_command_runs_is_the_machine() -> None:
     stack = "    f (my/a.py:1)\n    g (my/a.py:2)\n"
     told = "".join(f"$ kubectl -n rl exec -it trainer-{r} -- py-spy dump --pid 1\n{stack}\n" for r in (3, 5))
     assert [(d.node, d.pid) for d in read(told)] == [("trainer-3", 1), ("trainer-5", 1)]
+
+
+def test_gdb_breaks_a_frame_behind_its_bracket() -> None:
+    broken = "#1  0x7f11 in hv::(anonymous namespace)::RunOnce (\n    state=...)\n    at hv/ops.cc:17\n"
+    text = f"#0  0x7f10 in poll () from /lib/libc.so.6\n{broken}#2  0x7f12 in main () at a.c:3\n"
+    assert [len(t.frames) for d in read(text) for t in d.threads] == [3]

@@ -149,7 +149,7 @@ def _frame(number: int, rest: str) -> Frames | None:
     place_ = _PLACE.search(rest)
     function = (rest[: place_.start()] if place_ else rest).strip()
     has_arguments = " (" in function or ("::" in function and "(" in function)
-    if place_ is None and (not has_arguments or not function.endswith((")", "]", ">", ",", "="))):
+    if place_ is None and (not has_arguments or not function.endswith((")", "]", ">", ",", "=", "("))):
         if _NAME_ALONE.match(function) is None:
             return None
         place = (function.removesuffix("()"), NO_SYMBOLS, 0)
