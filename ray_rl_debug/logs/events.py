@@ -12,7 +12,7 @@ from ray_rl_debug.logs.collectives import read_collective
 from ray_rl_debug.logs.handled import AT_EXIT, handled
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
-from ray_rl_debug.logs.named import described_in, filled, launched_in, named_in
+from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
@@ -80,7 +80,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     source = head if head.time_s is not None or one.before is None else one.before
     time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_in(one.start, one.end)
     if block is not None:
-        named = (block.remote, block.first, block.lines[0])
+        named = (block.remote, block.first, block.lines[0], *introduced_by(window.line_before(one.start).text))
         about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:

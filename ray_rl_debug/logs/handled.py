@@ -10,7 +10,8 @@ from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import FRAME, START, Block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
-from ray_rl_debug.logs.words import FINISHED, GIVES_UP, OF_ONE_ANSWER, RETRIES, SMALL_TOOL, goes_on, judge
+from ray_rl_debug.logs.words import CLIENT_LEFT, FINISHED, GIVES_UP, OF_ONE_ANSWER, RETRIES, SMALL_TOOL, goes_on, judge
+from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
@@ -29,11 +30,14 @@ _SKIPS = re.compile(
     r"(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Ee]xception|[Cc]ould not|[Ii]nvalid)\b.*\b(?:[Ss]kipping|[Ii]gnoring|[Cc]ontinuing|[Ff]alling back)\b"
 )
 """Of a line without a level, which no logger wrote. One that tries again may have done so for the last time."""
+_RAISES = re.compile(r"(?:Raises|Throws):$")
+"""Of documentation, above the errors that a function may raise."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
 _LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
 _CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
 _OF_PEERS = re.compile(
-    r"SIGTERM|[Bb]roken pipe|BrokenPipe|[Cc]onnection (?:refused|reset|closed|lost|aborted|error)|[Ff]ailed to connect|[Dd]isconnected|\bEOF\b"
+    r"SIGTERM|[Bb]roken pipe|BrokenPipe|(?:[Cc]onnection|[Ss]ocket)(?: \w+){0,4} (?:refused|reset|closed|lost|aborted|error)"
+    r"|[Ff]ailed to connect|[Dd]isconnected|\bEOF\b"
 )
 _IN_THREAD = "Exception in thread "
 _OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
@@ -57,6 +61,8 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "Python's tracker of shared memory caught it"
     if one.kind == "error" and one.signature is None and OF_ONE_ANSWER.search(one.text):
         return "one answer of the model could not be read"
+    if one.signature is None and CLIENT_LEFT.search(one.text):
+        return "a client did not wait for its answer"
     if one.head.writer.program == "slurmstepd" and _PLUGIN.match(one.head.text):
         return "a plugin of Slurm complained; steps go on without it"
     return None
@@ -66,6 +72,8 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     before = window.line_before(one.start)
     if one.block is None and "Exception ignored" in before.text:
         return "ignored"
+    if one.block is None and one.head.indent and _RAISES.match(window.heading(one.start, one.head.indent)):
+        return "text that documents what may be raised"
     if (_is_of_an_end(one, before) or _is_step(one)) and _was_finished(window, one):
         return "the work was done before"
     if one.block is None:
@@ -91,7 +99,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
     written = 0
     is_step, is_report = _is_step(one), _is_report(one)
     is_told = False
-    for after in window.next_of(one.head.writer, one.end):
+    for after in window.next_of(one.head.writer, one.end, anybody=is_step and one.head.writer == LogWriter()):
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
             # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
             return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"

@@ -20,7 +20,7 @@ MAX_PARTS = 10
 
 LEVELS = {
     **dict.fromkeys(("DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5", "TRACE", "VERBOSE", "D"), "D"),
-    **dict.fromkeys(("INFO", "NOTICE", "NOTE", "SUCCESS", "I"), "I"),
+    **dict.fromkeys(("INFO", "INFO_MESSAGE", "NOTICE", "NOTE", "SUCCESS", "I"), "I"),
     **dict.fromkeys(("WARNING", "WARN", "W"), "W"),
     **dict.fromkeys(("ERROR", "ERR", "E", "SEVERE"), "E"),
     **dict.fromkeys(("FATAL", "CRITICAL", "EMERG", "ALERT", "PANIC", "F", "C"), "F"),

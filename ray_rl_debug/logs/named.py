@@ -31,6 +31,7 @@ _ABOUT = tuple(
         r"local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)",
         r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<node>[\w.-]+) exited",  # mpirun
         r"\[Rank (?P<rank>\d+)\]",
+        r"^-- Process (?P<rank>\d+) terminated with ",  # torch.multiprocessing of its child
         r"^rank\s+: (?P<rank>\d+) \(local_rank",
         r"^(?:\w+ )?(?P<node>[\w.-]+): tasks? (?P<rank>\d+)(?:-\d+|,\d+)*: ",
         r"Xid \((?P<node>PCI:[\w:.]+)\): \d+, pid='?(?P<pid>\d+)'?, name=(?P<program>[\w.:/-]+)",
@@ -53,6 +54,7 @@ _FIELDS = re.compile(
     r"|^\s*exitcode\s*: -?\d+ \((?P<key2>pid): (?P<value2>\d+)\)$"
 )
 _LAUNCHED = re.compile(r"--local[_-]rank[= ](?P<rank>\d+)\b")
+_INTRODUCES = re.compile(r"\b(?:the following|this) (?:error|exception|traceback): ?$")
 _DESCRIBED = re.compile(rb"^Name:[ \t]+(?P<node>[\w.-]+)[ \t]*\r?$|Successfully assigned [\w-]+/(?P<node2>[\w.-]+) to ", re.MULTILINE)
 _NODE_IP = re.compile(r"^The node IP: (?P<ip>[\d.]+|[\da-f:]+),")
 """Behind Ray's words that the node of a task died."""
@@ -107,6 +109,11 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
         if found := _DAEMON_LOST.match(line):
             return LogWriter(node=found["node"])
     return None
+
+
+def introduced_by(above: str) -> tuple[str, ...]:
+    """The line above a traceback, where it ends in ``the following error:`` and so may name whose it is."""
+    return (above,) if _INTRODUCES.search(above) else ()
 
 
 def launched_in(line: str) -> LogWriter | None:

@@ -19,6 +19,7 @@ _NUMBER = re.compile(r"\d")
 _AT = re.compile(rb"\b(?:CANCELLED AT|(?:failed|died|ended|exited|crashed|killed|terminated) (?:at|on)) (?=(?:19|20)\d\d[-/]\d\d[-/]\d\d[T ]\d\d:)")
 LOOK_BACK_BYTES = 32 << 10
 LOOK_AHEAD_BYTES = 16 << 10
+HEADING_BYTES = 2 << 10
 AFTER = 10
 """Lines of the same writer that are read behind a failure."""
 LONG_CHARS = 16 * MAX_LINE_CHARS
@@ -50,6 +51,14 @@ class Window:
         begin = self.text.rfind(b"\n", 0, start - 1) + 1
         return self.head(self.text[max(begin, start - MAX_LINE_CHARS) : start - 1].decode("utf-8", "replace"))
 
+    def heading(self, start: int, indent: int) -> str:
+        """The nearest line above that is indented less than a line that begins at `start`; empty where none is near."""
+        for raw in self.text[max(0, start - HEADING_BYTES) : start].split(b"\n")[-2::-1]:
+            head = self.head(raw[:400].decode("utf-8", "replace"))
+            if head.text and head.indent < indent:
+                return head.text
+        return ""
+
     def time_in(self, start: int, end: int) -> tuple[float | None, bool]:
         """Of a line that tells in its words when something happened, ``CANCELLED AT 2026-…``; else of what stands before it."""
         found = _AT.search(self.text, start, min(end, start + MAX_LINE_CHARS))
@@ -66,14 +75,14 @@ class Window:
                 return stamp.time_s, stamp.is_zoned
         return None, False
 
-    def next_of(self, writer: LogWriter, end: int) -> Iterator[Head]:
-        """The next lines of a writer behind the line that ends at `end`."""
+    def next_of(self, writer: LogWriter, end: int, *, anybody: bool = False) -> Iterator[Head]:
+        """The next lines of a writer, or of `anybody`, behind the line that ends at `end`."""
         given = 0
         for at, text in self.lines_from(end + 1):
             if is_header(text):
                 return
             one = self.head(text)
-            if (one.writer.pid, one.writer.rank) == (writer.pid, writer.rank) or one.writer == LogWriter():
+            if anybody or (one.writer.pid, one.writer.rank) == (writer.pid, writer.rank) or one.writer == LogWriter():
                 yield one
                 given += 1
             if given >= AFTER or at > end + LOOK_AHEAD_BYTES:

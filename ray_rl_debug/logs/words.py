@@ -94,6 +94,7 @@ INNOCENT = re.compile(
         r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
         r"^[\w./+-]{2,40}:? warning ?: |^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
+        r"^--?[A-Za-z][\w-]*(?:[ =,]{1,2}\S+){0,4}\s{2,}\S",  # an option and what it does, as a program lists its own
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
         # a printed object: ``error: Tensor(shape=…)``, ``args: Namespace(…)``
         r"^(?![^(]{0,80}(?:[Ee]rror|ERROR|[Ee]xception|[Ff]ail|FAIL|[Ff]atal|FATAL))(?:[\w .-]{1,40}[:=] ?)?[A-Z]\w*\(\w+=.*\)[,})\]]*$",
@@ -103,7 +104,7 @@ INNOCENT = re.compile(
     )
 )
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
-_COUNTED = _any(
+_SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
@@ -118,7 +119,7 @@ _GOES_ON = (
         r"(?:exported|reported|recorded|collected|sent)",
         r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
         r"(?<=\d: )\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
-        rf"(?:{_COUNTED})(?![\"']?[=:] ?\d)",
+        rf"(?:{_SAID})(?![\"']?[=:] ?\d)",
     )
     + ")"
 )
@@ -173,7 +174,7 @@ OF_A_SAMPLE = re.compile(
     r"|[│┃].*[│┃]$"
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
     r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"
-    r"|\S+::\S+ (?:PASSED|XFAIL|XPASS|SKIPPED)\b|(?:[Tt]est(?:ing)?|[Gg]rading|[Jj]udging|[Vv]erifying) [^:]{1,80} \.\.\. "
+    r"|\S+::\S+ (?:PASSED|XFAIL|XPASS|SKIPPED)\b|test\w* \([\w.]+\) \.\.\. |(?:[Tt]est(?:ing)?|[Gg]rading|[Jj]udging|[Vv]erifying) [^:]{1,80} \.\.\. "
 )
 """What trainers print in front of what a model was asked and what it said, or around it (tables and panels of rich, one object per sample), and how
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
@@ -187,13 +188,20 @@ OF_ONE_ANSWER = re.compile(
     r"|\b(?:sympify|math_verify|latex2sympy\w*|\w+_sympy)\b"
 )
 """Of a program that could not read what a model gave once."""
+CLIENT_LEFT = re.compile(
+    r"\b[Cc]lient (?:has )?(?:disconnected|closed|went away)\b|\b[Dd]isconnected (?:from|by) the client\b|\bClientDisconnect(?:ed)?\b"
+)
+"""Of a server whose client did not wait for its answer."""
 SMALL_TOOL = re.compile(
     r"(?:/\w+)*/?"
     r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "
     r"|(?:curl|wget|nc|ping|killall|modprobe|ldconfig|stty|tput|sed|awk|tee|touch|mesg|hostname|lscpu|numactl|ip|xargs): "
+    r"|ALSA lib [\w.]+:\d+:|lib(?:E?GL|vulkan)(?: \w+)?: |MESA[\w-]*: "
     r"|[\w./-]+: line \d+: (?!python|torchrun|ray:|srun|mpirun|accelerate|deepspeed|vllm|conda|uv:)[\w./-]+: (?:command not found|No such file)"
 )
-"""Tools that a script calls on its way, and its shell where it lacks one: what they complain of ends it only where nothing follows."""
+"""Tools that a script calls on its way, its shell where it lacks one, and libraries that look for a device.
+
+What they complain of ends the script only where nothing follows."""
 RETRIES = re.compile(
     r"(?:(?:[Rr]etrying|[Ww]ill retry|[Ff]alling back|[Cc]ontinuing|[Ss]kipping|[Rr]econnecting|[Rr]etry \d)\b|Exception ignored in "
     r"|(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is )?(?:done|completed?|finished)\b)"

@@ -27,7 +27,7 @@ _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
     r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
     r"|ServerDisconnectedError|RemoteDisconnected|RemoteProtocolError|ConnectError|ClientConnectorError|ActorDiedError|ActorUnavailableError|WorkerCrashedError|RayActorError|EngineDeadError|OwnerDiedError"
-    r"|ChildFailedError|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
+    r"|ChildFailedError|ProcessRaisedException|ProcessExitedException|BrokenProcessPool|TaskCancelledError|NodeDiedError|ObjectLostError|DistBackendError|DistNetworkError)\b"
 )
 """Exceptions that a process raises because another one went."""
 _IN_VAIN = re.compile(
@@ -179,7 +179,7 @@ def _survived(
     steps: Sequence[tuple[float, float, str, LogBook]],
     moved: Mapping[str, Shift],
 ) -> str | None:
-    last = event.last_line or event.file_line
+    last = max(event.last_line or 0, event.text_line or 0, event.file_line)
     later = [s for s in book.steps if s.file_line > last]
     own = [s for s in later if is_same(s.writer, event.writer)]
     if own and event.writer != LogWriter():

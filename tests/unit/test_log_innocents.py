@@ -262,3 +262,53 @@ def test_what_a_test_run_of_a_models_code_prints_is_not_the_programs(tmp_path: P
 def test_the_rest_of_a_message_does_not_say_that_its_writer_wrote_on(tmp_path: Path) -> None:
     record = f"ERROR:2025-12-03 22:20:01,000:agent loop failed\n{RAISED}pydantic_core.ValidationError: 1 validation error\nturns\n  a valid integer\n"
     assert first(tmp_path, "".join(f"2026-05-05 05:05:05 {line}" for line in record.splitlines(keepends=True))) is not None
+
+
+def test_a_client_that_did_not_wait_ends_no_server(tmp_path: Path) -> None:
+    left = "[2025-11-17 08:12:03] [http_server] Error: Request is {} (type 3). Abort request obj.rid='61165a64'\n"
+    assert first(tmp_path, left.format("disconnected from the client side")) is None
+    assert first(tmp_path, left.format("larger than the pool")) is not None
+    raised = "ERROR:    Exception in ASGI application\n" + RAISED
+    assert first(tmp_path, f"{raised}starlette.requests.ClientDisconnect\n") is None
+    assert first(tmp_path, f"{raised}starlette.requests.Oversized\n") is not None
+
+
+def test_what_a_program_says_of_its_options_and_functions_is_no_failure(tmp_path: Path) -> None:
+    assert first(tmp_path, "options:\n  --max-failures N      abort with exit code 1 after N failed workers\n") is None
+    assert (
+        first(tmp_path, "Help on function barrier:\n\n    Raises:\n        OSError: the group is gone\n        RuntimeError: it is closed\n") is None
+    )
+    assert first(tmp_path, "barrier failed\n\n        RuntimeError: it is closed\n") is not None
+
+
+def test_what_ray_marks_as_a_message_for_people_is_none_of_an_error(tmp_path: Path) -> None:
+    record = "[2026-06-10 12:00:01,020 E 400 455] core_worker.cc:593: {}Attempting to recover 2 lost objects\n"
+    assert first(tmp_path, record.format(":info_message: ")) is None
+    assert first(tmp_path, record.format("")) is not None
+
+
+def test_a_tool_without_a_mark_is_followed_by_lines_of_any_rank(tmp_path: Path) -> None:
+    complaint = "/opt/conda/compiler_compat/ld: cannot find -laio: No such file or directory\ncollect2: error: ld returned 1 exit status\n"
+    assert first(tmp_path, f"{complaint}[2026-02-02 10:00:00,000] [INFO] [logging.py:107] [Rank 0] ready\n") is None
+    assert first(tmp_path, complaint) is not None
+    sound = "ALSA lib conf.c:5178:(_snd_config_evaluate) function snd_func_card_inum returned error: No such file or directory\n"
+    assert first(tmp_path, f"{sound}| ep_rew_mean | 22.4 |\n") is None
+
+
+def test_one_line_of_a_test_run_is_of_the_test(tmp_path: Path) -> None:
+    assert first(tmp_path, "test_oom (tests.test_alloc.AllocTest) ... CUDA out of memory. Tried to allocate 20.00 GiB\nok\n") is None
+    assert first(tmp_path, "allocating ... CUDA out of memory. Tried to allocate 20.00 GiB\n") is not None
+
+
+def test_lines_of_others_within_a_traceback_do_not_tell_that_its_writer_went_on(tmp_path: Path) -> None:
+    own = [f"[default4]:{line}\n" for line in f"{RAISED}KeyError: 'b'".splitlines()]
+    others = ["[default6]:step 12 done\n", "[default6]:step 13 done\n"]
+    assert first(tmp_path, "".join([*own[:2], *others, *own[2:]])) == "KeyError: 'b'"
+    assert first(tmp_path, "".join([*own, *others])) is None
+
+
+def test_a_spawned_process_is_told_instead_of_the_one_that_waited_for_it(tmp_path: Path) -> None:
+    caller = f"{RAISED}torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 3 terminated with the following error:\n"
+    told = story(tmp_path, f"{caller}{RAISED}OSError: [Errno 24] Too many open files\n")
+    assert told is not None and told.first is not None
+    assert (told.first.text, told.first.who[0].rank) == ("OSError: [Errno 24] Too many open files", 3)
