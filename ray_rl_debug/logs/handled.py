@@ -32,6 +32,7 @@ _SKIPS = re.compile(
 """Of a line without a level, which no logger wrote. One that tries again may have done so for the last time."""
 _RAISES = re.compile(r"(?:Raises|Throws):$")
 """Of documentation, above the errors that a function may raise."""
+_TELLS = re.compile(r"\b(?:[Ee]rror|[Ff]ailed|[Ff]ailure|[Ee]xception)\b")
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
 _LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
 _CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
@@ -39,6 +40,8 @@ _OF_PEERS = re.compile(
     r"SIGTERM|[Bb]roken pipe|BrokenPipe|(?:[Cc]onnection|[Ss]ocket)(?: \w+){0,4} (?:refused|reset|closed|lost|aborted|error)"
     r"|[Ff]ailed to connect|[Dd]isconnected|\bEOF\b"
 )
+_DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
+"""Of another process, whose end says no more than that it is gone."""
 _IN_THREAD = "Exception in thread "
 _OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
 _OF_TRACKER = re.compile(
@@ -85,10 +88,13 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
     if _LEAVES.search("\n".join((one.text, *one.block.message))):
         return None
     if one.before is None:
-        same = (before.writer.pid, before.writer.rank) == (one.head.writer.pid, one.head.writer.rank)
-        return words[0] if same and (words := _SKIPS.search(before.text)) is not None else None
+        if before.text.startswith(">>> ") and one.block.frame is None:
+            return "an example of documentation"
+        return words[0] if _is_same_writer(before, one.head) and (words := _SKIPS.search(before.text)) is not None else None
     if "Exception ignored" in one.before.text:
         return "ignored"
+    if one.before.level in ("D", "I") and _TELLS.search(one.before.text) and _is_same_writer(one.before, one.head):
+        return "logged as a note of what failed"
     if one.before.text.startswith(AT_EXIT):
         return "of the program's own end"
     return goes_on(one.before.text)
@@ -110,6 +116,8 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         if _is_same_record(after, one.head):
             if (words := goes_on(after.text)) is not None:
                 return words
+            continue
+        if _complains_on(one, after):
             continue
         if START in after.text or judge(after.text, after.level) is not None:
             return None
@@ -138,6 +146,12 @@ def _is_step(one: Spotted) -> bool:
     return one.block is None and one.signature is None and is_tool
 
 
+def _complains_on(one: Spotted, after: Head) -> bool:
+    """Is it one more line of a tool's complaint? Tools write no time, and several lines to say what failed."""
+    is_tools = one.block is None and one.kind == "error" and one.signature is None and not one.head.is_stamped
+    return is_tools and not after.is_stamped and (said := judge(after.text, after.level)) is not None and said.kind == "error"
+
+
 def _is_report(one: Spotted) -> bool:
     """Is it a record at level error? It reports, and ends nothing when more records of its writer follow, none of which tells of trouble.
 
@@ -160,7 +174,7 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
     if one.block is not None:
         return before.text.startswith(_IN_THREAD) or _CANCELLED.match(one.text) is not None
     if one.signature is not None:
-        return one.signature.effect == "cascade"
+        return one.signature.effect == "cascade" or (one.signature.late and _DIED.search(one.text) is not None)
     return _OF_PEERS.search(one.text) is not None
 
 
@@ -170,6 +184,10 @@ def _was_finished(window: Window, one: Spotted) -> bool:
         for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
     )
     return any(FINISHED.search(text) and judge(text, None) is None for text in before)
+
+
+def _is_same_writer(a: Head, b: Head) -> bool:
+    return (a.writer.pid, a.writer.rank) == (b.writer.pid, b.writer.rank)
 
 
 def _is_same_record(after: Head, first: Head) -> bool:

@@ -99,6 +99,7 @@ INNOCENT = re.compile(
         # a printed object: ``error: Tensor(shape=…)``, ``args: Namespace(…)``
         r"^(?![^(]{0,80}(?:[Ee]rror|ERROR|[Ee]xception|[Ff]ail|FAIL|[Ff]atal|FATAL))(?:[\w .-]{1,40}[:=] ?)?[A-Z]\w*\(\w+=.*\)[,})\]]*$",
         r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
+        r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
         r"^Unclosed (?:client session|connector|connection|resource|transport)\b|^Task was destroyed but it is pending!",
     )
@@ -114,6 +115,7 @@ _GOES_ON = (
     r"(?<![Nn]o[ -])(?<![Nn]ot )(?<!without )(?<!cannot )\b(?:"
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
+        r"(?<!non-)[Rr]etr[iy]able\b",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",

@@ -44,6 +44,7 @@ def test_an_error_is_told_with_its_process(block: Any, tmp_path: Path) -> None:
     first = report.story.first
     told = [f"{w.label} {w.node} {w.pid}".lower() for w in first.who]
     assert "who" not in block or block["who"].lower() in " ".join(told) or block["who"] in first.text
+    assert block.get("want", "").lower() in " ".join([first.text, first.title or "", *first.lines]).lower()
     if "at" in block:
         assert first.time_s is not None
         assert datetime.fromtimestamp(first.time_s, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S") == block["at"]

@@ -312,3 +312,29 @@ def test_a_spawned_process_is_told_instead_of_the_one_that_waited_for_it(tmp_pat
     told = story(tmp_path, f"{caller}{RAISED}OSError: [Errno 24] Too many open files\n")
     assert told is not None and told.first is not None
     assert (told.first.text, told.first.who[0].rank) == ("OSError: [Errno 24] Too many open files", 3)
+
+
+def test_a_note_that_tells_what_failed_has_its_traceback(tmp_path: Path) -> None:
+    note = "(pid=8120) 2022-08-09 10:00:00,120\tINFO worker.py:811 -- {}\n"
+    raised = "".join(f"(pid=8120) {line}\n" for line in f"{RAISED}KeyError: 'b'".splitlines())
+    assert first(tmp_path, note.format("Task failed with this exception: TaskID(c8)") + raised) is None
+    assert first(tmp_path, note.format("Task begins: TaskID(c8)") + raised) == "KeyError: 'b'"
+
+
+def test_a_process_that_is_gone_when_all_is_done_is_nobodys_failure(tmp_path: Path) -> None:
+    died = "ERROR 01-07 20:00:59 [core_client.py:564] Engine core proc EngineCore_DP0 died unexpectedly, shutting down client.\n"
+    assert first(tmp_path, f"All done, results saved to out.jsonl\n{died}") is None
+    assert first(tmp_path, f"Loading the model\n{died}") is not None
+
+
+def test_a_tool_says_in_several_lines_what_its_script_tries_again(tmp_path: Path) -> None:
+    broken = "error: RPC failed; curl 92 HTTP/2 stream 5 was not closed cleanly\nerror: 5721 bytes are still expected\nfatal: early EOF\n"
+    assert first(tmp_path, f"{broken}clone failed, trying again in 10 s\n") is None
+    assert first(tmp_path, broken) is not None
+
+
+def test_examples_and_templates_are_no_failures(tmp_path: Path) -> None:
+    ends = "Traceback (most recent call last):\n  ...\nValueError: invalid literal\n"
+    assert first(tmp_path, f'>>> int("x")\n{ends}') is None
+    assert first(tmp_path, f"reading x\n{ends}") is not None
+    assert first(tmp_path, 'summary: "Xid error on {{ $labels.gpu }}: the process was killed"\n') is None
