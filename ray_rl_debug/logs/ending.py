@@ -64,6 +64,7 @@ def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     counted, number = len(text), lines_before + text.count(b"\n") + 1
     met: Counter[tuple[bytes, bytes]] = Counter()
     marks = _Marks()
+    borrowed = set[tuple[LogWriter, str, float | None]]()
     for start, end in _candidates(text):
         raw = text[start : min(end, start + 2 * MARK_BYTES)]
         like = (marks.of(raw), raw.translate(None, DIGITS))
@@ -79,6 +80,13 @@ def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
         if len(held) >= STEPS_OF_WRITER or len(kept) > MAX_WRITERS:
             continue
         time_s, zoned = (head.time_s, head.is_zoned) if head.time_s is not None else _time_before(text, start, near_s)
+        if head.time_s is None:
+            # One stamp above several steps is of none of them.
+            same = (who, done[1], time_s)
+            if same in borrowed:
+                held = kept[who, done[1]] = deque(msgspec.structs.replace(s, time_s=None) if s.time_s == time_s else s for s in held)
+                time_s = None
+            borrowed.add(same)
         number -= text.count(b"\n", start, counted)
         counted = start
         held.appendleft(LogStep(step=done[0], unit=done[1], file_line=number, writer=who, time_s=time_s, is_zoned=zoned))

@@ -15,7 +15,7 @@ from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
-from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
     ENDED_WELL,
     HOLDS_A_SAMPLE,
@@ -78,7 +78,8 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
     """The failure as a fact; `number` is its line."""
     block, head = one.block, one.head
     source = head if head.time_s is not None or one.before is None else one.before
-    time_s, zoned = (source.time_s, source.is_zoned) if source.time_s is not None else window.time_in(one.start, one.end)
+    is_own = source.time_s is not None
+    stamped = Stamped(source.time_s, source.is_zoned) if is_own else window.time_in(one.start, one.end)
     if block is not None:
         named = (block.remote, block.first, block.lines[0], *introduced_by(window.line_before(one.start).text))
         about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
@@ -98,9 +99,10 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         text_line=_line_of_text(window, one, number),
         writer=one.writer,
         about=about,
-        time_s=time_s,
-        is_time_own=source.time_s is not None,
-        is_zoned=zoned,
+        time_s=stamped.time_s,
+        is_time_own=is_own,
+        is_time_old=stamped.is_old,
+        is_zoned=stamped.is_zoned,
         signature=one.signature.id if one.signature else None,
         level=head.level or (one.before.level if one.before is not None and one.before.level in ("E", "F") else None),
         beneath=redact(raised) if (raised := block.first if block is not None else _raised_below(window, one)) else None,

@@ -38,6 +38,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     is_zoned: bool = False
     is_stamped: bool = False
     """Its program gave it a time: a record begins. Who collects lines stamps each of them."""
+    source: str | None = None
+    """Line of code that wrote it, ``core.py:710``."""
     indent: int = 0
     """Blanks in front of `text`."""
 
@@ -53,6 +55,7 @@ class _Found:
         self.time_s: float | None = None
         self.is_zoned = False
         self.is_stamped = False
+        self.source: str | None = None
         self.marked = False
         self.is_tool = False
         """A program that names others in its lines, but no loggers."""
@@ -85,7 +88,14 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     if not got.marked:
         indent = _blank(line, 0)
     return Head(
-        writer=writer, text=stripped.rstrip(), level=got.level, time_s=got.time_s, is_zoned=got.is_zoned, is_stamped=got.is_stamped, indent=indent
+        writer=writer,
+        text=stripped.rstrip(),
+        level=got.level,
+        time_s=got.time_s,
+        is_zoned=got.is_zoned,
+        is_stamped=got.is_stamped,
+        source=got.source,
+        indent=indent,
     )
 
 
@@ -254,7 +264,9 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
         got.level = inner[0]
         return _done(got, found.end())
     is_of_a_sample = inner in ("tool", "observation", "agent") or OF_A_SAMPLE.match(line, at)
-    if (got.marked and not is_of_a_sample) or re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner):
+    source = re.match(r"^[\w./-]+\.(?:py|cc|cpp|cu|h):\d+", inner)
+    if (got.marked and not is_of_a_sample) or source:
+        got.source = source[0] if source else got.source
         return _done(got, found.end())
     return None
 
@@ -283,6 +295,7 @@ def _word(line: str, at: int, got: _Found) -> int | None:
         got.program, got.node, got.is_tool = found["program"].split("-")[0] if found["node"] else found["program"], found["node"] or got.node, True
         return _done(got, found.end())
     if got.level and (found := marks.SOURCE.match(line, at)):
+        got.source = found[0].rstrip("] ")
         return found.end()
     if got.node is None and not got.marked and (found := marks.COMPOSE.match(line, at) or marks.HOST.match(line, at) or marks.POD.match(line, at)):
         got.node = found["node"]

@@ -140,7 +140,7 @@ def writer_of_file(path: str) -> LogWriter:
         if rank is None and folders and folders[-1].isdigit() and re.match(r"std(?:out|err)", name):
             rank = folders[-1]  # torchelastic: attempt_0/3/stderr.log
     address = _ADDRESS.search(name)
-    node = _NODE.search(name)
+    node = _NODE.search(name) if ray is None else None
     where = next((f for f in reversed(folders) if _NODE.search(f) or _ADDRESS.search(f)), None)
     told = address[1] if address else node[1] if node and rank is None else where
     return LogWriter(node=told, pid=int(ray[1]) if ray else None, rank=rank, program=daemon[1] if daemon else None)

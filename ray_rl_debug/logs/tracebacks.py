@@ -115,7 +115,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             break
         else:
             message.append(text)
-            if _RESULT.match(text):
+            if _RESULT.match(text) or _is_same_record(head, same):
                 taken.append(number)
             continue
         kept.append(text)
@@ -140,7 +140,14 @@ def read_block(heads: Iterable[Head]) -> Block | None:
 
 def _begins_record(head: Head, first: Head | None) -> bool:
     """Does another record begin? Where the first line of the traceback has a stamp and no level, all lines have one."""
+    if first is not None and _is_same_record(head, first):
+        return False
     return head.level is not None or (head.is_stamped and not (first is not None and first.is_stamped and first.level is None))
+
+
+def _is_same_record(head: Head, first: Head) -> bool:
+    """A logger that repeats its head for each line of a record has one place and one time for all of them."""
+    return head.source is not None and (head.source, head.level, head.time_s) == (first.source, first.level, first.time_s)
 
 
 def _is_same(head: Head, first: Head) -> bool:

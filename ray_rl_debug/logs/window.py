@@ -11,6 +11,7 @@ from ray_rl_debug.logs.heads import Head, read_head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.sections import is_header
 from ray_rl_debug.logs.stamps import find_stamp
+from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.tracebacks import START
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS
@@ -20,9 +21,21 @@ _AT = re.compile(rb"\b(?:CANCELLED AT|(?:failed|died|ended|exited|crashed|killed
 LOOK_BACK_BYTES = 32 << 10
 LOOK_AHEAD_BYTES = 16 << 10
 HEADING_BYTES = 2 << 10
+STAMP_LINES = 40
+"""So far below a stamp a line without one may have been written much later, and so may one behind `STAMP_STEPS` counts of work."""
+STAMP_STEPS = 2
 AFTER = 10
 """Lines of the same writer that are read behind a failure."""
 LONG_CHARS = 16 * MAX_LINE_CHARS
+
+
+class Stamped(msgspec.Struct, frozen=True):
+    """The time of a line, as far as it or what stands above it tells."""
+
+    time_s: float | None = None
+    is_zoned: bool = False
+    is_old: bool = False
+    """Of a line far above, or with work counted since."""
 
 
 class Window:
@@ -59,21 +72,25 @@ class Window:
                 return head.text
         return ""
 
-    def time_in(self, start: int, end: int) -> tuple[float | None, bool]:
+    def time_in(self, start: int, end: int) -> Stamped:
         """Of a line that tells in its words when something happened, ``CANCELLED AT 2026-…``; else of what stands before it."""
         found = _AT.search(self.text, start, min(end, start + MAX_LINE_CHARS))
         told = find_stamp(self.text[found.end() : end].decode("utf-8", "replace"), near_s=self._near_s, within=40) if found is not None else None
-        return (told.time_s, told.is_zoned) if told is not None else self.time_before(start)
+        return Stamped(told.time_s, told.is_zoned) if told is not None else self.time_before(start)
 
-    def time_before(self, start: int) -> tuple[float | None, bool]:
-        """Of the nearest line before `start` that has a stamp, and whether it names its zone."""
+    def time_before(self, start: int) -> Stamped:
+        """Of the nearest line before `start` that has a stamp."""
         text = self.text[max(0, start - LOOK_BACK_BYTES) : start]
         if len(text) < LOOK_BACK_BYTES:
             text = self._before[-(LOOK_BACK_BYTES - len(text)) :] + text
-        for raw in text.split(b"\n")[::-1]:
-            if raw and (stamp := find_stamp(raw[:400].decode("utf-8", "replace"), near_s=self._near_s)) is not None:
-                return stamp.time_s, stamp.is_zoned
-        return None, False
+        counts = set[tuple[float, str]]()
+        for back, raw in enumerate(text.split(b"\n")[::-1]):
+            line = raw[:400].decode("utf-8", "replace")
+            if raw and (stamp := find_stamp(line, near_s=self._near_s)) is not None:
+                return Stamped(stamp.time_s, stamp.is_zoned, is_old=back > STAMP_LINES or len(counts) >= STAMP_STEPS)
+            if len(counts) < STAMP_STEPS and back <= STAMP_LINES and (done := read_step(line)) is not None:
+                counts.add(done)
+        return Stamped()
 
     def next_of(self, writer: LogWriter, end: int, *, anybody: bool = False) -> Iterator[Head]:
         """The next lines of a writer, or of `anybody`, behind the line that ends at `end`."""

@@ -63,7 +63,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     book: LogBook
     signature: Signature | None
     time_s: float | None
-    """On the common clock."""
+    """On the common clock; None where only an old stamp stands above it."""
+    since_s: float
+    """Not earlier than this, on the common clock."""
     by_s: float
     """Not later than this, on the common clock: without a time of its own, it came before the first stamp behind it in its file; else infinite."""
     class_: Class
@@ -89,13 +91,14 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
     steps = [(_at(s.time_s, b, moved), s.step, s.unit, b) for b in books for s in b.steps if s.time_s is not None]
     found = []
     for book in books:
-        known = [*((e.file_line, e.time_s) for e in book.events), *((s.file_line, s.time_s) for s in book.steps)]
+        known = [*((e.file_line, e.time_s) for e in book.events if not e.is_time_old), *((s.file_line, s.time_s) for s in book.steps)]
         stamps = sorted((line, _at(at, book, moved)) for line, at in known if at is not None)
         for event in book.events:
             signature = signatures.find(event.signature) if event.signature else None
             if event.kind == "known" and (signature is None or signature.effect == "info"):
                 continue
-            time_s = _at(event.time_s, book, moved) if event.time_s is not None else None
+            since_s = _at(event.time_s, book, moved) if event.time_s is not None else -math.inf
+            time_s = since_s if event.time_s is not None and not event.is_time_old else None
             class_, why = _class(event, signature, failed)
             found.append(
                 Candidate(
@@ -103,6 +106,7 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
                     book=book,
                     signature=signature,
                     time_s=time_s,
+                    since_s=since_s,
                     by_s=time_s if time_s is not None else _before_next(event, stamps),
                     class_=class_,
                     survived=_survived(event, signature, book, time_s, steps, moved),

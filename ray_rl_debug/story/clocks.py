@@ -16,6 +16,8 @@ import msgspec
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogStep
 
 QUARTER_S = 900.0
+HALF_HOUR_S = 1800.0
+"""Few zones differ by less, so a few equal steps do not tell one."""
 HOUR_S = 3600.0
 MAX_ZONE_S = 14 * HOUR_S
 SAME_FAILURE_S = 30.0
@@ -81,9 +83,10 @@ def _by_steps(own: Mapping[tuple[str, float], float], other: Mapping[tuple[str, 
     middle = median(apart)
     zones = round(middle / QUARTER_S) * QUARTER_S
     counted = f"{len(apart)} equal {'step' if len(apart) == 1 else 'steps'}"
-    if zones and abs(middle - zones) <= ZONE_ERROR_S:
-        return Shift(zones, f"its stamps are {_hours(zones)} the others', by {counted}: another time zone")
     spread = median(abs(a - middle) for a in apart)
+    is_zone = zones % HALF_HOUR_S == 0 or len(apart) >= MIN_SHARED
+    if zones and is_zone and abs(middle - zones) <= ZONE_ERROR_S and spread <= ZONE_ERROR_S:
+        return Shift(zones, f"its stamps are {_hours(zones)} the others', by {counted}: another time zone")
     if len(apart) >= MIN_SHARED and abs(middle) >= MIN_SKEW_S and spread <= MAX_SPREAD * abs(middle):
         side = "behind" if middle > 0 else "ahead of"
         return Shift(middle, f"its clock is {abs(middle):.1f} s {side} the others, by {counted}")

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 
@@ -28,3 +33,41 @@ def is_same(a: LogWriter, b: LogWriter) -> bool:
     if a.rank is not None and b.rank is not None:
         return a.rank == b.rank and (a.program is None or b.program is None or a.program == b.program)
     return a == b
+
+
+def unified(books: Sequence[LogBook]) -> list[LogBook]:
+    """The books with one name for each process: what its own file, a driver and its launcher say of one pid is put together.
+
+    Where they contradict each other, as on machines that gave two processes one number, each keeps what it says.
+    """
+    by_pid: dict[int, set[LogWriter]] = defaultdict(set)
+    for book in books:
+        for name in _names_in(book):
+            if name.pid is not None:
+                by_pid[name.pid].add(name)
+    better: dict[LogWriter, LogWriter] = {}
+    for names in by_pid.values():
+        said = {field: {v for n in names if (v := getattr(n, field)) is not None} for field in ("node", "ip", "rank", "program")}
+        if all(len(said[field]) <= 1 for field in ("node", "ip", "rank")):
+            more = {field: next(iter(values)) for field, values in said.items() if len(values) == 1}
+            better |= {n: one for n in names if (one := msgspec.structs.replace(n, **more)) != n}
+    return [_renamed(book, better) if any(n in better for n in _names_in(book)) else book for book in books]
+
+
+def _names_in(book: LogBook) -> Iterator[LogWriter]:
+    for event in book.events:
+        yield event.writer
+        if event.about is not None:
+            yield event.about
+    yield from (one.writer for one in book.steps)
+    yield from (one.writer for one in book.signs)
+
+
+def _renamed(book: LogBook, better: Mapping[LogWriter, LogWriter]) -> LogBook:
+    def of(name: LogWriter) -> LogWriter:
+        return better.get(name, name)
+
+    replace = msgspec.structs.replace
+    events = (replace(e, writer=of(e.writer), about=of(e.about) if e.about is not None else None) for e in book.events)
+    steps = (replace(s, writer=of(s.writer)) for s in book.steps)
+    return replace(book, events=tuple(events), steps=tuple(steps), signs=tuple(replace(s, writer=of(s.writer)) for s in book.signs))

@@ -36,7 +36,7 @@ def progress(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> tuple[Stor
             one = StoryProgress(
                 who=person(writer, book), step=step.step, unit=step.unit, file=book.file, line=step.file_line, time_s=time_s, time=_text(time_s)
             )
-            if key not in last or (last[key].time_s or 0.0) <= (time_s or 0.0):
+            if key not in last or last[key].step is None or (last[key].time_s or 0.0) <= (time_s or 0.0):
                 last[key] = one
         for sign in book.signs:
             # a writer without any step is listed by its last line

@@ -12,7 +12,7 @@ from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates
 from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
-from ray_rl_debug.story.people import person
+from ray_rl_debug.story.people import person, unified
 from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
 
 MAX_ENTRIES = 40
@@ -27,6 +27,7 @@ def tell(books: Sequence[LogBook]) -> LogStory | None:
     """The story of the files; None when there are none."""
     if not books:
         return None
+    books = unified(books)
     moved, unsure = shifts(books)
     found = candidates(books, moved)
     serious = _in_order([c for c in found if c.survived is None])
@@ -86,7 +87,7 @@ def _first(ordered: Sequence[Candidate], moved: Mapping[str, Shift]) -> Candidat
     moment = [c for c in timed if c.by_s <= earliest.by_s + SAME_MOMENT_S or not is_comparable(c.book, earliest.book, moved)]
     best = _named_beside(min(moment, key=lambda c: (c.class_, _is_bare(c))), moment)
     # A traceback in a file without any time stands nearer to the cause than an exit code with one.
-    nearer = [c for c in without if c.class_ < best.class_]
+    nearer = [c for c in without if c.class_ < best.class_ and c.since_s <= best.by_s]
     return nearer[0] if nearer else _raised_below(best, ordered)
 
 

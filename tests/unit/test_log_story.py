@@ -244,3 +244,52 @@ def test_secrets_in_logs_do_not_reach_the_report(tmp_path: Path) -> None:
     from ray_rl_debug.model.codec import encode
 
     assert b"hf_abcdefghij" not in encode(report)
+
+
+REMOTE = (
+    "Traceback (most recent call last):\n"
+    '  File "/job/main.py", line 9, in main\n    ray.get(run)\n'
+    "ray.exceptions.RayTaskError(ValueError): ray::TaskRunner.run() (pid=6100, ip=10.0.0.1, actor_id=a1)\n"
+    '  File "/job/main.py", line 31, in run\n    trainer.fit()\n'
+    "ray.exceptions.RayTaskError(ValueError): ray::WorkerDict.update() (pid=6003, ip=10.0.0.1, actor_id=a3)\n"
+    '  File "/job/actor.py", line 7, in update\n    loss.backward()\n'
+    "ValueError: no samples left\n"
+)
+
+
+def test_a_stamp_far_above_does_not_tell_that_the_run_went_on(tmp_path: Path) -> None:
+    """A driver stamps its first line only, and its last words are those of a worker that failed: neither a clock nor a survival."""
+    written = "".join(f"(TaskRunner pid=6100) step:{i} - actor/pg_loss:0.1\n" for i in range(1, 6))
+    files = {f"worker-{i}a-01000000-600{i}.err": f"[Rank {i}] ready\n" + steps(1, 6, minute=4) for i in (1, 2, 3)}
+    files["driver.log"] = line("10:00:00", "connected") + written + REMOTE
+    story = story_of(report_on(tmp_path, files))
+    assert story.clocks == ()
+    assert story.first is not None and story.first.text == "ValueError: no samples left"
+    assert (story.first.time, story.first.who[0].label, story.first.who[0].rank) == (None, "WorkerDict rank 3 pid 6003", 3)
+    driver = next(p for p in story.progress if p.who.pid == 6100)
+    assert (driver.step, driver.time) == (5.0, None)
+
+
+def test_what_a_driver_repeats_of_calls_within_each_other_is_no_look_at_them(tmp_path: Path) -> None:
+    report = report_on(tmp_path, {"driver.log": line("10:00:00", "connected") + REMOTE})
+    assert report.verdict.state is State.UNKNOWN
+    assert [f.id for f in report.findings] == ["RRD507"]
+
+
+def test_the_last_step_of_a_rank_is_told_although_it_wrote_on_elsewhere(tmp_path: Path) -> None:
+    late = "[rank{0}]:[W1121 10:30:00.{0}00000000 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=7): Broken pipe\n"
+    files = {f"attempt_0/{i}/stdout.log": steps(1, 4) for i in range(3)} | {f"attempt_0/{i}/stderr.log": late.format(i) for i in range(3)}
+    assert [(p.who.label, p.step) for p in story_of(report_on(tmp_path, files)).progress] == [("rank 0", 4.0), ("rank 1", 4.0), ("rank 2", 4.0)]
+
+
+def test_the_same_number_on_two_machines_is_two_processes(tmp_path: Path) -> None:
+    files = {f"node-{n}/worker-{n}a-01000000-77.err": f"[Rank {n}] ready\n" + steps(1, n) for n in (1, 2)}
+    assert sorted((p.who.node, p.step) for p in story_of(report_on(tmp_path, files)).progress if p.step) == [("node-1", 1.0), ("node-2", 2.0)]
+
+
+def test_lines_below_an_error_that_repeat_its_head_belong_to_it(tmp_path: Path) -> None:
+    head = "(Worker_TP1 pid=991) ERROR 08-14 08:15:12 [executor.py:671] "
+    raised = "".join(f"{head}{row}\n" for row in f"{RAISED}Kernel errors might be reported late.".splitlines())
+    story = story_of(report_on(tmp_path, {"server.log": raised + head.replace("671", "690") + "the pool is gone\n"}))
+    assert story.first is not None and story.first.text == "KeyError: 'math'"
+    assert [e.text for e in story.then] == ["the pool is gone"]

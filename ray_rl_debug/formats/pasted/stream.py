@@ -220,6 +220,9 @@ class Stream:
                 self._found.current.python = self._found.current.python or event.python
                 self._found.current.ppid = self._found.current.ppid or event.ppid
         elif event.level == "process":
+            if self._found.stack.is_behind_traceback(line.text):
+                # "RayTaskError(KeyError): ray::Actor.step() (pid=7)": what failed in the caller, and whose frames come next
+                self._end_traceback(line)
             self._found.process(line, event)
         else:
             self._found.end_stack()

@@ -12,7 +12,7 @@ _NUMBERED = re.compile(
     r"(?P<name>[\w.-]{1,80})\)?)?\W{0,6}$",
     re.IGNORECASE,
 )
-_ERROR = re.compile(r"^\s{0,8}(?P<name>[A-Za-z_][\w.]{0,120})(?:\[[\w., ]{0,80}\])?(?P<colon>:(?: .*)?)?$")
+_ERROR = re.compile(r"^\s{0,8}(?P<name>[A-Za-z_][\w.]{0,120})(?:\[[\w., ]{0,80}\]|\(\w{1,80}\)(?=: ray::))?(?P<colon>:(?: .*)?)?$")
 _INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "InterruptedError"})
 
 

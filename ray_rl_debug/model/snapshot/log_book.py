@@ -52,6 +52,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """As the stamp reads; seconds since 1970 as if the stamp were UTC, unless it names its zone."""
     is_time_own: bool = False
     """The stamp stands in the event itself; else it is that of the last line before that has one."""
+    is_time_old: bool = False
+    """That line stands far above, or work was done since: the event came after this time, perhaps long after."""
     is_zoned: bool = False
     signature: str | None = None
     level: str | None = None
