@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from ray_rl_debug.commands import streams
 from ray_rl_debug.commands.demo import demo
 from ray_rl_debug.commands.doctor import doctor
 from ray_rl_debug.commands.explain import explain
@@ -76,17 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _work(given: list[str]) -> int:
-    from ray_rl_debug.commands import streams
-
     streams.take_over()
-    streams.end_on_signals()
-    return streams.leave(_guarded(given))
+    return streams.leave(_guarded(given, streams.end_on_signals))
 
 
-def _guarded(given: list[str]) -> int:
+def _guarded(given: list[str], begin: Callable[[], None] = lambda: None) -> int:
     try:
+        begin()
         return _run(cli, given)
     except KeyboardInterrupt:
+        streams.end_in_peace()
         return _fail(given, "interrupted", InterruptedCommandError.hint, InterruptedCommandError.id, EXIT_INTERRUPTED)
     except StalledOutputError as e:
         return _fail([], str(e), "write the output to a file: rayrl-debug ... > FILE, or -o DIR", OutputError.id, EXIT_NO_VERDICT)
@@ -119,12 +119,16 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
         where = e.ctx.command_path if isinstance(e, click.UsageError) and e.ctx else "rayrl-debug"
         return _fail(given, e.format_message(), f"see {where} --help", "RRD957", EXIT_USAGE)
     except RayRlDebugError as e:
+        if streams.was_asked_to_end() and e.exit_code != EXIT_INTERRUPTED:
+            raise KeyboardInterrupt from None
         if _is_verbose(given) and e.__cause__ is not None:
             backtrace()
         return _fail(given, str(e), e.hint, e.id, e.exit_code)
     except (KeyboardInterrupt, BrokenPipeError, StalledOutputError):
         raise
     except Exception as e:  # noqa: BLE001 - the last net: a tired reader gets three lines, -v gets the backtrace
+        if streams.was_asked_to_end():
+            raise KeyboardInterrupt from None
         if _is_verbose(given):
             backtrace()
         from ray_rl_debug.commands.shortages import shortage

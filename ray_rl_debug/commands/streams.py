@@ -15,6 +15,7 @@ import threading
 import time
 from types import FrameType
 
+from ray_rl_debug.commands import early
 from ray_rl_debug.model.errors import EXIT_INTERRUPTED, StalledOutputError
 
 OUTPUT_S = 300.0
@@ -131,15 +132,43 @@ def drop_stalled_output() -> None:
         raw.drops, raw._patience_s = True, PROGRESS_S
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_asked: list[int] = []
+"""Signals that asked us to end."""
+SAME_S = 1.0
+"""Slurm and ``timeout`` send one signal to each of our processes, and each passes it on."""
+
+
 def end_on_signals() -> None:
     """SIGTERM and SIGHUP end a command as Ctrl-C does; one that is ignored (nohup) stays so."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    for number in _SIGNALS:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, early.remember):
+            signal.signal(number, _interrupt)
+    if early.asked:
         raise KeyboardInterrupt
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, interrupt)
+
+def was_asked_to_end() -> bool:
+    """A signal came, whatever became of its KeyboardInterrupt: a library that is just imported may make another error of it."""
+    return bool(_asked or early.asked)
+
+
+def end_in_peace() -> None:
+    """The command is over and says its last words: further signals are dropped for a second, and then end us at once."""
+    until = time.monotonic() + SAME_S
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() > until:
+            os._exit(EXIT_INTERRUPTED)
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) in (_interrupt, early.remember):
+            signal.signal(number, end)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _asked.append(number)
+    raise KeyboardInterrupt
 
 
 def leave(code: int) -> int:

@@ -112,6 +112,76 @@ def test_any_command_is_asked_to_end(verb: tuple[str, ...], number: int, tmp_pat
     wait_for(lambda: not marked(mark), f"left behind: {marked(mark)}", 2)
 
 
+IMPORTED = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            try:
+                for _ in range({times}):
+                    os.kill(os.getpid(), {number})
+            except KeyboardInterrupt:
+                raise ImportError("a module in C makes this of it") from None
+sys.meta_path.insert(0, Finder())
+"""
+"""As ``sitecustomize``: the process gets a signal just when it imports a module."""
+
+
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [
+        ("click", signal.SIGINT),
+        ("click", signal.SIGTERM),
+        ("click", signal.SIGHUP),
+        ("ray_rl_debug.model.errors", signal.SIGINT),
+        ("ray_rl_debug.metric_sources.load", signal.SIGINT),
+    ],
+)
+def test_asked_to_end_while_it_starts(module: str, number: int, tmp_path: Path) -> None:
+    """Ctrl-C, SIGTERM or SIGHUP comes within the first third of a second, while modules are imported.
+
+    It ends with exit code 130 and says that it was interrupted, without a traceback.
+    """
+    done = started_with(IMPORTED.format(module=module, number=int(number), times=1), tmp_path, "metrics", "run.jsonl", "--json")
+    assert done.returncode == 130
+    assert done.stderr.startswith("error: interrupted\n")
+    assert len(done.stderr.splitlines()) == 3
+    assert json.loads(done.stdout)["error"]["exit_code"] == 130
+
+
+def test_asked_twice_to_end_while_it_starts(tmp_path: Path) -> None:
+    """Ctrl-C comes twice while modules are imported, from a mount that may hang.
+
+    The second one ends the process at once, without a traceback.
+    """
+    done = started_with(IMPORTED.format(module="click", number=int(signal.SIGINT), times=2), tmp_path, "metrics", "run.jsonl")
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+def test_asked_twice_to_end(tmp_path: Path) -> None:
+    """Ctrl-C comes twice, the second time while the first is told.
+
+    What is said is whole, the exit code 130, and there is no traceback.
+    """
+    twice = "import os, signal\nimport ray_rl_debug.privacy.masking as m\nplain = m.mask\n"
+    twice += "m.mask = lambda text: [os.kill(os.getpid(), signal.SIGINT), plain(text)][1]\n"
+    first = IMPORTED.format(module="ray_rl_debug.metric_sources.load", number=int(signal.SIGINT), times=1)
+    done = started_with(first + twice, tmp_path, "metrics", "x")
+    assert done.returncode == 130
+    assert done.stderr.startswith("error: interrupted\n")
+    assert len(done.stderr.splitlines()) == 3
+
+
+def started_with(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command in whose interpreter a program runs first."""
+    (folder / "sitecustomize.py").write_text(program)
+    (folder / "run.jsonl").write_text('{"step": 1, "reward": 0.5}\n')
+    env = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', os.getcwd())}"}
+    command = [*COMMAND, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=env, cwd=folder, check=False, preexec_fn=hear_signals)
+
+
 def test_nohup_stays(target: int) -> None:
     """SIGHUP was ignored when the command was started, as under nohup.
 
