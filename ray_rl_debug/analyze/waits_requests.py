@@ -27,7 +27,8 @@ def request_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     awaited = {e.target for e in known}
     found: list[Edge] = []
     while True:  # a server may itself be the client of one
-        new = [one for one in view if one.key in awaited and one.key not in sources | asked and _is_at_rest(one)]
+        candidates = awaited - sources - asked
+        new = [one for one in view if one.key in candidates and _is_at_rest(one)]
         more = [e for one in new for e in _to_clients(view, one)]
         if not more:
             break
