@@ -143,18 +143,17 @@ def _met_at(process: Process) -> str | None:
 
 def actor_table(ray: RayState | None, nodes: Sequence[Node]) -> dict[tuple[str | None, int], RayActor]:
     """Live actors by (node id, pid)."""
-    return _by_place([(a.node_id, a.pid, a) for a in ray.actors if a.pid and a.state != "DEAD"] if ray else [], nodes)
+    return _by_place({(a.node_id, a.pid): a for a in ray.actors if a.pid and a.state != "DEAD"} if ray else {}, nodes)
 
 
 def core_worker_table(ray: RayState | None, nodes: Sequence[Node]) -> dict[tuple[str | None, int], CoreWorker]:
     """Core worker statistics by (node id, pid)."""
-    return _by_place([(w.node_id, w.pid, w) for w in ray.core_workers] if ray else [], nodes)
+    return _by_place({(w.node_id, w.pid): w for w in ray.core_workers} if ray else {}, nodes)
 
 
-def _by_place(rows: Sequence[tuple[str | None, int, Row]], nodes: Sequence[Node]) -> dict[tuple[str | None, int], Row]:
+def _by_place(found: dict[tuple[str | None, int], Row], nodes: Sequence[Node]) -> dict[tuple[str | None, int], Row]:
     """By (node id, pid); where a capture does not know Ray's id of some node, also the first of each pid by (None, pid)."""
-    found: dict[tuple[str | None, int], Row] = {(node_id, pid): row for node_id, pid, row in rows}
-    for _, pid, row in rows if any(node.node_id is None for node in nodes) else ():
+    for (_, pid), row in tuple(found.items()) if any(node.node_id is None for node in nodes) else ():
         found.setdefault((None, pid), row)
     return found
 

@@ -27,8 +27,15 @@ def looks_at_variables(view: View, one: Seen) -> bool:
 
     Each other thread must rest in a lock: one at a connection may be told something from outside.
     """
-    own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS]
-    if not own or one.motion is Motion.MOVING or one.is_stopped or any(looks_at(t) != () for t in own):
+    if one.motion is Motion.MOVING or one.is_stopped:
+        return False
+    own = []
+    for thread in one.threads:
+        if thread.place.path and thread.place.kind not in IDLE_KINDS:
+            if looks_at(thread) != ():
+                return False
+            own.append(thread)
+    if not own:
         return False
     tids = {t.tid for t in own}
     if not all(_stays(one, t) for t in own):

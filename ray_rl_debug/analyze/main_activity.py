@@ -77,11 +77,15 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
     return msgspec.structs.replace(process, async_tasks=()) if inherited and not runs_loop else process
 
 
+def is_steady(process: Process) -> bool:
+    """Did all looks find the same threads at the same stacks?"""
+    first = process.samples[0].threads if process.samples else ()
+    return all(sample.threads is first or sample.threads == first for sample in process.samples)
+
+
 def drop_torn(process: Process) -> Process:
     """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
     looks = [sample.threads for sample in process.samples]
-    if looks.count(looks[0]) == len(looks) if looks else True:
-        return process
     met = [[t.tid for t in threads] for threads in looks]
     if met[1:] == met[:-1]:
         return process

@@ -90,8 +90,10 @@ def _stopped(f: Facts) -> str | None:
 
 def _looks_again(f: Facts) -> str | None:
     """A loop that looks again and again waits for those who could change what it looks at: its own waking is no progress."""
-    polls = any(e.why in LOOKS and e.certainty is not Certainty.POSSIBLE for e in f.waits)
-    return "it only polls for what others should deliver" if polls else None
+    for edge in f.waits:
+        if edge.why in LOOKS and edge.certainty is not Certainty.POSSIBLE:
+            return "it only polls for what others should deliver"
+    return None
 
 
 def _moves(f: Facts) -> str | None:
@@ -120,7 +122,10 @@ def _counted(f: Facts) -> str | None:
 
 def _waits(f: Facts) -> str | None:
     """Whoever waits for what can be named has no other future than that."""
-    return f.one.motion_reason if any(e.why in EXACT for e in f.waits) else None
+    for edge in f.waits:
+        if edge.why in EXACT:
+            return f.one.motion_reason
+    return None
 
 
 def _has_limit(f: Facts) -> str | None:

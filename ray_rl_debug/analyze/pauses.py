@@ -207,7 +207,7 @@ def _channels_were_read(view: View) -> bool:
 
 def has_loop(one: Seen) -> bool:
     """Does a thread of it run an event loop? Actors of Ray have one where their methods are coroutines."""
-    return any((t.name or "").startswith(LOOP_THREADS) or t.place.kind is Kind.LOOP_IDLE for t in one.threads)
+    return any(t.place.kind is Kind.LOOP_IDLE or (t.name or "").startswith(LOOP_THREADS) for t in one.threads)
 
 
 def quiet_s(one: Seen) -> float | None:

@@ -21,7 +21,7 @@ from ray_rl_debug.analyze.groups import GroupId, group_of, may_be_known
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
-from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks
+from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks, is_steady
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
@@ -156,8 +156,13 @@ def build_view(snapshot: Snapshot) -> View:
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
-        judged = (drop_torn(p) for p in node.processes if p.kind in JUDGED_KINDS)
-        for process in (settle_polls(stacks, node, forget_inherited_tasks(stacks, node, p)) for p in judged):
+        for process in node.processes:
+            if process.kind not in JUDGED_KINDS:
+                continue
+            moves = not is_steady(process)
+            process = drop_torn(process) if moves else process
+            process = forget_inherited_tasks(stacks, node, process) if process.async_tasks else process
+            process = settle_polls(stacks, node, process) if moves else process
             identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid))
             one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""))

@@ -87,7 +87,7 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
         other = to.get(target)
         if other is None or _surest_first(edge) < _surest_first(other):
             to[target] = edge
-    by_source = {source: [best[source][target] for target in sorted(best[source])] for source in sorted(best)}
+    by_source = {source: [to[target] for target in sorted(to)] if len(to := best[source]) > 1 else list(to.values()) for source in sorted(best)}
     kept = tuple(itertools.chain.from_iterable(by_source.values()))
     by_target: dict[str, list[Edge]] = defaultdict(list)
     by_why: dict[Why, list[Edge]] = defaultdict(list)

@@ -19,7 +19,7 @@ from ray_rl_debug.model.report import Certainty
 
 def generator_edges(view: View) -> Iterator[Edge]:
     """From actors whose one running call shows no frame to the process that has made the call."""
-    held = [one for one in view if _is_held_back(one)]
+    held = [one for one in view.at(Kind.RAY_IDLE) if _is_held_back(one)]
     callers = {t.task_id: other for other in view if other.core is not None for t in other.core.owned} if held else {}
     for one in held:
         call = one.core.running_task_ids[0] if one.core is not None else ""
@@ -31,8 +31,9 @@ def generator_edges(view: View) -> Iterator[Edge]:
 
 
 def _is_held_back(one: Seen) -> bool:
+    """Does an actor with a thread idle in Ray's code run one call that shows no frame?"""
     core, thread = one.core, one.telling
     if core is None or len(core.running_task_ids) != 1 or thread is None or one.process.async_tasks or has_loop(one):
         return False
-    rests = one.kind is Kind.RAY_IDLE and one.motion is Motion.FROZEN and not one.is_stopped
+    rests = one.motion is Motion.FROZEN and not one.is_stopped
     return rests and kernel_call(thread.kernel) == "futex" and not any(t.place.path for t in one.threads)

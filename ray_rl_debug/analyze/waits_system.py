@@ -62,10 +62,11 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
     if kind is Kind.FILE:
         yield from terminal_edges(view, one, thread)
         yield from _pipe_edges(view, one, thread)
-    paired = list(_pair_edges(view, one, thread)) if kind is Kind.MP_QUEUE else []
-    yield from paired
-    if any(e.target in view.seen for e in paired):
-        return
+    if kind is Kind.MP_QUEUE:
+        paired = list(_pair_edges(view, one, thread))
+        yield from paired
+        if any(e.target in view.seen for e in paired):
+            return
     if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
         yield from child_edges(view, one, thread)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.by_hand import apart_s, looks
@@ -29,8 +30,8 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     holds = {State.HANG: True, State.HEALTHY: False, State.FINISHED: False}.get(verdict.state)
     if not seen:
         return Symptom(number=1, name="no progress", holds=None, measured="no process of a job was seen")
-    moved, busy = (sum(s.motion is motion for s in seen) for motion in (Motion.MOVING, Motion.BUSY))
-    unknown = sum(s.motion is Motion.UNKNOWN for s in seen)
+    motions = Counter([s.motion for s in seen])
+    moved, busy, unknown = motions[Motion.MOVING], motions[Motion.BUSY], motions[Motion.UNKNOWN]
     window = max((s.process.window_s or 0.0 for s in seen), default=0.0)
     if window <= 0:
         return _of_looks([s for s in seen if len(looks(s.process)) > 1], holds)
