@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.analyze.edges import Edge
+from ray_rl_debug.analyze.known_edges import KnownEdges
 from ray_rl_debug.analyze.rank_counters import Joined, find_joined, joined_edges
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph, build_graph
@@ -44,7 +44,7 @@ def find_waits(view: View) -> Waits:
     """All edges of a view and their solution; pure."""
     worlds = find_worlds(view)
     joined = find_joined(view)
-    edges: list[Edge] = [
+    edges = KnownEdges([
         *ray_edges(view),
         *joined_edges(view, joined, list(rank_edges(view, worlds))),
         *size_edges(view),
@@ -57,7 +57,7 @@ def find_waits(view: View) -> Waits:
         *awaited_child_edges(view),
         *unseen_edges(view),
         *semaphore_edges(view),
-    ]
+    ])  # fmt: skip
     edges += room_edges(view, edges)
     edges += idle_edges(view, edges)
     edges += store_edges(view, edges)

@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.connections import is_ray_port, is_rays, socket_owners
 from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, is_ray_call, own_frame, rank, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.known_edges import KnownEdges, all_waiters, waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
@@ -36,7 +37,7 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     calls of other methods have finished before, and nobody is left but those who wait here themselves, it is one of these: then they wait for
     each other.
     """
-    known = tuple(known)  # one such actor says nothing of who may call the next
+    known = KnownEdges(known)  # one such actor says nothing of who may call the next
     for one in view:
         if not one.process.async_tasks and not any(t.place.kind is Kind.EVENT for t in one.threads):
             continue
@@ -99,8 +100,7 @@ def _takes_for_others(task: AsyncTask) -> bool:
 
 def _that_may_hold(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
     """Of those who gave something back so far, the ones that wait for the actor by way of others: whoever waits here itself still wants one."""
-    waiters = {e.source for e in known if e.target == one.key}
-    behind = sorted((all_waiters(one.key, known) & so_far) - waiters - {one.key})
+    behind = sorted((all_waiters(one.key, known) & so_far) - waiters(one.key, known) - {one.key})
     holding = [view.seen[key] for key in behind if key in view.seen and _runs_call(view.seen[key])]
     return [(other.key, f"{other.identity.label} may have one, and {_doing(other)}") for other in holding]
 
@@ -129,7 +129,20 @@ def callers_so_far(view: View, one: Seen, methods: Sequence[str]) -> frozenset[s
 
     Of a plain task that made some, those of its name that have not ended: each has a process or waits for one.
     """
-    names = {f"{one.identity.class_name}.{m}" for m in methods}
+    asked = view.once(_callers_of)
+    key = (one.identity.class_name, one.identity.job_id, tuple(methods))
+    if key not in asked:
+        asked[key] = _find_callers(view, *key)
+    return asked[key]
+
+
+def _callers_of(_: View) -> dict[tuple[str | None, str | None, tuple[str, ...]], frozenset[str] | None]:
+    """Filled as they are asked for: the actors of one class have been called by the same."""
+    return {}
+
+
+def _find_callers(view: View, class_name: str | None, job_id: str | None, methods: Sequence[str]) -> frozenset[str] | None:
+    names = {f"{class_name}.{m}" for m in methods}
     found: set[str] = set()
     for calls in view.ray.history if view.ray is not None else ():
         if calls.name in names and calls.count:
@@ -141,7 +154,7 @@ def callers_so_far(view: View, one: Seen, methods: Sequence[str]) -> frozenset[s
     running = view.once(_runners)
     tasks = {running[t].key if t in running else node_of(NodeKind.TASK, t) for t in plain}
     actors = {view.by_actor.get(c) or node_of(NodeKind.ACTOR, c) for c in found - {_DRIVER} if not c.startswith(TASK_CALLER)}
-    drivers = {o.key for o in view if o.process.kind == "driver" and o.identity.job_id == one.identity.job_id} if _DRIVER in found else set[str]()
+    drivers = {o.key for o in view if o.process.kind == "driver" and o.identity.job_id == job_id} if _DRIVER in found else set[str]()
     return frozenset(actors | drivers | tasks)
 
 
@@ -214,7 +227,7 @@ _DRIVER = "driver"
 
 def _idle_fellows(view: View, one: Seen, known: Sequence[Edge]) -> list[Seen]:
     """Idle actors of the classes of those who wait for it: one of them may have ended its call too early."""
-    waiting = [view.seen[e.source].identity for e in known if e.target == one.key and e.source in view.seen]
+    waiting = [view.seen[key].identity for key in waiters(one.key, known) if key in view.seen]
     classes = {(i.job_id, i.class_name) for i in waiting if i.class_name is not None}
     return [o for o in view if o.is_idle and not o.is_stopped and (o.identity.job_id, o.identity.class_name) in classes]
 
@@ -225,10 +238,9 @@ def _count(calls: int) -> str:
 
 def callers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[tuple[str, str]]:
     """Nodes that may call an actor next, and what they do: those at work, those that have a call to end and do not wait for it, the unseen."""
-    waiters = {e.source for e in known if e.target == one.key}
-    behind = all_waiters(one.key, known)
+    behind, excepted = all_waiters(one.key, known), waiters(one.key, known) | {one.process_key}
     for other in view:
-        if other.process.kind not in ("ray-worker", "driver") or other.key in waiters | {one.process_key}:
+        if other.process.kind not in ("ray-worker", "driver") or other.key in excepted:
             continue
         if other.motion in (Motion.BUSY, Motion.MOVING) or (_has_call(other) and other.key not in behind):
             yield other.key, f"{other.identity.label} {_doing(other)}"
@@ -308,19 +320,6 @@ def _standing_calls(one: Seen) -> tuple[int, str | None]:
     own = [t for t in one.process.async_tasks or () if not serves(t)]
     asked = tasks and any(is_ray_call(t) for t in own)
     return (len(own), ends[0].at) if asked and all(t.address in tasks or t.awaited is None for t in own) else (0, None)
-
-
-def all_waiters(key: str, known: Sequence[Edge]) -> set[str]:
-    """Whoever waits for a process, directly or by way of others."""
-    into: dict[str, list[str]] = {}
-    for edge in known:
-        into.setdefault(edge.target, []).append(edge.source)
-    found, left = set[str](), [key]
-    while left:
-        more = [s for s in into.get(left.pop(), ()) if s not in found]
-        found.update(more)
-        left += more
-    return found
 
 
 def _has_call(one: Seen) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_calls import all_waiters
 from ray_rl_debug.model.report import Certainty
 
 

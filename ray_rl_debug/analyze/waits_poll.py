@@ -99,13 +99,23 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
 
 def _brought_so_far(view: View, poller: Seen, asked: Sequence[Seen]) -> list[Seen]:
     """Who made the other calls of the actors that a poller asks, by Ray's history: what they bring may be what it looks for."""
-    ray, found = view.ray, set[str]()
-    for actor in asked:
-        names = [h.name.rpartition(".")[2] for h in (ray.history if ray else ()) if h.name.startswith(f"{actor.identity.class_name}.") and h.count]
-        for method in names:
+    found = set[str]()
+    methods = view.once(_called_methods)
+    for actor in {(a.identity.class_name, a.identity.job_id): a for a in asked}.values():
+        for method in methods.get(actor.identity.class_name, ()):
             callers = callers_so_far(view, actor, [method])
             found |= callers if callers is not None and poller.key not in callers else frozenset()
     return [view.seen[key] for key in sorted(found) if key in view.seen and not view.seen[key].is_at_work]
+
+
+def _called_methods(view: View) -> dict[str | None, list[str]]:
+    """By the class of an actor the methods of which calls have ended, by Ray's history."""
+    found: dict[str | None, list[str]] = {}
+    for calls in view.ray.history if view.ray is not None else ():
+        class_name, _, method = calls.name.rpartition(".")
+        if calls.count:
+            found.setdefault(class_name, []).append(method)
+    return found
 
 
 def _left_alone(view: View, known: Sequence[Edge]) -> Iterator[Seen]:
