@@ -7,7 +7,7 @@ import re
 from collections import deque
 
 from ray_rl_debug.logs.ending import read_ending
-from ray_rl_debug.logs.events import shape_of, spot
+from ray_rl_debug.logs.events import NCCL_WARNS, shape_of, spot
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
@@ -164,7 +164,7 @@ class BookReader:
 
     def _is_of_its_shape(self, raw: bytes, is_nothing: bool) -> bool:
         """Do all lines that differ from this one in their digits alone say the same? No errors are not three errors."""
-        if _START in raw or self._matcher.depends_on_digits(raw):
+        if _START in raw or NCCL_WARNS in raw or self._matcher.depends_on_digits(raw):
             return False
         if not is_nothing or b"0" not in raw or not _ZERO.search(raw):
             return True

@@ -37,6 +37,9 @@ _FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
 MAX_OBJECTS = 3
 """Lines that asyncio puts between its record and the traceback."""
 OF_ASYNCIO = re.compile(r"(?:handle|future|task|protocol|transport|context|client_session|connector|source_traceback): ?<")
+NCCL_WARNS = b"NCCL WARN"
+_FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
+"""How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
 _CUT = "a traceback that is cut off before its last line"
 
 
@@ -58,6 +61,8 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
     said = judge(head.text, head.level)
+    if said is None and signature is None and NCCL_WARNS in raw and _failed_in_nccl(window, head, end):
+        said = Said("error")
     if said is None:
         if signature is None or ENDED_WELL.search(head.text) or (head.level is None and _is_quoted(head.text, matcher)):
             return None
@@ -188,6 +193,11 @@ def _traceback_below(window: Window, end: int) -> int | None:
         if not OF_ASYNCIO.match(window.head(text).text):
             return None
     return None
+
+
+def _failed_in_nccl(window: Window, head: Head, end: int) -> bool:
+    """Did the call fail of which NCCL warns? Then its functions say so next, if it logs at all; most warnings are none of a failure."""
+    return any(_FAILED_AT.match(after.text) for after in islice(window.next_of(head.writer, end), 3))
 
 
 def _record_before(window: Window, start: int) -> Head:

@@ -8,6 +8,7 @@ from itertools import islice
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
+from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.tracebacks import FRAME, START, Block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
 from ray_rl_debug.logs.words import CLIENT_LEFT, FINISHED, GIVES_UP, OF_ONE_ANSWER, RETRIES, SMALL_TOOL, goes_on, judge
@@ -27,6 +28,7 @@ _HEALTHY = re.compile(r'"GET /\S*health\S* HTTP/[\d.]+" 200\b')
 _PLUGIN = re.compile(r"(?:task/(?:cgroup|affinity)|jobacct_gather/\w+|acct_gather\w*(?:/\w+)?|xcgroup_\w+|cgroup/v\d): (?!.*(?:oom|OOM|[Kk]ill))")
 """Plugins of Slurm's that bind and measure tasks, by the names that stand before their lines."""
 _SKIPS = re.compile(
+    r"^[Ee]rror caught(?: was)?:|"
     r"(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Ee]xception|[Cc]ould not|[Ii]nvalid)\b.*\b(?:[Ss]kipping|[Ii]gnoring|[Cc]ontinuing|[Ff]alling back)\b"
 )
 """Of a line without a level, which no logger wrote. One that tries again may have done so for the last time."""
@@ -42,6 +44,7 @@ _OF_PEERS = re.compile(
 )
 _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
 """Of another process, whose end says no more than that it is gone."""
+_ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
 _IN_THREAD = "Exception in thread "
 _OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
 _OF_TRACKER = re.compile(
@@ -105,6 +108,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
     written = 0
     is_step, is_report = _is_step(one), _is_report(one)
     is_told = False
+    is_feeders = one.block is not None and _is_of_feeder(one.block)
     for after in window.next_of(one.head.writer, one.end, anybody=is_step and one.head.writer == LogWriter()):
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
             # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
@@ -117,7 +121,13 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
             if (words := goes_on(after.text)) is not None:
                 return words
             continue
-        if _complains_on(one, after):
+        if one.signature is not None and one.signature.over is not None:
+            if re.search(one.signature.over, after.text):
+                return after.text
+            continue
+        if is_feeders and (done := read_step(after.text)) is not None:
+            return f"a thread that feeds a queue, and it went on: {done[1]} {done[0]:g}"
+        if _complains_on(one, after) or (is_report and _is_of_one_kind(one, after)):
             continue
         if START in after.text or judge(after.text, after.level) is not None:
             return None
@@ -152,6 +162,17 @@ def _complains_on(one: Spotted, after: Head) -> bool:
     return is_tools and not after.is_stamped and (said := judge(after.text, after.level)) is not None and said.kind == "error"
 
 
+def _is_of_one_kind(one: Spotted, after: Head) -> bool:
+    """Is it one more record at level error, of the same source file, that tells of no death? One cause often makes several."""
+    said = judge(after.text, after.level)
+    own, other = _source_file(one.head), _source_file(after)
+    return one.block is None and said is not None and said.kind == "error" and own is not None and own == other
+
+
+def _source_file(head: Head) -> str | None:
+    return head.source.rpartition(":")[0] if head.source is not None else None
+
+
 def _is_report(one: Spotted) -> bool:
     """Is it a record at level error? It reports, and ends nothing when more records of its writer follow, none of which tells of trouble.
 
@@ -161,6 +182,12 @@ def _is_report(one: Spotted) -> bool:
         return one.kind == "error" and one.signature is None and one.head.level == "E"
     level = one.before.level if one.before is not None else one.head.level
     return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
+
+
+def _is_of_feeder(block: Block) -> bool:
+    """Python prints what the thread raises that feeds a queue of multiprocessing, and the thread takes the next object."""
+    first = next((found for line in block.lines if (found := FRAME.match(line)) is not None), None)
+    return first is not None and first["function"] == "_feed" and first["file"].endswith("multiprocessing/queues.py")
 
 
 def _is_of_tracker(block: Block) -> bool:
@@ -175,7 +202,7 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
         return before.text.startswith(_IN_THREAD) or _CANCELLED.match(one.text) is not None
     if one.signature is not None:
         return one.signature.effect == "cascade" or (one.signature.late and _DIED.search(one.text) is not None)
-    return _OF_PEERS.search(one.text) is not None
+    return (_OF_PEERS.search(one.text) or _ENDED_BY_ASKING.search(one.text)) is not None
 
 
 def _was_finished(window: Window, one: Spotted) -> bool:

@@ -171,7 +171,7 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
     got.is_stamped = marks.COLLECTED.match(line, found.start()) is None and not _stamp_at(line, stamp.end + 1)
     at = stamp.end
     if stamp.level and (tail := marks.GLOG_TAIL.match(line, at)):
-        got.pid = int(tail["pid"])
+        got.pid, got.source = int(tail["pid"]), tail["source"]
         return tail.end()
     if kube := marks.KUBE.match(line, at + 1):
         return kube.end()
@@ -218,6 +218,8 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if found is None:
         return None
     inner = found["inner"].strip()
+    if not got.marked and (named := marks.NAME_AND_LEVEL.match(line, at)):
+        return _done(got, named.end())
     if got.rank is not None and marks.OF_TORCH.match(inner):
         return _done(got, found.end())
     if rank := marks.RANK.match(inner):

@@ -39,6 +39,8 @@ HOST_PID = re.compile(r"(?P<node>(?=[A-Za-z-]*\d)[A-Za-z][A-Za-z\d-]*(?:\.[A-Za-
 """``[node-3:58]``, as Open MPI writes, and ``[node-3:58:0:91]``, as UCX does.
 
 A source file with its line is none, nor a name without a digit: ``[step:120]``, ``[pid:58]``, ``[trl.trainer:412]``."""
+NAME_AND_LEVEL = re.compile(r"\[[A-Za-z][\w-]{1,40}\]\s?(?=\[(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\])")
+"""``[Engine-LLM][ERROR] ``: the name of a program in front of its level."""
 PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")
 """Of a syslog record, as it goes over the network."""
 BAR = re.compile(r"(?<!\d)\d+/\d+ \[[\d:]+<[^\]\n]{1,80}\](?=\[(?:rank|default)\d|\(\w[^()\n]{0,80} pid=|Traceback \(most|\[?\d{4}-\d\d-\d\d)")

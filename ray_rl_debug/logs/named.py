@@ -12,7 +12,7 @@ _NODE_MEMORY = r"^Memory on the node \(IP: (?P<ip>[\w.:]+), ID: \w+\) where the 
 _ABOUT = tuple(
     re.compile(pattern)
     for pattern in (
-        r"ray::(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
+        r"ray::(?:[^()\s:]{1,80}:)?(?P<program>[A-Za-z_]\w*)(?:[.:]\w+)*\(\) \(pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?",
         r"(?:Killed|reaped) process (?P<pid>\d+) \((?P<program>[^)\n]+)\)",
         r"INFO: task (?P<program>[^:\n]{1,64}):(?P<pid>\d+) blocked for more than",
         rf"{_NODE_MEMORY}",

@@ -16,7 +16,7 @@ _TEXTS = (
     b"PROMPT:", b"QUESTION:", b"USER:", b"ASSISTANT:", b"RESPONSE:", b"COMPLETION:",
     b"[tool] ", b"bservation", b"ool output", b"ool result", b"ool response",
     b"<think>", b"<answer>", b"<|im_start|>", b"```", b"<output>", b"<result>", b"<tool_", b"<execution_", b"<interpreter>", b"<information>",
-    b"Ran ", b": test",
+    b"Ran ", b": test", b") ... ",
 )  # fmt: skip
 """One of them stands in each line that opens a sample: reading lines takes long, and most logs hold no samples."""
 _NUMBERED = r"(?:\[(?:[A-Za-z_]{2,20}[ #=:]?)?\d{1,9}\] ?)?"
@@ -31,13 +31,13 @@ _TAG = r"(?:observation|tool_(?:response|result|output)|output|result|execution_
 _OPENS = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:prompt|question)\]|{_OF_TOOL}"
     rf"|{_OF_ONE}(?:[Aa]nswer|[Rr]esponse|[Oo]utput|[Cc]ompletion|[Tt]ext)s?:"
-    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|<\|im_start\|>|<{_TAG}|test\w* \([\w.]+\)$)"
+    rf"|(?:[Pp]rompt|[Qq]uestion|[Uu]ser|PROMPT|QUESTION|USER): ?|<think>|<answer>|<\|im_start\|>|<{_TAG}|test\w* \([\w.]+\)(?:$| \.\.\. (?!\w+$)))"
 )
 _CLOSES = re.compile(
     rf"{_NUMBERED}(?:{_ANSWER}|\[(?:score|reward|ground_truth|gold|extracted)\]|(?:[Jj]udge|[Ss]core|[Rr]eward|[Gg]round truth|SCORE|REWARD)\b ?[:=]"
     r"|(?:[Ee]xtracted|[Pp]arsed|[Gg]old|[Ee]xpected|[Cc]orrect)(?: answer| solution)? ?:"
     rf"|{_OF_ONE}(?:[Ss]core|[Rr]eward|[Vv]erdict|[Gg]rade)\b"
-    rf"|.*</{_TAG}|Ran \d+ tests? in "
+    rf"|.*</{_TAG}|Ran \d+ tests? in |(?:ok|FAIL|ERROR)$"
     r"|\[agent\] |(?:Thought|Action)(?: \d+)?: |</think>|</answer>|.*<\|im_end\|>|={3,}.*\b(?:score|reward|sample)\b)"
 )
 _FENCE_OPENS = re.compile(r"```(?:output|result|execution|observation)$")

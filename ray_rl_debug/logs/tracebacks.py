@@ -19,7 +19,7 @@ MAX_STRANGERS = 200
 MAX_WITHOUT_FRAME = 8
 """Lines behind the first one; a traceback without a frame so far is none."""
 FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
-REMOTE = re.compile(r"\bray::[A-Za-z_][\w.:]*\(\) \(pid=\d+")
+REMOTE = re.compile(r"\bray::[^()\n]{1,160}\(\) \(pid=\d+")
 """Behind such a line Ray puts the frames and the error of the process that it names."""
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
 _MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")

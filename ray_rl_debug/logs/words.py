@@ -116,10 +116,11 @@ _GOES_ON = (
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"(?<!non-)[Rr]etr[iy]able\b",
-        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
+        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
+        r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
-        r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|[Bb]acking off|[Tt]rying (?:again|next)",
+        r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|Setting [A-Z]+ to (?=/)|[Bb]acking off|[Tt]rying (?:again|next)",
         r"(?<=\d: )\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
         rf"(?:{_SAID})(?![\"']?[=:] ?\d)",
     )

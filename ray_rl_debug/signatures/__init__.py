@@ -54,6 +54,8 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     not_: tuple[str, ...] = msgspec.field(name="not")
     late: bool = False
     """It comes long after what brought it about: another critical line in the same logs is nearer to it."""
+    over: str | None = None
+    """Regular expression of a later line that tells that it has passed, such as a connection that is restored."""
     slug: str = ""
     """Name of the file."""
 

@@ -188,7 +188,10 @@ def _survived(
     own = [s for s in later if is_same(s.writer, event.writer)]
     if own and event.writer != LogWriter():
         return _went_on(own[-1])
-    if len({(s.unit, s.step) for s in later}) >= STEPS_ON:
+    if signature is not None and signature.effect == "info" and (known := [s for s in book.steps if s.file_line > event.file_line]):
+        return _went_on(known[-1])
+    is_bare = event.kind == "error" and signature is None and event.level is None
+    if len({(s.unit, s.step) for s in later}) >= (1 if is_bare else STEPS_ON):
         return _went_on(later[-1])
     if event.handled is not None:
         return f"the program says: {event.handled}"
