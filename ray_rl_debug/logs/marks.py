@@ -13,8 +13,8 @@ LOGGER_LEVEL = re.compile(
 """``RemoteInfEngine Rank 2 ERROR: ``: the name of a logger may have words. What a model or its tool said has such heads, too.
 
 Without a colon only a note counts: ``got ERROR from the server`` is a sentence."""
-DOTTED_LEVEL = re.compile(r"[a-z]\w{0,40}(?:\.\w{1,40}){1,8} +(?P<level>WARNING|ERROR|CRITICAL) +(?=\S)")
-"""``app.agent ERROR ``: a name with dots is that of a logger."""
+DOTTED_LEVEL = re.compile(r"(?:[a-z]\w{0,40}(?:\.\w{1,40}){1,8}|(?!HTTP)[A-Z]{3,12}) +(?P<level>WARNING|ERROR|CRITICAL) +(?=\S)")
+"""``app.agent ERROR ``, ``LINK ERROR ``: a name with dots or of capitals is that of a logger."""
 LOW_LEVEL = re.compile(r"(?P<level>debug[1-5]?|info|info_message|warning|warn|error|fatal|critical|Debug|Info|Note|Warning)(?=[:|]) ?[:|]?\s*")
 WITH_PID = re.compile(r"\((?P<inner>[^()\n]{1,160}(?:\([^()\n]{0,80}\)[^()\n]{0,80})?)\)\s?")
 """The name of a Ray actor is what it calls itself: ``(Sampler(3) pid=92)``."""

@@ -102,3 +102,9 @@ def test_an_actor_may_have_any_name(tmp_path: Path) -> None:
 def test_a_name_in_brackets_may_stand_before_the_level(tmp_path: Path) -> None:
     assert first(tmp_path, "[Engine-LLM][ERROR] Encountered an error in forward: no room\n") is not None
     assert first(tmp_path, "[Engine-LLM][INFO] Encountered an error in forward: no room\n") is None
+
+
+def test_a_name_of_capitals_before_the_level_is_that_of_a_logger(tmp_path: Path) -> None:
+    absent = "2026-03-02 10:00:00 LINK ERROR plugin of the disk: libdisk.so: No such file or directory\n"
+    assert first(tmp_path, f"{absent}2026-03-02 10:00:01 LINK INFO ready\n") is None
+    assert first(tmp_path, absent) is not None
