@@ -164,6 +164,15 @@ def test_a_curve_shows_band_change_and_broken_values() -> None:
     assert len(many) < 60_000
 
 
+def test_a_limit_that_all_values_are_beyond_is_drawn_at_its_own_value() -> None:
+    values = tuple(0.36 + 0.0001 * (i % 7) for i in range(50))
+    drawn = curves.draw(Series(name="x", steps=tuple(range(50)), values=values), high=0.05)
+    edge = re.search(r'class=edge [^>]*y1="([\d.]+)"', drawn)
+    frame = re.search(r'class=frame [^>]*y="?([\d.]+)"?[^>]*height="?([\d.]+)"?', drawn)
+    assert edge and frame
+    assert float(edge[1]) < float(frame[1]) + float(frame[2]) - 1, "not on the lower edge of the frame"
+
+
 def test_a_run_knows_its_steps() -> None:
     run = Run(label="x", series={n: Series(name=n, steps=s, values=(1.0,) * len(s)) for n, s in (("a", (1, 3)), ("b", (2, 3)))})
     assert run.steps() == (1, 2, 3)

@@ -111,7 +111,8 @@ def _range(values: Sequence[float], low: float | None, high: float | None, is_lo
     ordered = sorted(values)
     edge = len(ordered) // 200
     bottom, top = ordered[edge], ordered[len(ordered) - 1 - edge]
-    bottom, top = min([bottom, *([low] if low is not None else [])]), max([top, *([high] if high is not None else [])])
+    limits = [v for v in (low, high) if v is not None]
+    bottom, top = min([bottom, *limits]), max([top, *limits])  # a limit that all values are beyond has its place too
     if is_log:
         return bottom / 1.2, top * 1.2
     room = 0.04 * (top - bottom) or max(abs(top), 1.0) * 0.05
