@@ -228,7 +228,8 @@ def _place(
             timed = kind is Kind.SLEEP
             if kind in (Kind.CODE, Kind.LOCK) and (together := _coordinated(frames, own)) is not None:
                 kind, op, spins = Kind.COLLECTIVE, together, True
-    if kind in (Kind.CODE, Kind.LOCK, Kind.CUDA) and own is not None and (pair := _paired(frames, own)) is not None:
+    may_be_pair = kind in (Kind.CODE, Kind.LOCK, Kind.CUDA) or (kind is Kind.COLLECTIVE and op in ROOTED)
+    if may_be_pair and own is not None and (pair := _paired(frames, own)) is not None:
         kind, op, timed = Kind.P2P, pair, False
     return Place(
         kind=kind,
@@ -384,7 +385,7 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.RAY_WAIT, "wait"
         if f == "ray/worker.py" and n == "main_loop":  # before Ray 2.0
             return (Kind.RAY_IDLE, n) if i <= 1 else (None, "")
-        if f.endswith("ray/_private/worker.py"):
+        if f.endswith("ray/_private/worker.py") or f == "ray/worker.py":
             if n in ("get_objects", "get"):
                 return Kind.RAY_GET, "get"
             if n == "wait":

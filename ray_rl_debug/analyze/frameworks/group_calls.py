@@ -10,10 +10,11 @@ COORDINATED: tuple[Spot, ...] = (
         for buffer, file in (("Buffer", "buffer"), ("ElasticBuffer", "buffer_v2"))
         for name in ("dispatch", "combine", "internode_dispatch", "internode_combine", "low_latency_dispatch", "low_latency_combine")
     ),
+    Spot("all_gather_coalesced", "zero/partition_parameters.py"),
     *(Spot(name, "nccl.pyx") for name in ("allReduce", "broadcast", "bcast", "reduce", "allGather", "reduceScatter")),
     *(Spot(name, "tensorrt_llm/_utils.py") for name in ("mpi_barrier", "mpi_allgather", "mpi_broadcast")),
 )
-"""DeepEP 1.2 and 2.0, CuPy's NCCL (12, 13), and the MPI calls of TensorRT-LLM 1.0."""
+"""DeepEP 1.2 and 2.0, DeepSpeed's ZeRO-3 (0.15), CuPy's NCCL (12, 13), and the MPI calls of TensorRT-LLM 1.0."""
 
 SHARDED: tuple[Spot, ...] = (
     Spot("PartitionedParameterCoordinator.fetch_sub_module", "zero/partitioned_param_coordinator.py"),
@@ -25,18 +26,21 @@ SHARDED: tuple[Spot, ...] = (
 )
 """DeepSpeed's ZeRO-3 and torch's FSDP: before a module runs, all ranks bring its parameters together. A rank that does not run it never comes."""
 _PIPELINE = "pipeline_parallel/p2p_communication.py"
-PAIRED: tuple[Spot, ...] = tuple(
-    Spot(name, _PIPELINE)
-    for name in (
-        "recv_forward",
-        "recv_backward",
-        "send_forward",
-        "send_backward",
-        "send_forward_recv_backward",
-        "send_backward_recv_forward",
-        "send_forward_recv_forward",
-        "send_backward_recv_backward",
-        "send_forward_backward_recv_forward_backward",
-    )
+PAIRED: tuple[Spot, ...] = (
+    *(Spot(name, "deepspeed/runtime/pipe/p2p.py") for name in ("send", "recv")),
+    *(
+        Spot(name, _PIPELINE)
+        for name in (
+            "recv_forward",
+            "recv_backward",
+            "send_forward",
+            "send_backward",
+            "send_forward_recv_backward",
+            "send_backward_recv_forward",
+            "send_forward_recv_forward",
+            "send_backward_recv_backward",
+            "send_forward_backward_recv_forward_backward",
+        )
+    ),
 )
-"""Megatron-core 0.6 to 0.14: what one stage of a pipeline sends, its neighbour must receive."""
+"""Megatron-core 0.6 to 0.14, and DeepSpeed's pipelines, which paired two ranks by a broadcast: what one stage sends, its neighbour must receive."""
