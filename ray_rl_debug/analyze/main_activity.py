@@ -199,7 +199,13 @@ def _backward(seen: Sequence[SeenThread]) -> SeenThread | None:
     """
     if not seen or not seen[0].stack.once(is_in_backward):
         return None
-    engine = [t for t in seen[1:] if not t.is_main and t.place.kind not in IDLE_KINDS and t.stack.once(_is_of_autograd)]
+    engine = [
+        t
+        for t in seen[1:]
+        if not t.is_main
+        and t.place.kind not in IDLE_KINDS
+        and (t.stack.once(_is_of_autograd) or (t.name is None and t.place.kind in WAITS_FOR_RANKS and t.stack.once(_is_called_from_c)))
+    ]
     return next((t for t in engine if t.place.kind in WAITS_FOR_RANKS), engine[0] if len(engine) == 1 else None)
 
 
@@ -212,10 +218,16 @@ def is_in_backward(frames: Sequence[Frame]) -> bool:
 _BACKWARD = frozenset({"_engine_run_backward", "run_backward", "backward", "grad"})
 
 
-def _is_of_autograd(frames: Sequence[Frame]) -> bool:
-    """Did C++ call its outermost Python frame? Threads of Python's own begin in its threading module."""
+def _is_called_from_c(frames: Sequence[Frame]) -> bool:
+    """Did C++ call its outermost Python frame, as it calls the hooks of a framework? Threads of Python's own begin in its threading module."""
     outer = next((f for f in reversed(frames) if not is_native(f)), None)
-    return outer is not None and outer.file.startswith("torch/") and not outer.function.startswith(("_bootstrap", "Thread._bootstrap", "<module>"))
+    return outer is not None and not outer.function.startswith(("_bootstrap", "Thread._bootstrap", "<module>"))
+
+
+def _is_of_autograd(frames: Sequence[Frame]) -> bool:
+    """Did C++ call its outermost Python frame, and is that torch's?"""
+    outer = next((f for f in reversed(frames) if not is_native(f)), None)
+    return outer is not None and outer.file.startswith("torch/") and _is_called_from_c(frames)
 
 
 def _sent_to_ranks(seen: Sequence[SeenThread]) -> SeenThread | None:

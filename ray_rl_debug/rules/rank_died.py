@@ -164,9 +164,16 @@ def _failed(scene: Scene) -> Iterator[Found]:
 
 def _defunct(scene: Scene) -> Iterator[Found]:
     """Of listings: programs of Python that have ended, and whose parent has not taken note; all whose stacks stand beside them wait."""
-    if not scene.view.by_hand or any(s.threads and s.kind not in _WAITS_FOR_CHILDREN for s in scene.view):
+    if not scene.view.by_hand:
         return
     gone = [s for s in scene.view if s.has_ended and "python" in s.process.title and s.process.kind != "ray-worker"]
+    shown = [s for s in scene.view if s.threads and s.kind not in _WAITS_FOR_CHILDREN]
+    if shown:
+        # A rank that waits for others waits for its brothers: children of one launcher.
+        parents = {s.process.ppid for s in shown if s.kind in WAITS_FOR_RANKS} - {None}
+        if len(parents) != 1 or not all(s.kind in WAITS_FOR_RANKS for s in shown):
+            return
+        gone = [s for s in gone if s.process.ppid in parents]
     living = [s for s in scene.view if not s.has_ended]
     if not gone or not living:
         return

@@ -52,6 +52,10 @@ _BEFORE = re.compile(_LABEL + r"(?::| -| –| —| =|\s=>|\s→| \|| @| at| in) 
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
 _TEMPLATE = re.compile(r"^ {2,24}[A-Za-z_][\w:~]{2,120}<[^\n]{20,12000}$")
 """A name of C++ so long that somebody's form broke it; its library stands in the next line."""
+_EMPTY = re.compile(r"^ {2,24}(?P<name><module>|[A-Za-z_][\w.]{0,120}) \(\)$")
+"""A frame whose file somebody took out."""
+_SHORTENED = re.compile(r"^ {2,24}[A-Za-z_][\w.]{0,60}(?: (?:→|⟶|←|->|<-) [A-Za-z_][\w.]{0,60}){1,12}$")
+"""Frames one below the other, which somebody wrote on one line without their files."""
 _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
 """A number before a whole stack is how often it was met (``sort | uniq -c``)."""
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
@@ -201,7 +205,11 @@ def _whole(frames: Frames) -> Frames:
 
 
 def symbol(text: str) -> Frames | None:
-    """A name alone, as a frame without its file; only in the middle of a stack is it one."""
+    """A name alone, as a frame without its file, or several joined by arrows; only in the middle of a stack is it one."""
+    if empty := _EMPTY.match(text):
+        return Frames(places=((empty["name"], "", 0),))
+    if _SHORTENED.match(text):
+        return Frames(places=tuple((name, "", 0) for name in re.split(r" (?:→|⟶|←|->|<-) ", text.strip())))
     if not (_SYMBOL.match(text) or _TEMPLATE.match(text)) or text.strip().endswith(":"):
         return None
     return Frames(places=((text.strip(), "", 0),), native=True)

@@ -77,6 +77,8 @@ _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
 _CHILD = re.compile(r"^Process (?P<name>[A-Za-z_][\w-]{0,80}(?:-\d{1,6}|_[A-Z]{2}\d{1,4})(?::\d{1,6}){0,4}):$")
 """How multiprocessing announces the traceback of a child."""
+_NUMBERED_PROCESS = re.compile(r"^(?P<name>[Pp]rocess \d{1,4}) .{0,60}\b(?:traceback|back ?trace|stack(?: trace)?)s?:$")
+"""``Process 3 timed out with traceback:``: a launcher's own number."""
 _FOLDED = re.compile(
     r"^(?P<list>[A-Za-z][\w.-]{0,80}(?:\d|\[[\d,-]{1,400}\])[\w.-]{0,60}"
     r"(?:,[A-Za-z][\w.-]{0,60}(?:\d|\[[\d,-]{1,80}\])){0,64})(?: \((?P<count>\d{1,6})\))?\s*$"
@@ -103,6 +105,8 @@ def read(text: str) -> Head | None:
         return Head(level="label", is_new=True, ranks=(int(of_file[1]),))
     if child := _CHILD.match(stripped):
         return Head(level="label", label=child["name"], is_new=True)
+    if numbered := _NUMBERED_PROCESS.match(stripped):
+        return Head(level="label", label=numbered["name"].lower(), is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "strace" in text:
         asked = _command(stripped)

@@ -46,6 +46,8 @@ _LINKED = re.compile(r"(?: in |::?)[\w.<>]{1,160}(?:\(\))?$")
 _SIGNS = re.compile(r"[\"']")
 _NAMED = re.compile(r"[_.(]|[a-z][A-Z]")
 """What a word of a sentence has not."""
+_METRIC = re.compile(r"\w\s{0,3}[:=]\s{0,3}-?\d{1,9}\.\d")
+"""``loss: 0.01`` behind the place of a line of a log: a name and its value."""
 _MOST_MEASURES = 2
 """Numbers beside the line's own: an index, a share. Profilers write more of them."""
 _PUNCTUATION = frozenset(" ,;:|-–—=()[]{}<>@\"'`*#/→↳└├─│•·.!")
@@ -67,7 +69,7 @@ def place(text: str) -> CodePlace | None:
     before, after, line = text[: found.start()], text[found.end() :], None
     if behind := _BEHIND.match(after):
         line, after = int(behind["line"] or behind["paren"]), after[behind.end() :]
-    if "://" in before or _FILE.search(after) is not None:
+    if "://" in before or _FILE.search(after) is not None or _METRIC.search(after):
         return None
     return _with_function(before, found["file"], line, after)
 

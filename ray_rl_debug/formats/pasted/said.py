@@ -89,6 +89,12 @@ _TOOL = re.compile(
 _PID = re.compile(r"(?:\bpid\b[ =:#]{0,3}|--pid[ =]|-p |PID[:= ]{1,2}|[Pp]rocess (?:id )?#?)(\d{1,9})\b")
 _PIDS = re.compile(r"(?<![\w.:])\d{3,9}(?![\w.:])")
 _WORDS = dict(zip("one two three four five six seven eight both".split(), (1, 2, 3, 4, 5, 6, 7, 8, 2), strict=True))
+_NAMES_IT = re.compile(
+    r"\b(?:nodes?|hosts?|machines?|pods?|ranks?|workers?|gpus?|cards?|stages?|steps?|processe?s?|parts?|dumps?|looks?|replicas?|servers?|engines?"
+    r"|instances?|jobs?|tasks?|actors?|attempts?|iterations?|epochs?|cases?)[ _-]?#?$",
+    re.IGNORECASE,
+)
+"""Behind these a number is a name: ``node 2 stack trace``."""
 _TELLING = "rank same identical ditto others process worker stacks gpus scheduler apart later similar".split()
 """A line without any of these is no remark; looked for first, because logs are long."""
 _MAX_RANKS = 4096
@@ -176,7 +182,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def _count(text: str) -> int | None:
-    found = _COUNT.search(text) or _COUNT_ALONE.match(text)
+    found = next((m for m in _COUNT.finditer(text) if not _NAMES_IT.search(text[: m.start("count")])), None) or _COUNT_ALONE.match(text)
     if found is None:
         return None
     word = found["count"].lower()

@@ -9,6 +9,7 @@ from ray_rl_debug.formats.pasted.events import Row
 from ray_rl_debug.formats.pasted.lines import Line
 from ray_rl_debug.formats.pasted.partial import Partial
 from ray_rl_debug.formats.pasted.plain_table import PlainTable
+from ray_rl_debug.formats.pasted.process_tree import Tree
 from ray_rl_debug.formats.pasted.strace import StraceReader
 
 MAX_ROWS = 5_000
@@ -33,6 +34,7 @@ class Tables:
         self._rows = 0
         self._titles: list[str] = []
         self._plain = PlainTable()
+        self._tree = Tree()
 
     def titled(self, text: str) -> str:
         """A row of a Markdown table with the title of the column before each number: ``| rank 0 | pid 9001 |``."""
@@ -56,6 +58,7 @@ class Tables:
     def takes(self, line: Line) -> bool:
         """Is the line a part of a table?"""
         text = line.text
+        self._tree.note(text, line.number)
         if (asked := kernel.asked_status(text)) is not None:
             self._asked = (line.number, asked)
         if self._columns is not None:
@@ -80,12 +83,16 @@ class Tables:
         """A blank line or the end of a block: the listing is over."""
         self._columns = None
         self._plain.end()
+        self._tree.end()
 
     def add(self, line: Line, row: Row) -> Partial:
         """One process of a table."""
         self._rows += 1
+        if (top := self._tree.top(line.text, line.number)) is not None:
+            self._dumps.append(Partial(threads=[], source="ps", pid=top[0], title=top[1], line=line.number - 1, node=line.node or self.node))
+        ppid = row.ppid if row.ppid is not None else self._tree.parent(line.text, row.pid)
         dump = Partial(
-            threads=[], source="ps", pid=row.pid, ppid=row.ppid, state=row.state, title=row.title, line=line.number, node=line.node or self.node
+            threads=[], source="ps", pid=row.pid, ppid=ppid, state=row.state, title=row.title, line=line.number, node=line.node or self.node
         )
         if row.tid is not None or row.wchan is not None:
             dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan, call=row.call))
