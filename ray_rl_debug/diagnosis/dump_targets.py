@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.launchers import is_launcher
@@ -21,6 +22,27 @@ def _on(scene: Scene, one: Seen) -> str:
 
 def pid_of(one: Seen) -> str:
     return str(one.process.pid) if one.process.pid else "PID"
+
+
+def is_without_python(one: Seen) -> bool:
+    """Does a debugger of C show a program's own ``main``, and nothing of Python? Then py-spy has nothing to say of it."""
+    if not one.process.samples or any(s.source not in ("gdb", "assumed") for s in one.process.samples) or "python" in one.process.title:
+        return False
+    frames = [f for t in one.threads for f in t.frames]
+    return any(_MAIN.match(f.function) for f in frames) and not any(
+        f.file.endswith(".py") or "ython" in f.file or _OF_PYTHON.match(f.function) for f in frames
+    )
+
+
+_MAIN = re.compile(r"main(?: ?\(|$)")
+_OF_PYTHON = re.compile(r"_?Py[A-Z_]\w|py[a-z]*bind11::|torch::|c10d?::|at::")
+"""Functions of Python itself, and of what is called from it."""
+ALL_THREADS = 'gdb -p {pid} -batch -ex "thread apply all bt"'
+
+
+def look_at(one: Seen, options: str = "") -> str:
+    """The command that shows the stacks of a process: py-spy's, or gdb's where the process runs no Python."""
+    return ALL_THREADS.format(pid=pid_of(one)) if is_without_python(one) else f"py-spy dump{options} --pid {pid_of(one)}"
 
 
 def named(scene: Scene, one: Seen) -> str:

@@ -19,7 +19,20 @@ from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.diagnosis.by_hand_verdict import at_connection
-from ray_rl_debug.diagnosis.dump_targets import TRAINER, awaited, engine, in_the_kernel, launched, named, pid_of, refused, unread
+from ray_rl_debug.diagnosis.dump_targets import (
+    ALL_THREADS,
+    TRAINER,
+    awaited,
+    engine,
+    in_the_kernel,
+    is_without_python,
+    launched,
+    look_at,
+    named,
+    pid_of,
+    refused,
+    unread,
+)
 from ray_rl_debug.diagnosis.dumps_of_lists import of_lists
 from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_logs
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
@@ -107,7 +120,7 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
         yield NextDump(
             what=f"{named(scene, one)} again, in 30 s",
             who=(one.who(),),
-            command=f"{_LATER}py-spy dump{options} --pid {pid_of(one)}",
+            command=f"{_LATER}{look_at(one, options)}",
             why=f"it was {how_often(one.process) if one.motion is not Motion.MOVING else ELSEWHERE}: {one.at()}",
             outcomes=(
                 Outcome(seen="the same lines", means=f"{thing}; give both files to report" + _means(options)),
@@ -140,6 +153,8 @@ def _options(one: Seen) -> str:
     """``--native`` where Python does not show the call in which a thread stands; ``--locals`` where they name the other rank."""
     if one.kind is Kind.P2P or one.kind is Kind.NEW_GROUP:
         return " --locals"
+    if is_without_python(one):
+        return ""
     is_hidden = one.kind in (Kind.CODE, Kind.CUDA, Kind.LOCK, Kind.FILE) and not any(s.native for s in one.process.samples)
     return " --native" if is_hidden else ""
 
@@ -228,11 +243,19 @@ def _rank_outcomes(waiting: Sequence[Seen]) -> tuple[Outcome, ...]:
     )
 
 
+def _of_all(seen: Iterable[Seen]) -> str:
+    """The command for all processes of a job like these."""
+    shown = [s for s in seen if s.threads]
+    if not shown or not all(is_without_python(s) for s in shown):
+        return ALL_PYTHON
+    return f"for pid in $(pgrep -f NAME_OF_THE_PROGRAM); do {ALL_THREADS.format(pid='$pid')}; done > $(hostname).txt"
+
+
 def _all_other_ranks(world: World, waiting: Sequence[Seen]) -> NextDump:
     others = "all other ranks of the job" if len(waiting) > 1 else "all ranks of the job"
     return NextDump(
         what=f"{others}, on every node",
-        command=ALL_PYTHON,
+        command=_of_all(waiting),
         why=f"{_waiters(waiting)}, and no other rank was dumped",
         outcomes=_rank_outcomes(waiting),
     )
@@ -287,7 +310,7 @@ def _others(scene: Scene) -> Iterator[NextDump]:
 def _beside(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     """Where one process alone was dumped, and nobody is known to wait for it: all that are beside it."""
     if findings and findings[0].cause is Cause.STRAGGLER and not findings[0].victims:
-        yield _all_processes()
+        yield _all_processes(scene)
 
 
 def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
@@ -335,7 +358,7 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
             yield NextDump(
                 what=f"all threads of {named(scene, other)}",
                 who=(other.who(),),
-                command=f"py-spy dump --pid {pid_of(other)}",
+                command=look_at(other),
                 why="no stack of a thread at work was given",
                 outcomes=(
                     Outcome(seen="a thread in own code", means="it keeps the others of its process waiting, as a blocked event loop does"),
@@ -349,20 +372,20 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
         yield NextDump(
             what=f"{named(scene, one)} again, in 30 s",
             who=(one.who(),),
-            command=f"{_LATER}py-spy dump{options} --pid {pid_of(one)}",
+            command=f"{_LATER}{look_at(one, options)}",
             why=f"it was {ELSEWHERE}: {one.at()}" if one.motion is Motion.MOVING else f"{_few_looks(one)} cannot tell work from a wait: {one.at()}",
             outcomes=(
                 Outcome(seen="the same lines", means="it stands there" + _means(options)),
                 Outcome(seen="other lines", means="it works: look at those who wait for it"),
             ),
         )
-    yield _all_processes()
+    yield _all_processes(scene)
 
 
-def _all_processes() -> NextDump:
+def _all_processes(scene: Scene) -> NextDump:
     return NextDump(
         what="all processes of the job, on every node",
-        command=ALL_PYTHON,
+        command=_of_all(scene.view),
         why="one stack does not tell who waits for whom",
         outcomes=(Outcome(seen="who waits, and who does not", means="report on all files together follows the waits to their end"),),
     )
