@@ -107,14 +107,23 @@ def is_counted(resource: str) -> bool:
 def holders(view: View, need: Need) -> list[Holder]:
     """Processes that have some of it; a task that waits for Ray has lent its CPUs to others."""
     found = []
-    for one in view:
-        running = [view.tasks[t] for t in one.core.running_task_ids if t in view.tasks] if one.core is not None and one.actor is None else []
-        sources: list[RayActor | RayTask] = [one.actor] if one.actor is not None else [*running]
+    for one, sources in view.once(_reserved_for):
         held = total(s.resources for s in sources if _is_there(s, need))
         lent = one.actor is None and one.kind in WAITS_FOR_RAY
         named = {k: v for k, v in held.items() if k in need.amounts and v and not (lent and k == "CPU")}
         if named:
             found.append(Holder(one=one, held=named))
+    return found
+
+
+def _reserved_for(view: View) -> list[tuple[Seen, list[RayActor | RayTask]]]:
+    """Processes with the actor or the tasks for which Ray has reserved something."""
+    found: list[tuple[Seen, list[RayActor | RayTask]]] = []
+    for one in view:
+        running = [view.tasks[t] for t in one.core.running_task_ids if t in view.tasks] if one.core is not None and one.actor is None else []
+        sources: list[RayActor | RayTask] = [one.actor] if one.actor is not None else [*running]
+        if any(s.resources for s in sources):
+            found.append((one, sources))
     return found
 
 

@@ -27,8 +27,10 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
                 if other.creator_actor_id and other.state == "CREATED" and other.job_id == asked.job_id
                 else None
             )
+            if one is None or one.key in behind or (one.is_idle and not one.is_at_work):
+                continue
             shared = sorted(set(total(other.bundles)) & set(need.amounts))
-            if one is not None and shared and one.key not in behind and (one.is_at_work or not one.is_idle):
+            if shared:
                 evidence = f"{one.identity.label} has reserved {', '.join(shared)} with another placement group, and {one.does()}"
                 yield Edge(source=node, target=one.key, why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
 
