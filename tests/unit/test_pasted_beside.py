@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ray_rl_debug.formats.pasted import loose, panes, said
 from ray_rl_debug.formats.pasted.read import read
 
@@ -34,3 +36,23 @@ def test_a_tree_tells_parents() -> None:
 def test_a_metric_behind_a_place_of_a_log_is_no_function() -> None:
     assert loose.place("optim.py:190 -- 1 {'policy_loss': 0.01}") is None
     assert loose.place("optim.py:190 -- policy_loss") == ("policy_loss", "optim.py", 190)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "same on rank 1 and 2. rank 3:",
+        "Ranks 1-2 are identical; and rank 3 shows:",
+        "identical on ranks 1,2. Rank 3 (pid 44):",
+        "ranks 1 and 2 same as above. rank 3 is different:",
+    ],
+)
+def test_a_remark_and_a_heading_on_one_line_are_two(line: str) -> None:
+    """What is said to be the same is the stack above, and the next one is of the rank that the line names last."""
+    dumps = read(f"rank 0:\n  wait (train/loop.py:9)\n  main (train/loop.py:2)\n{line}\n  load (train/data.py:30)\n  main (train/loop.py:1)\n")
+    assert {d.rank: d.threads[0].frames[0][0] for d in dumps} == {0: "wait", 3: "load"}
+    assert [s.ranks for d in dumps if d.rank == 0 for _, s in d.said] == [(1, 2)]
+
+
+def test_a_heading_alone_and_a_sentence_stay_whole() -> None:
+    assert [d.rank for d in read("it hangs. rank 3:\n  load (train/data.py:30)\n  main (train/loop.py:1)\n")] == [3]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import diffs, lone_names, panes
+from ray_rl_debug.formats.pasted import diffs, lone_names, panes, sentences
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
 from ray_rl_debug.formats.pasted.prefixes import learn
@@ -38,7 +38,7 @@ def read(text: str | bytes) -> list[Dump]:
     lines = diffs.sides(lines_of(data)) if diffs.has_diff(data) else lines_of(data)
     if (column := panes.edge(data)) is not None:
         lines = panes.apart(lines, column)
-    for line in read_lines(lines, learn(data, plain_lines)):
+    for line in sentences.apart(read_lines(lines, learn(data, plain_lines))):
         if not line.owner and last is not None and last.owner and _NUMBERED.match(line.text):
             # torch's own log writes the rank before the first line of a message only.
             line = msgspec.structs.replace(last, number=line.number, text=line.text)
