@@ -63,8 +63,9 @@ def test_a_limit_needs_most_episodes_and_more_than_one_look() -> None:
     assert failing(facts(stages=(msgspec.structs.replace(stage, places=(few, works)),))) == {}
 
 
-def test_a_thread_that_is_done_is_no_limit() -> None:
-    place = Place(where="Agent.run (/a.py:3)", kind="executor", what="thread future finished", count=30)
+@pytest.mark.parametrize("state", ["finished", "running"])
+def test_a_thread_that_works_or_is_done_is_no_limit(state: str) -> None:
+    place = Place(where="Agent.run (/a.py:3)", kind="executor", what=f"thread future {state}", count=30)
     assert failing(facts(stages=(msgspec.structs.replace(STAGE, looks=3, places=(place,)),))) == {}
     waiting = msgspec.structs.replace(place, what="thread future pending")
     assert "a thread of an executor" in failing(facts(stages=(msgspec.structs.replace(STAGE, looks=3, places=(waiting,)),)))["try.limit"]

@@ -81,7 +81,8 @@ def limits(facts: Facts) -> Iterator[Result]:
 
 
 def _is_limit(place: Place) -> bool:
-    return place.kind in ("semaphore", "lock", "connection-pool") or (place.kind == "executor" and "finished" not in place.what)
+    """A thread that runs the call is no limit: only work that waits for a free thread is."""
+    return place.kind in ("semaphore", "lock", "connection-pool") or (place.kind == "executor" and place.what.endswith("pending"))
 
 
 def _limited(stage: Stage, place: Place, total: int) -> Result:
