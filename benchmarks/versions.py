@@ -6,7 +6,8 @@
 
 Each environment is a folder of its own below --home, made once: Ray of that version, this project as a wheel, and torch where --torch names the
 Python (a build for CPUs is not everywhere to be had; examples with collectives need it). Pythons are found as the tests find them: on PATH, below
-pyenv and uv, or in RAYRL_DEBUG_PYTHONS. Nothing is run in parallel. A step that fails is tried once more; then the table says why it failed.
+pyenv and uv, or in RAYRL_DEBUG_PYTHONS. Nothing is run in parallel. A step that fails is tried once more; then the table says why it failed, and
+the exit code is 1.
 """
 
 from __future__ import annotations
@@ -241,8 +242,9 @@ def main() -> int:
             result = try_one(one, wheel, version in given.torch, given.only or EXAMPLES)
             one.folder.mkdir(exist_ok=True)
             (one.folder / "result.json").write_text(json.dumps(dataclasses.asdict(result)))
-    print(table(read(home)))
-    return 0
+    results = read(home)
+    print(table(results))
+    return 1 if any(result.failed for result in results) else 0
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def _thinned(points: Sequence[tuple[int, float]]) -> Sequence[tuple[int, float]]
 
 
 def _range(values: Sequence[float], low: float | None, high: float | None, is_log: bool) -> tuple[float, float]:
-    """What is drawn: a spike beyond the 99.5th percentile lies on the edge; a band end is shown where it is near."""
+    """What is drawn: a spike beyond the 99.5th percentile lies on the edge; the ends of a band always have their own place."""
     ordered = sorted(values)
     edge = len(ordered) // 200
     bottom, top = ordered[edge], ordered[len(ordered) - 1 - edge]
