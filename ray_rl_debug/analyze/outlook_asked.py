@@ -75,7 +75,8 @@ def serves_in_coroutine(f: Facts) -> str | None:
 
 
 def handler_pauses(f: Facts) -> str | None:
-    thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked) else None
+    """It only listens; the answer, or what a child puts into its queue, may come from another thread of its program."""
+    thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET, Why.CHILD_QUEUE) for e in f.asked) else None
     return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View, build_view
@@ -100,9 +101,21 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     # who does nothing, or has ended, is to blame only as surely as somebody is known to wait for it; who is blocked needs no witness
     seen = [scene.view.seen[n] for n in known if n in scene.view.seen]
     needs_witness = scene.view.by_hand or all(one.is_idle or one.has_ended for one in seen)
-    if hope is not Outlook.STANDS or (sure is Certainty.POSSIBLE and needs_witness) or _rests_on_one_look(scene, known):
+    doubtful = (sure is Certainty.POSSIBLE and needs_witness) or _rests_on_one_look(scene, known) or _keeps_nobody(scene, known)
+    if hope is not Outlook.STANDS or doubtful:
         return msgspec.structs.replace(found, finding=msgspec.structs.replace(found.finding, certainty=Certainty.POSSIBLE))
     return found
+
+
+def _keeps_nobody(scene: Scene, explained: Sequence[str]) -> bool:
+    """Do all go on who wait for these, as somebody else may do for them what they wait for? Then nobody shows that anything hangs.
+
+    Who has ended or is stopped needs no such witness.
+    """
+    waiting = [e.source for e in scene.graph.into(explained)]
+    seen = [scene.view.seen.get(n) for n in explained]
+    alive = all(one is not None and not one.has_ended and not one.is_stopped and ended(one) is None for one in seen)
+    return alive and bool(waiting) and all(scene.graph.hope(w) is Outlook.MOVES for w in waiting)
 
 
 def _rests_on_one_look(scene: Scene, explained: Sequence[str]) -> bool:

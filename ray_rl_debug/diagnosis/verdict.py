@@ -96,7 +96,7 @@ def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
 
 def _is_left(scene: Scene, root: Root) -> bool:
     """Will everybody who waits for it go on by itself, whatever becomes of it?"""
-    return bool(root.waiters) and all(scene.graph.hope(w) is Outlook.WAKES for w in root.waiters)
+    return bool(root.waiters) and all(scene.graph.hope(w) >= Outlook.WAKES for w in root.waiters)
 
 
 def _why_pauses(scene: Scene, finding: Finding) -> str:
