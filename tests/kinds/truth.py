@@ -306,6 +306,16 @@ signal_of_evaluation | mixed                              | signal main         
 pushes_of_versions   | mixed | worker1 server | lock-deadlock producer-died straggler ray-get-cycle collective-mismatch |
 sentinels_of_loaders | queue with a dead producer | loader2 learner main | producer-died lock-deadlock asyncio-stuck straggler |
 tokens_of_rank       | mixed                              | rank0 judge             | ray-get-cycle ray-queued-call             |
+ready_file_of_first  | object collectives | rank2 | collective-mismatch straggler producer-died lock-deadlock |
+exchanges_in_batches | recv against collective | rank1 | p2p-mismatch collective-mismatch init-deadlock |
+pairs_of_three       | two groups crossed | expert0 expert1 expert2 | collective-mismatch |
+meetings_of_rollouts | barrier on the wrong group | member2 | collective-mismatch |
+inputs_of_core       | client, server, handler, engine | core | lock-deadlock producer-died blocked-io |
+pools_ask_in_turn    | pool inside pool | main | lock-deadlock |
+stop_behind_run      | concurrency groups of an actor | rollout | ray-queued-call ray-get-cycle lock-deadlock |
+readers_of_errors    | threads of a loop used up | main | asyncio-stuck lock-deadlock blocked-io |
+lock_of_killed_worker| semaphores across processes | worker0 worker1 worker2 | lock-deadlock |
+thread_of_maker_ended| queue with a dead producer | maker | producer-died lock-deadlock |
 """
 
 
