@@ -47,5 +47,5 @@ def test_two_clusters_on_one_machine(tmp_path: Path) -> None:
                 (node,) = read_snapshot(folder / "snapshot.json.gz").nodes
                 seen = {p.pid: p for p in node.processes}
                 assert {*own["pids"], own["driver"], *c["raylets"]} <= set(seen)
-                assert all(len(seen[pid].samples) == 2 for pid in (*own["pids"], own["driver"]))
+                assert all(len(seen[pid].samples) >= 2 for pid in (*own["pids"], own["driver"]))
                 assert not {*other["pids"], other["driver"], *(two if c is one else one)["raylets"]} & set(seen)

@@ -58,7 +58,7 @@ def test_a_capture_of_one_job_leaves_the_other_alone(which: int, jobs: tuple[str
     seen = processes(snapshot)
     assert pids(wanted) <= set(seen)
     assert not pids(other) & set(seen), "neither listed nor sampled"
-    assert all(len(seen[pid].samples) == 2 for pid in pids(wanted))
+    assert all(len(seen[pid].samples) >= 2 for pid in pids(wanted))
     assert snapshot.job_id == wanted["job"]
     assert snapshot.ray is not None
     assert {j.job_id for j in snapshot.ray.jobs} == {wanted["job"]}

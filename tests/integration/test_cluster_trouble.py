@@ -123,4 +123,4 @@ def test_a_raylet_without_room_gets_no_agent_that_would_end_it(tmp_path: Path) -
         (gap,) = [g for g in snapshot.gaps if g.id == gaps.AGENT_SILENT]
         assert "file descriptors left" in gap.reason
         seen = {p.pid: p for n in snapshot.nodes for p in n.processes}
-        assert all(len(seen[pid].samples) == 2 for pid in job["pids"])
+        assert all(len(seen[pid].samples) >= 2 for pid in job["pids"])

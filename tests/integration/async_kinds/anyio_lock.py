@@ -2,7 +2,7 @@
 
 RRD201
 1 of 6 coroutines
-wait at hold (
+waits at hold (
 Event unset; 5 more
 """
 
