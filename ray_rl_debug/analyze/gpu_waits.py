@@ -24,7 +24,9 @@ WORK_POWER_SHARE = 0.5
 
 def waits_on_gpu(node: Node, process: Process, places: list[Place]) -> str | None:
     """Why a thread that stands at one place waits in a collective on its GPU; None when it does not, or when that cannot be told."""
-    if not places or places[0].kind not in (Kind.CUDA, Kind.CODE) or len({(p.path, p.op) for p in places}) > 1:
+    if not places or places[0].kind not in (Kind.CUDA, Kind.CODE):
+        return None
+    if any(p is not places[0] and (p.path, p.op) != (places[0].path, places[0].op) for p in places):
         return None
     gpu = _own_gpu(node, process)
     # a neighbour on the same card may be the one that spins while this process computes on its CPU

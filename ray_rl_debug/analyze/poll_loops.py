@@ -24,10 +24,13 @@ _RESTS = frozenset({*THREAD_WAITS, Kind.SLEEP}) - {Kind.LOCK}
 def settle_polls(stacks: Stacks, node: Node, process: Process) -> Process:
     """The process with each such thread at the wait of its poller, in every sample."""
     looks = process.samples
-    if len(looks) < 2 or all(sample.threads == looks[0].threads for sample in looks):
+    if len(looks) < 2:
         return process
     settled = {}
-    for first in (t for t in looks[0].threads if stacks.get(node, t.stack).once(_call_of_poller) is not None):
+    own = stacks.of(node)
+    for first in looks[0].threads:
+        if not 0 <= first.stack < len(own) or own[first.stack].once(_call_of_poller) is None:
+            continue
         same = [[t for t in sample.threads if _name(t) == _name(first)] for sample in looks]
         found = _at_wait(stacks, node, [t for one in same for t in one]) if all(len(one) == 1 for one in same) else None
         if found is not None:

@@ -27,6 +27,8 @@ def broker_edges(view: View) -> Iterator[Edge]:
         ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
         if not ports:
             continue
+        if not any(t.place.kind in _HELD_BACK for t in one.threads):
+            continue
         own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)]
         held = [t for t in own if t.place.kind in _HELD_BACK]
         read = [(t, s) for t in own if t not in held and (s := _read_by(one, t)) is not None]

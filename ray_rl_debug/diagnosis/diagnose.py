@@ -45,8 +45,9 @@ def _diagnose(snapshot: Snapshot) -> Report:
     story = tell(snapshot.logs)
     scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined, story=story)
     found, raised = _ask(scene)
-    findings = _choose(scene, [(order, f) for order, f in found if not _is_last_resort(order)])
-    if all(f.certainty is Certainty.POSSIBLE for f in findings):
+    first = [(order, f) for order, f in found if not _is_last_resort(order)]
+    findings = _choose(scene, first)
+    if len(first) < len(found) and all(f.certainty is Certainty.POSSIBLE for f in findings):
         findings = _choose(scene, found)
     held = find_held(view)
     findings = tuple(with_rollouts(f, held) for f in findings)
@@ -95,6 +96,8 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     hope = max([min(scene.graph.hope(n) for n in known), *(scene.graph.hope(n) for n in found.rests_on)])
     if hope is Outlook.MOVES:
         return None
+    if found.finding.certainty is Certainty.POSSIBLE:
+        return found
     if found.by_own_facts:
         hope = min(scene.graph.solution.activities[n].outlook for n in known)
     sure = min((r.certainty for r in scene.graph.roots if found.explains.intersection(r.nodes)), key=_rank, default=Certainty.LIKELY)
