@@ -69,8 +69,11 @@ def find_lanes(stacks: Stacks, seen: Iterable[Seen], tasks: Mapping[str, RayTask
         for task_id in running:
             calls[tasks[task_id].name.rpartition(".")[2] if task_id in tasks else ""].append(task_id)
         old = [m for m in sorted(calls) if m and not serves_by_name(m) and all(is_old(one, tasks.get(n)) for n in calls[m])]
-        looks = Looks(stacks, one.node, one.process) if old else None
-        for method, ids in ((m, calls[m]) for m in old if looks is not None):
+        if not old:
+            continue
+        looks = Looks(stacks, one.node, one.process)
+        for method in old:
+            ids = calls[method]
             lane = _of_threads(looks, one, method, ids) or _of_coroutines(looks, one, method, ids)
             if lane is not None and one.identity.rank is not None and len(running) == 1 and not waits_within(lane):
                 yield msgspec.structs.replace(one, motion=lane.motion, motion_reason=lane.motion_reason)

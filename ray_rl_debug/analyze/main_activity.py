@@ -79,8 +79,8 @@ def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Proc
 
 def is_steady(process: Process) -> bool:
     """Did all looks find the same threads at the same stacks?"""
-    first = process.samples[0].threads if process.samples else ()
-    return all(sample.threads is first or sample.threads == first for sample in process.samples)
+    looks = [sample.threads for sample in process.samples]
+    return looks[1:] == looks[:-1]
 
 
 def drop_torn(process: Process) -> Process:
@@ -120,10 +120,11 @@ class Looks:
 
     def see(self, sample: Sample) -> tuple[SeenThread, ...]:
         """All threads of one sample, most telling first; equal looks are one."""
-        known = next((seen for threads, seen in self._seen if threads == sample.threads), None)
-        if known is None:
-            known = self._look_at(sample)
-            self._seen.append((sample.threads, known))
+        for threads, seen in self._seen:
+            if threads is sample.threads or threads == sample.threads:
+                return seen
+        known = self._look_at(sample)
+        self._seen.append((sample.threads, known))
         return known
 
     def _look_at(self, sample: Sample) -> tuple[SeenThread, ...]:
@@ -141,7 +142,7 @@ class Looks:
         before: Sample | None = None
         met: SeenThread | None = None
         for sample in self.process.samples:
-            if before is None or sample.threads != before.threads:
+            if before is None or (sample.threads is not before.threads and sample.threads != before.threads):
                 before, met = sample, self._meet(sample, thread)
             if met is not None:
                 found.append(met.place)

@@ -326,7 +326,7 @@ _ASKED = {
 
 def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Edge], joined: Joined) -> Activity:
     """A process as the law sees it; `asked` are the edges of those that wait for it."""
-    facts = Facts(view, one, waits, joined, asked)
+    facts = Facts(view, one, waits, joined, asked, frozenset([e.why for e in asked]))
     for row in _ASKED[bool(waits), bool(asked)]:
         reason = row.reason(facts)
         if reason is not None:

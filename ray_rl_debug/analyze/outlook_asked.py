@@ -30,15 +30,18 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_system import waiting_thread
 
+_ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})
+_TAKERS = frozenset({Why.SEMAPHORE, Why.GIVERS})
+
 
 def lacks_thread(f: Facts) -> str | None:
-    lost = lost_thread(f.view, f.one) if any(e.why in (Why.SEMAPHORE, Why.GIVERS) for e in f.asked) else None
+    lost = lost_thread(f.view, f.one) if not f.asked_for.isdisjoint(_TAKERS) else None
     return f"its fellows each run a thread in {lost.function}, and its own has ended" if lost is not None else None
 
 
 def serves_for_ever(f: Facts) -> str | None:
     """A method that serves or pauses between two turns gives its lane back to nobody; what is being set up will be ready one day."""
-    queued = any(e.why is Why.QUEUED_CALL for e in f.asked)
+    queued = Why.QUEUED_CALL in f.asked_for
     method = f.one.identity.method or ""
     if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or sleeps(f.one)):
         return None
@@ -46,7 +49,8 @@ def serves_for_ever(f: Facts) -> str | None:
 
 
 def fills_pipe(f: Facts) -> str | None:
-    writes = not wakes_first(f.one) and any(e.why is Why.PIPE and _writes(f.view, e.source) for e in f.asked)
+    at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
+    writes = bool(at_pipe) and not wakes_first(f.one) and any(_writes(f.view, source) for source in at_pipe)
     return "it does not read what it is sent, and the pipe is full" if writes else None
 
 
@@ -57,38 +61,40 @@ def _writes(view: View, key: str) -> bool:
 
 def old_child(f: Facts) -> str | None:
     age = f.one.age_s
-    awaited = any(e.why in ENDS for e in f.asked) and f.one.process.kind == "child"
+    awaited = not f.asked_for.isdisjoint(ENDS) and f.one.process.kind == "child"
     if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
         return None  # its stack would tell what it does
     if wakes_first(f.one):
         return None  # how long it lives says nothing of one step of it
-    if f.one.threads and sleeps(f.one) and all(e.why is Why.CHILD for e in f.asked):
+    if f.one.threads and sleeps(f.one) and f.asked_for <= {Why.CHILD}:
         return None  # a program of many steps that a launcher has started may well pause between two of them
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
 
 
 def serves_in_coroutine(f: Facts) -> str | None:
     """Begun by a server or by Ray, or with a piece in its hands, it is on the way to an answer; a loop of the program's own rhythm is none."""
-    if any(e.why not in EXACT for e in f.asked) and any(not is_own(t.chain[0]) or t.chain[0].takes for t in napping(f.one)):
+    if not f.asked_for <= EXACT and any(not is_own(t.chain[0]) or t.chain[0].takes for t in napping(f.one)):
         return "its coroutines that answer sleep and will go on by themselves"
     return None
 
 
 def handler_pauses(f: Facts) -> str | None:
     """It only listens; the answer, or what a child puts into its queue, may come from another thread of its program."""
-    thread = pausing_handler(f.one) if any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET, Why.CHILD_QUEUE) for e in f.asked) else None
+    thread = pausing_handler(f.one) if not f.asked_for.isdisjoint((*_ANSWERS, Why.CHILD_QUEUE)) else None
     return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
 
 
 def leaves_clients(f: Facts) -> str | None:
-    queued = [e for e in f.asked if e.why in (Why.SOCKET, Why.AWAITED_SOCKET) and f.view.seen[e.source].motion is Motion.FROZEN]
+    if f.asked_for.isdisjoint(_ANSWERS):
+        return None
+    queued = [e for e in f.asked if e.why in _ANSWERS and f.view.seen[e.source].motion is Motion.FROZEN]
     if not queued or not does_not_accept(f.one):
         return None
     return "clients wait in its queue, and its one thread comes back to its pause without accepting them"
 
 
 def works_below(f: Facts) -> str | None:
-    asked = any(e.why not in EXACT for e in f.asked)
+    asked = not f.asked_for <= EXACT
     return "one of its children works" if asked and _child_works(f.view, f.one) else None
 
 
@@ -98,8 +104,8 @@ def _child_works(view: View, one: Seen) -> bool:
 
 def young_program(f: Facts) -> str | None:
     """Agents await programs all the time, and most end, as does one that has just begun and works. Not one that stands at a file."""
-    age, awaited = f.one.age_s, any(e.why is Why.AWAITED_CHILD for e in f.asked)
-    begins = f.one.motion is Motion.BUSY and not f.one.threads and (age or ANSWER_S) < ANSWER_S and any(e.why is Why.CHILD for e in f.asked)
+    age, awaited = f.one.age_s, Why.AWAITED_CHILD in f.asked_for
+    begins = f.one.motion is Motion.BUSY and not f.one.threads and (age or ANSWER_S) < ANSWER_S and Why.CHILD in f.asked_for
     if not (awaited or begins) or age is None or any(kernel_call(t) in _AT_FILE for t in f.one.process.threads[:1]):
         return None
     return f"the program runs for {age:.0f} s and may still end"
@@ -111,7 +117,7 @@ _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 def foreign(f: Facts) -> str | None:
     """A child that is no Python: the kernel tells where its threads stand."""
     threads = f.one.process.threads
-    if f.one.threads or not threads or not any(e.why in ENDS for e in f.asked) or f.one.motion is Motion.BUSY:
+    if f.one.threads or not threads or f.asked_for.isdisjoint(ENDS) or f.one.motion is Motion.BUSY:
         return None
     stands = all(t.state == "S" and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads)
     return f"it stands in {kernel_call(threads[0])}" if stands else None
@@ -120,15 +126,14 @@ def foreign(f: Facts) -> str | None:
 def foreign_sleeps(f: Facts) -> str | None:
     """The kernel's clock will wake it; how often it has slept so is not known."""
     threads = f.one.process.threads
-    if f.one.process.python is not None or f.one.threads or not threads or not any(e.why in ENDS for e in f.asked):
+    if f.one.process.python is not None or f.one.threads or not threads or f.asked_for.isdisjoint(ENDS):
         return None
     return "it is no Python and sleeps for a time" if all(t.state == "S" and kernel_call(t) == "sleep" for t in threads) else None
 
 
 def listens(f: Facts) -> str | None:
     """Not where somebody waits for its answer, or for its end."""
-    asked = {e.why for e in f.asked}
-    delivers = bool(asked & _DELIVERS) and not asked & {Why.SOCKET, Why.AWAITED_SOCKET, Why.CHILD, Why.AWAITED_CHILD}
+    delivers = not f.asked_for.isdisjoint(_DELIVERS) and f.asked_for.isdisjoint((*_ANSWERS, Why.CHILD, Why.AWAITED_CHILD))
     return f"{f.one.motion_reason}; it waits for a client, and who that may be was not seen" if delivers and waits_for_client(f.one) else None
 
 
@@ -138,7 +143,7 @@ _DELIVERS = frozenset({Why.CHILD_QUEUE, Why.GIVERS})
 def frameless(f: Facts) -> str | None:
     """A generator that is held back shows no frame: whoever takes what it makes may take the next."""
     runs = f.one.is_idle and f.one.core is not None and bool(f.one.core.running_task_ids) and not f.one.process.async_tasks
-    is_asked = runs and any(e.why is Why.QUEUED_CALL for e in f.asked)
+    is_asked = runs and Why.QUEUED_CALL in f.asked_for
     return f"{f.one.motion_reason}; its call shows no frame, and none of its kind has finished" if is_asked else None
 
 
@@ -149,7 +154,7 @@ def silent_server(f: Facts) -> str | None:
     """
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
-    asked = any(e.why in (Why.SOCKET, Why.AWAITED_SOCKET) for e in f.asked)
+    asked = not f.asked_for.isdisjoint(_ANSWERS)
     if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel) or wakes_soon(kernel):
         return None
     if len(own_threads(f.one)) > 1:

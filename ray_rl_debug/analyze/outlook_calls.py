@@ -97,8 +97,10 @@ def answers_came(f: Facts) -> str | None:
 
 def may_be_ended(f: Facts) -> str | None:
     """Calls of an actor come and go beside a lane that waits inside of it: each may end that wait, until it takes far longer than ever."""
+    if f.one.lane_of is None or not waits_within(f.one):
+        return None
     lanes = any(kind_of(e.target) is NodeKind.LANE for e in f.waits if e.why is Why.INSIDE)
-    if f.one.lane_of is None or not waits_within(f.one) or (lanes and f.view.all_stand(f.view.seen[f.one.lane_of])):
+    if lanes and f.view.all_stand(f.view.seen[f.one.lane_of]):
         return None  # calls that are under way come before those that may follow
     known = _is_known(f) and f.call.finished >= ENOUGH_CALLS
     late = known and (f.call.age_s or 0.0) > max(LANE_FACTOR * (f.call.usual_s or 0.0), OLD_CALL_S)

@@ -35,6 +35,8 @@ class Facts(NamedTuple):
     """What the counters say."""
     asked: Sequence[Edge] = ()
     """The waits of others that end here."""
+    asked_for: frozenset[Why] = frozenset()
+    """The kinds of these; most rows ask for no more."""
 
     @property
     def call(self) -> CallAge:

@@ -52,6 +52,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the telling thread stands."""
     kind: Kind | None = None
     """Of that place."""
+    kinds: frozenset[Kind] = frozenset()
+    """Of the places of all its threads."""
     is_stopped: bool = False
     """By a signal, or by a tracer that holds it; one that gets somewhere is only looked at."""
     has_ended: bool = False
@@ -61,6 +63,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         place, state = self.telling.place if self.telling is not None else None, self.process.state
         force_setattr(self, "place", place)
         force_setattr(self, "kind", place.kind if place is not None else None)
+        force_setattr(self, "kinds", frozenset([t.place.kind for t in self.threads]))
         force_setattr(self, "is_stopped", state == "T" or (state == "t" and self.motion is not Motion.MOVING))
         force_setattr(self, "has_ended", state in ("Z", "X"))
 

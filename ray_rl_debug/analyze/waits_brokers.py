@@ -24,10 +24,10 @@ def broker_edges(view: View) -> Iterator[Edge]:
     Where each of its threads keeps a request back, and a further one would end that, all its clients wait at it, and one for another.
     """
     for one in view:
+        if one.kinds.isdisjoint(_HELD_BACK):
+            continue
         ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
         if not ports:
-            continue
-        if not any(t.place.kind in _HELD_BACK for t in one.threads):
             continue
         own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)]
         held = [t for t in own if t.place.kind in _HELD_BACK]

@@ -39,7 +39,7 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """
     known = KnownEdges(known)  # one such actor says nothing of who may call the next
     for one in view:
-        if not one.process.async_tasks and not any(t.place.kind is Kind.EVENT for t in one.threads):
+        if not one.process.async_tasks and Kind.EVENT not in one.kinds:
             continue
         stored, others = _stored_calls(view, one)
         if others:

@@ -96,7 +96,7 @@ def ray_edges(view: View) -> Iterator[Edge]:
 
 def _edges_of_processes(view: View, index: RayIndex) -> Iterator[Edge]:
     for one in view.seen.values():
-        waits = [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
+        waits = [] if one.kinds.isdisjoint(WAITS_FOR_RAY) else [t for t in one.threads if t.place.kind in WAITS_FOR_RAY]
         awaited = [a.awaited.object_id for a in one.process.async_tasks or () if a.awaited is not None and a.awaited.object_id]
         if not waits and not awaited and not (not one.threads and one.core and one.core.owned and one.core.running_task_ids):
             continue
