@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 import msgspec
@@ -128,6 +128,15 @@ def find_ends(process: Process) -> tuple[End, ...]:
         return ()
     tasks = {t.address: t for t in process.async_tasks}
     waits = tuple(_waits(tasks))
+    cycles, behind = _kept(tasks, waits) if waits else ([], {})
+    found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
+    limits = _limits(tasks)
+    found = [msgspec.structs.replace(e, is_still=_is_still(process, e), limit_s=_limit_of(e, limits)) for e in found]
+    return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
+
+
+def _kept(tasks: dict[int, AsyncTask], waits: Sequence[Wait]) -> tuple[list[End], dict[str, frozenset[str]]]:
+    """The rings of tasks that wait for each other; and of every task and lock where the waiting ends, the tasks that it keeps."""
     locks = {name for wait in waits for name in wait.any_of if kind_of(name) is NodeKind.LOCK}
     solution = solve([*map(_activity, tasks.values()), *(Activity(id=lock, outlook=Outlook.STANDS, reason="it is taken") for lock in locks)], waits)
     behind: dict[str, frozenset[str]] = {}
@@ -140,10 +149,7 @@ def find_ends(process: Process) -> tuple[End, ...]:
             cycles.append(End(tasks=members, awaited=members[0].awaited, at=line_of(members[0]), behind=len(kept), is_cycle=True))
         elif not root.is_cycle:
             behind[root.nodes[0]] = frozenset(kept)
-    found: list[End] = [*cycles, *_lock_ends(tasks, behind), *_task_ends(tasks, behind)]
-    limits = _limits(tasks)
-    found = [msgspec.structs.replace(e, is_still=_is_still(process, e), limit_s=_limit_of(e, limits)) for e in found]
-    return tuple(sorted(found, key=lambda e: (not e.is_still, rank(e), -len(e.tasks) - e.behind, e.at)))
+    return cycles, behind
 
 
 def _limits(tasks: dict[int, AsyncTask]) -> dict[int, float]:
