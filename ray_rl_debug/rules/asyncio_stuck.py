@@ -28,14 +28,11 @@ from ray_rl_debug.analyze.coroutines import (
     HANDED,
     LOCKS,
     OUTSIDE,
-    POOL,
     SERVES_RANK,
     End,
-    describe_awaited,
     is_apart,
     is_ray_call,
     is_write,
-    line_of,
     rank,
     serves,
     ticks,
@@ -48,12 +45,21 @@ from ray_rl_debug.analyze.limits import ENOUGH_CALLS
 from ray_rl_debug.analyze.pauses import has_loop, is_blind
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.roots import Root
-from ray_rl_debug.analyze.seen import Seen, describe_place
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_calls import nobody_is_left, only_ray_connects, other_methods, works_inside
 from ray_rl_debug.analyze.waits_poll import dead_fellows
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import AsyncTask
 from ray_rl_debug.rules.answers import may_come
+from ray_rl_debug.rules.coroutine_words import (
+    await_evidence,
+    awaits,
+    count_of,
+    holder_evidence,
+    polling_lines,
+    remedy_of,
+    thread_evidence,
+)
 from ray_rl_debug.rules.scene import Found, Scene, judge, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 
 ID = "RRD201"
@@ -270,21 +276,21 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         first = ends[0]
         hope = None if first.awaited.kind != "socket" or _is_overdue(scene, one) else may_come(scene, one, first.descriptors)
         certainty = certainty if hope is None else Certainty.POSSIBLE
-        summary = f"{_count(first, tasks)} of {one.where()} {_waits(one, first)}"
+        summary = f"{count_of(first, tasks)} of {one.where()} {awaits(one, first)}"
         if edge is not None:
             summary += f" ({scene.who(edge.target).label})" if edge.target in scene.view.seen else ""
         if first.behind:
             summary += f"; {first.behind} more wait{'s' if first.behind == 1 else ''} behind {'it' if len(first.tasks) == 1 else 'them'}"
-        evidence = [_evidence(one, end) for end in ends[:_SHOWN]]
+        evidence = [await_evidence(one, end) for end in ends[:_SHOWN]]
         if edge is not None:
             evidence.append(Evidence(kind="socket", where=one.where(), text=edge.evidence))
         evidence += [proc_evidence(one, hope)] if hope is not None else []
-        evidence += _holders(one, first) + (_threads(one) if first.awaited.kind == "executor" else [])
+        evidence += holder_evidence(one, first) + (thread_evidence(one) if first.awaited.kind == "executor" else [])
     else:
         summary = (
             f"{one.where()} runs {one.identity.method or 'a call'}, but none of its threads works: a coroutine waits for something that does not come"
         )
-        polls = _polls(tasks)
+        polls = polling_lines(tasks)
         if polls:
             at, number = polls[0]
             summary = f"{one.where()} runs {one.identity.method or 'a call'}; {number} of its {len(tasks)} coroutines poll at {at} without progress"
@@ -300,7 +306,7 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         summary,
         who=who or [one.who()],
         evidence=evidence,
-        remedy=_remedy(ends),
+        remedy=remedy_of(ends),
         phase=one.phase,
     )
 
@@ -345,64 +351,3 @@ def _port_of_ray(scene: Scene, one: Seen) -> str | None:
 def _has_other_timers(task: AsyncTask, tasks: tuple[AsyncTask, ...]) -> bool:
     """May a timer of its loop be another than those of coroutines that wake nobody?"""
     return task.timers is None or task.timers > sum(1 for t in tasks if t.loop == task.loop and is_apart(t))
-
-
-def _count(end: End, tasks: tuple[AsyncTask, ...]) -> str:
-    return f"{len(end.tasks)} of {len(tasks)} coroutines"
-
-
-def _waits(one: Seen, end: End) -> str:
-    if end.is_cycle:
-        return "wait for each other: " + "; ".join(f"{t.name} at {line_of(t)} for {_what(one, t, end)}" for t in end.tasks[:3])
-    return f"wait{'s' if len(end.tasks) == 1 else ''} at {end.at} for {describe_awaited(one.process, end.awaited, is_lost=end.is_lost)}"
-
-
-def _what(one: Seen, task: AsyncTask, end: End) -> str:
-    return describe_awaited(one.process, task.awaited, is_lost=end.is_lost) if task.awaited is not None else "?"
-
-
-def _evidence(one: Seen, end: End) -> Evidence:
-    names = ", ".join(t.name for t in end.tasks[:3]) + (", ..." if len(end.tasks) > 3 else "")
-    still = "; the same in both reads" if all(t.stable for t in end.tasks) else ""
-    number = f"{len(end.tasks)} coroutine{'s' if len(end.tasks) > 1 else ''} ({names})"
-    return Evidence(kind="await", where=one.where(), text=f"{number} {_waits(one, end)}{still}")
-
-
-def _holders(one: Seen, end: End) -> list[Evidence]:
-    """Where those stand that hold what the first end wants."""
-    wanted = set(end.awaited.holders)
-    held = [t for t in one.process.async_tasks or () if t.address in wanted]
-    return [Evidence(kind="await", where=one.where(), text=f"{t.name} holds it, at {line_of(t)}") for t in held[:_SHOWN]]
-
-
-def _threads(one: Seen) -> list[Evidence]:
-    """What the threads do that should complete an executor's future."""
-    pool = [t for t in one.threads if t.place.path and t is not one.telling and t.place.kind not in IDLE_KINDS]
-    return [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in pool[:_SHOWN]]
-
-
-def _polls(tasks: tuple[AsyncTask, ...]) -> list[tuple[str, int]]:
-    """Lines of own code where coroutines wait for a clock, most of them first: they look again and again for something."""
-    lines: dict[str, int] = {}
-    for task in tasks:
-        awaited = task.awaited
-        timed = awaited is not None and (awaited.kind == "sleep" or (awaited.detail or "").startswith("wait_for"))
-        if timed and not serves(task):
-            lines[line_of(task)] = lines.get(line_of(task), 0) + 1
-    return sorted(lines.items(), key=lambda x: -x[1])
-
-
-def _remedy(ends: tuple[End, ...]) -> list[str]:
-    kinds = {ends[0].awaited.kind} if ends else set()
-    if ends and ends[0].is_cycle:
-        return ["take locks in the same order everywhere, and await nothing that needs a lock while you hold it", "restart this actor to go on"]
-    if kinds & LOCKS:
-        return ["release the semaphore or lock in a finally block (async with): a failed episode kept its permit", "restart this actor to go on"]
-    if POOL in kinds:
-        return [
-            "read or release every response (async with session.get(...)): one that is kept unread keeps its connection",
-            "raise the client's limit",
-        ]
-    if "socket" in kinds:
-        return ["give the HTTP or socket call a time limit, and look at the server at the other end"]
-    return ["find who should complete what the coroutines await; give the await a time limit (asyncio.wait_for)", "restart this actor to go on"]
