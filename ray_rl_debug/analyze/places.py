@@ -7,14 +7,12 @@ kernel's wait channel and system call decide.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
-from ray_rl_debug.analyze.frameworks import COORDINATED, ONE_AT_A_TIME, PAIRED, RESTS, SHARDED, WATCHES, is_transport, spot_of
-from ray_rl_debug.analyze.frameworks.compiled_graphs import graph_place
+from ray_rl_debug.analyze.engine_places import coordinated, engine_place, paired, sharded
+from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
@@ -188,8 +186,8 @@ def _place(
     timed = False
     ran = may_have_left(thread)
     was_left = ran and call == "sleep" and kind in _NEVER_SLEEP
-    kind, op, spins = _engine_place(frames, names, own, kind, op, call)
-    if kind is Kind.CUDA and own is not None and (together := _coordinated(frames, own) or _sharded(frames, own)) is not None:
+    kind, op, spins = engine_place(frames, names, own, kind, op, call)
+    if kind is Kind.CUDA and own is not None and (together := coordinated(frames, own) or sharded(frames, own)) is not None:
         kind, op = Kind.COLLECTIVE, together  # the GPU has the collective in its queue, and waits for the other ranks
     if kind is Kind.EVENT and any(frames[i].file.startswith(_RETRIES) for i in inner):
         kind, op, timed = Kind.SLEEP, "the pause before the next try", True
@@ -226,10 +224,10 @@ def _place(
             if kind is Kind.CODE and sample is not None and sample.active is False and any(frames[i].file.endswith(_FILE_LIBRARIES) for i in inner):
                 kind, op = Kind.FILE, names[0]
             timed = kind is Kind.SLEEP
-            if kind in (Kind.CODE, Kind.LOCK) and (together := _coordinated(frames, own)) is not None:
+            if kind in (Kind.CODE, Kind.LOCK) and (together := coordinated(frames, own)) is not None:
                 kind, op, spins = Kind.COLLECTIVE, together, True
     may_be_pair = kind in (Kind.CODE, Kind.LOCK, Kind.CUDA) or (kind is Kind.COLLECTIVE and op in ROOTED)
-    if may_be_pair and own is not None and (pair := _paired(frames, own)) is not None:
+    if may_be_pair and own is not None and (pair := paired(frames, own)) is not None:
         kind, op, timed = Kind.P2P, pair, False
     return Place(
         kind=kind,
@@ -268,90 +266,6 @@ def _is_bare_call(frame: Frame) -> bool:
 def _is_program_text(frames: Sequence[Frame]) -> bool:
     """``python -c``; with other frames around it, it starts a library's helper process."""
     return len(frames) == 1 and frames[0].file == "<string>"
-
-
-def _engine_place(
-    frames: Sequence[Frame], names: Sequence[str], own: int | None, kind: Kind | None, op: str, call: str | None
-) -> tuple[Kind | None, str, bool]:
-    """What the tables of the engines say of a place, and whether it is a wait that spins; else what was found before."""
-    if (at := graph_place(frames)) is not None:
-        return *at, True
-    for frame in frames[: _NEAR if own is None else own + _NEAR]:
-        spot = spot_of(ENGINE_COLLECTIVES, frame.function, frame.file)
-        if spot is not None:
-            return Kind.COLLECTIVE, short_name(spot.function), True
-    if own is None:  # workers of pools between two tasks, and the threads that serve such pools
-        at_item = any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in frames)
-        return (Kind.IDLE, op, False) if kind is Kind.MP_QUEUE and not at_item else (kind, op, False)
-    if kind is Kind.MP_QUEUE and _is_receive_loop(frames, names, own):
-        return Kind.IDLE, names[own], False
-    function, file = frames[own].function, frames[own].file
-    if kind is Kind.MP_QUEUE and (spot_of(WATCHES, function, file) is not None or _is_watch(frames, names, own)):
-        return Kind.WATCH, names[own], False
-    carried = any(is_transport(f.function, f.file) for f in frames[:own])
-    waits = own > 0 or call in ("poll", "epoll", "futex", "sleep")
-    if waits and spot_of(RESTS, function, file) is not None:
-        return Kind.IDLE, names[own], False
-    return (Kind.CHANNEL, names[own], False) if carried else (kind, op, False)
-
-
-def _coordinated(frames: Sequence[Frame], own: int) -> str | None:
-    """The collective of an engine's group that a thread is in, where no frame of torch or the kernel names it: a library of C carries it out."""
-    found = (spot_of(COORDINATED, f.function, f.file) for f in frames[: own + _NEAR])
-    return next((short_name(s.function) for s in found if s is not None), None)
-
-
-def _sharded(frames: Sequence[Frame], own: int) -> str | None:
-    """Where a thread that waits for the GPU waits for parameters of the module that is about to run: for the other ranks, which hold them."""
-    found = (spot_of(SHARDED, f.function, f.file) for f in frames[: own + _NEAR])
-    return next((short_name(s.function) for s in found if s is not None), None)
-
-
-def runs_module_together(frames: Sequence[Frame]) -> bool:
-    """Does a thread wait in a collective that all ranks make, as long as all of them run the same modules?"""
-    return any(spot_of(SHARDED, f.function, f.file) is not None for f in frames[:_DEEP])
-
-
-_DEEP = 24
-"""Frames of torch and DeepSpeed that stand above the hook of a module."""
-
-
-def _paired(frames: Sequence[Frame], own: int) -> str | None:
-    """The send or receive of a pipeline's stage that a thread is in."""
-    found = (spot_of(PAIRED, f.function, f.file) for f in frames[own : own + 3])
-    return next((short_name(s.function) for s in found if s is not None), None)
-
-
-def _is_receive_loop(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:
-    """Does a child of multiprocessing wait for its next task, in the very function that it was started with?"""
-    outside = frames[own + 1 :]
-    started = any(short_name(f.function) == "_bootstrap" and f.file.startswith(("multiprocessing/", "multiprocess/")) for f in outside)
-    takes = any(n in ("get", "recv", "recv_bytes") and f.file.endswith(_TAKEN_FROM) for n, f in zip(names[:own], frames[:own], strict=True))
-    at_task = any(short_name(f.function) in _RUN_TASKS and f.file.endswith(_POOLS) for f in outside)
-    asks = "_callmethod" in names[:own]  # of a manager's proxy: an answer, no task
-    return started and takes and not asks and not at_task and all(is_library(f) for f in outside if f.file != "<string>")
-
-
-_TAKEN_FROM = ("multiprocessing/queues.py", "multiprocessing/connection.py", "queue.py")
-_POOLS = ("concurrent/futures/process.py", "multiprocessing/pool.py")
-_RUN_TASKS = frozenset({"_process_worker", "_process_chunk", "worker", "mapstar", "starmapstar"})
-"""Below these a pool's worker is at a task: what it receives there is part of that."""
-
-
-_NEAR = 6
-"""Frames above its own code that an engine's collective has at most: wrappers of torch's operators."""
-
-
-def _is_watch(frames: Sequence[Frame], names: Sequence[str], own: int) -> bool:
-    """Does ``connection.wait`` look for ended processes? Told by what the line names (``p.sentinel``) and by what the function is called."""
-    if not any(names[i] == "wait" and frames[i].file.endswith("multiprocessing/connection.py") for i in range(own)):
-        return False
-    return SENTINELS in (frames[own].calls or ()) or _WATCHERS.search(names[own].lower()) is not None
-
-
-SENTINELS = "sentinel"
-"""Stands among the calls of a line that waits for the sentinels of processes."""
-_WATCHERS = re.compile(r"monitor|watch|liveness|supervis|sentinel|death|reap|completion_or_failure")
 
 
 def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, thread: Thread | None) -> tuple[Kind | None, str]:

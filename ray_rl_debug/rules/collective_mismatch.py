@@ -22,9 +22,10 @@ from sys import modules
 
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.engine_places import runs_module_together
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import ROOTED, runs_module_together
+from ray_rl_debug.analyze.places import ROOTED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import Site
 from ray_rl_debug.analyze.seen import Seen
