@@ -12,6 +12,7 @@ from ray_rl_debug.analyze.waits_assumed import assumed_edges
 from ray_rl_debug.analyze.waits_async import async_edges, awaited_child_edges, awaited_socket_edges
 from ray_rl_debug.analyze.waits_calls import call_edges
 from ray_rl_debug.analyze.waits_engines import engine_edges
+from ray_rl_debug.analyze.waits_file_locks import file_lock_edges
 from ray_rl_debug.analyze.waits_generators import generator_edges
 from ray_rl_debug.analyze.waits_graphs import graph_edges
 from ray_rl_debug.analyze.waits_idle import idle_edges
@@ -49,6 +50,7 @@ def find_waits(view: View) -> Waits:
         *joined_edges(view, joined, list(rank_edges(view, worlds))),
         *size_edges(view),
         *system_edges(view),
+        *file_lock_edges(view),
         *engine_edges(view),
         *generator_edges(view),
         *graph_edges(view),

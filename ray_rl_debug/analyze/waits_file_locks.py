@@ -1,0 +1,88 @@
+"""Edges from those that wait for the lock on a file to its holder, as the kernel's table of locks tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.nodes import node_of_pid
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_builds import build_edges
+from ray_rl_debug.analyze.waits_children import to_unseen
+from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.model.report import Certainty
+
+
+def file_lock_edges(view: View) -> Iterator[Edge]:
+    """All edges of this kind."""
+    yield from _lock_edges(view)
+    yield from _unknown_locks(view)
+    for one in view.at(Kind.SLEEP):
+        if one.motion is not Motion.MOVING:
+            yield from _tried_lock_edges(view, one)
+    for one in view.at(Kind.FLOCK):
+        yield from build_edges(view, one)
+
+
+def _lock_edges(view: View) -> Iterator[Edge]:
+    for node in view.snapshot.nodes:
+        for waiter in (lock for lock in node.locks if lock.waiting):
+            holder = next((h for h in node.locks if h.lock == waiter.lock and not h.waiting), None)
+            source = view.by_node_pid.get((node.name, waiter.pid))
+            if holder is None or source is None or holder.pid == waiter.pid:
+                continue
+            target = view.by_node_pid.get((node.name, holder.pid), node_of_pid(node.name, holder.pid))
+            path = _path_of(view, source, waiter.inode)
+            yield Edge(
+                source=source,
+                target=target,
+                why=Why.FILE_LOCK,
+                op=waiter.kind.lower(),
+                evidence=f"pid {holder.pid} holds the {waiter.kind} lock{path}",
+            )
+
+
+def _unknown_locks(view: View) -> Iterator[Edge]:
+    """From those that the kernel holds up at a lock on a file to its holder, where the table of locks does not tell who that is."""
+    held = {(node.name, lock.lock) for node in view.snapshot.nodes for lock in node.locks if not lock.waiting}
+    told = {(node.name, lock.pid) for node in view.snapshot.nodes for lock in node.locks if lock.waiting and (node.name, lock.lock) in held}
+    for one in view:
+        thread = waiting_thread(one)
+        at_lock = thread is not None and kernel_call(thread.kernel) == "flock" and one.motion is not Motion.MOVING
+        if at_lock and (one.node.name, one.process.pid) not in told:
+            yield to_unseen(one, "the lock on a file", Why.FILE_LOCK)
+
+
+def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
+    """Locks that are tried again and again between pauses: SQLite's busy handler, the filelock package. The kernel lists no waiter then.
+
+    SQLite keeps the file open, and pauses inside a call other than ``sleep``. filelock closes the file after each try: which of the ``.lock`` files
+    that others hold it means is not seen.
+    """
+    frames = one.telling.frames if one.telling else ()
+    calls = frames[0].calls if frames else None
+    tries = any("filelock/" in f.file and f.function.rsplit(".", 1)[-1] in ("acquire", "__enter__") for f in frames)
+    files = one.process.files or () if calls is not None and "sleep" not in calls else ()
+    own = {(f.device, f.inode) for f in files if f.kind == "file" and f.writable and f.inode is not None}
+    held: dict[str, tuple[str, Certainty]] = {}
+    for lock in one.node.locks:
+        holder = view.by_node_pid.get((one.node.name, lock.pid))
+        if holder is None or holder == one.key or lock.waiting or lock.access != "WRITE":
+            continue
+        path = next((f.path for f in view.seen[holder].process.files or () if f.inode == lock.inode), "")
+        holds = f"pid {lock.pid} holds the {lock.kind} lock on {path or 'a file that it has open'}"
+        if lock.kind == "POSIX" and (lock.device, lock.inode) in own:
+            held[holder] = (f"{holds}, and it pauses between its attempts", Certainty.LIKELY)
+        elif tries and lock.kind == "FLOCK" and path.endswith(".lock"):
+            held[holder] = (f"it pauses between its attempts to lock a file that was not seen; {holds}", Certainty.POSSIBLE)
+    for holder, (evidence, sure) in held.items():
+        yield Edge(source=one.key, target=holder, why=Why.TRIED_LOCK, evidence=evidence, certainty=sure)
+
+
+def _path_of(view: View, source: str, inode: int) -> str:
+    found = next((f.path for f in view.seen[source].process.files or () if f.inode == inode), None)
+    return f" on {found}" if found else ""
