@@ -14,6 +14,8 @@ from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Frame, Node, OpenFile, SharedSemaphore, Thread
 
+MEETING = "barrier"
+"""How a wait is called that ends when all parties have come."""
 _FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKET, Why.GIVERS, Why.DATALOADER})
 """Waits for a process that may be a worker between two tasks."""
 
@@ -115,13 +117,10 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
         yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     # some only take and others only give: room in a queue, or items of it
     givers = [(use, key) for use, key in uses if use.taken < 0]
+    gives = bool(givers) or any(use.pid == one.process.pid and use.taken < 0 for use in semaphore.uses)
     at_it = {pid for pid, _ in semaphore.waiters}
-    others = [(use.pid, key) for use, key in uses if use.pid not in at_it] or [(s.process.pid, s.key) for s in _ended_fellows(view, one)]
-    if givers and others and all(use.pid in at_it for use, _ in givers):  # a barrier: each party waits there and wakes the others
-        for pid, key in others:
-            does = "has ended" if view.seen[key].has_ended else "has used it and does not"
-            evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {pid} {does}"
-            yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
+    if gives and all(use.pid in at_it for use, _ in givers):  # a barrier: each party waits there and wakes the others
+        yield from _to_absent(view, node, one, semaphore, what)
         return
     for use, key in givers:
         evidence = f"pid {use.pid} gives back the {what} of multiprocessing that others take: {-use.taken} times so far"
@@ -152,6 +151,21 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
     for dead in family:
         evidence = f"nobody who lives has the {what} of multiprocessing; pid {dead.process.pid} has ended"
         yield Edge(source=one.key, target=dead.key, why=Why.SEMAPHORE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, what: str) -> Iterator[Edge]:
+    """To those who have not come where all who gave it back so far wait themselves: users of it, else who has it open, else who has ended."""
+    at_it = {pid for pid, _ in semaphore.waiters}
+    keys = [view.by_node_pid.get((node.name, use.pid)) for use in semaphore.uses if use.pid not in at_it and use.pid != one.process.pid]
+    users = [view.seen[key] for key in keys if key is not None]
+    have_it = [s for s in _others_at(view, node, one, semaphore) if s.process.pid not in at_it]
+    absent = users or have_it or _ended_fellows(view, one)
+    for other in absent:
+        does = "has ended" if other.has_ended else "has used it and does not" if users else "has it too and does not"
+        evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {other.process.pid} {does}"
+        yield Edge(source=one.key, target=other.key, why=Why.GIVERS, op=MEETING, evidence=evidence, certainty=Certainty.LIKELY)
+    if not absent:
+        yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
 
 
 def _is_given_back(semaphore: SharedSemaphore) -> bool:

@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.waits_processes import MEETING
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
@@ -33,10 +34,15 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def accused(self) -> tuple[Seen, ...]:
-        """Those that wait for something of their own; where ranks wait in a collective inside of a file lock, those that hold the lock."""
+        """Those that wait for something of their own; where ranks wait in a collective inside of a file lock, those that hold the lock.
+
+        Of a barrier whoever has not come is accused, though it may rest, and not those who wait there.
+        """
         if any(is_waiting(m) for m in self.members):
             return tuple(m for m in self.members if m.key in _holders(self.edges))
-        awake = tuple(m for m in self.members if not m.is_idle)
+        met = {e.source for e in self.edges if e.op == MEETING}
+        absent = {e.target for e in self.edges if e.op == MEETING} - met
+        awake = tuple(m for m in self.members if (m.key in absent or not m.is_idle) and not (absent and m.key in met))
         return tuple(m for m in awake if m.threads) or awake or self.members
 
     @property

@@ -10,7 +10,9 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
-from ray_rl_debug.model.snapshot import OpenFile, Process, SemaphoreUse, SharedSemaphore
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import State
+from ray_rl_debug.model.snapshot import OpenFile, Process, SemaphoreUse, SharedSemaphore, Thread
 
 PARENT, FIRST, SECOND = 100, 200, 201
 READ = 0
@@ -104,6 +106,7 @@ def taken(maximum: int, *uses: tuple[int, int], unread: tuple[int, ...] = (), va
         (taken(1, (SECOND, 1), value=1), []),
         (taken(8, (SECOND, -2)), [("200", "201", Why.GIVERS)]),
         (taken(8, (SECOND, -2), (PARENT, 1)), [("200", "201", Why.GIVERS)]),
+        (taken(8, (FIRST, -2), (SECOND, 1)), [("200", "201", Why.GIVERS)]),
         (taken(1, (999, 1)), [("200", "unseen", Why.SEMAPHORE), ("200", "unseen", Why.SEMAPHORE)]),
         (taken(1, unread=(SECOND,)), [("200", "unseen", Why.SEMAPHORE)]),
         (taken(1), [("200", "unseen", Why.SEMAPHORE)]),
@@ -113,7 +116,16 @@ def taken(maximum: int, *uses: tuple[int, int], unread: tuple[int, ...] = (), va
         (taken(2, (SECOND, 2), unread=(PARENT,)), [("200", "201", Why.SEMAPHORE)]),
     ],
     ids=[
-        *("taken", "free", "given by another", "given by one, taken by many", "taken by one unseen", "not read", "nobody has it"),
+        *(
+            "taken",
+            "free",
+            "given by another",
+            "given by one, taken by many",
+            "given by itself so far",
+            "taken by one unseen",
+            "not read",
+            "nobody has it",
+        ),
         *("given by one that was not read", "by one unseen", "by somebody", "as many taken as there are"),
     ],
 )
@@ -122,6 +134,24 @@ def test_a_semaphore_leads_to_its_holder_or_to_who_gives_it(semaphore: SharedSem
     view = view_of(stacks, parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), child(stacks, SECOND, WORKS), semaphores=(semaphore,))
     edges = list(semaphore_edges(view))
     assert [(*ends, e.why) for ends, e in zip(told(edges), edges, strict=True)] == found
+
+
+def test_who_rests_instead_of_coming_to_a_barrier_is_named_with_who_gives_it_no_work() -> None:
+    """The main process waits for the first child, which waits at a barrier for the second; that one waits for its next order."""
+    stacks = Stacks()
+    leads = process(
+        stacks, PARENT, "python train.py", f"{RECEIVE} collect@app/train.py:31", kind="named", wchan="anon_pipe_read", syscall=READ, arg0=6
+    )
+    answers = OpenFile(fd=6, path="pipe:[78]", kind="pipe", inode=78, writable=False)
+    meets = f"Condition.wait@multiprocessing/synchronize.py:268 Barrier.wait@threading.py:697 meet@app/env.py:23 {SPAWN}"
+    waits = replace(
+        child(stacks, FIRST, meets, files=(replace(answers, fd=7, writable=True),)), threads=(Thread(tid=FIRST, comm="python", state="S"),)
+    )
+    rests = child(stacks, SECOND, RESTS, files=(PIPE,))
+    family = [replace(leads, files=(answers, GIVES)), waits, rests]
+    report = diagnose(snapshot(stacks.node(family, semaphores=(taken(8, (FIRST, -2), (SECOND, 1)),))))
+    assert report.verdict.state is State.HANG
+    assert {w.pid for w in report.findings[0].who} == {PARENT, SECOND}
 
 
 def test_a_lock_of_a_family_with_a_dead_member_died_with_it() -> None:
@@ -167,3 +197,12 @@ def test_who_waits_at_a_barrier_waits_for_all_who_may_come(
     other = replace(child(stacks, SECOND, WORKS), files=files)
     view = view_of(stacks, parent_of(stacks, (segment,)), waiter, other, semaphores=(semaphore,))
     assert told(list(semaphore_edges(view))) == found
+
+
+def test_a_barrier_that_the_absent_one_never_used_leads_to_whoever_has_it() -> None:
+    stacks = Stacks()
+    has_it = OpenFile(fd=-1, path="/dev/shm/sem.mp-x", kind="file", inode=9)
+    meets, works = child(stacks, FIRST, ACQUIRES, files=(has_it,)), child(stacks, SECOND, WORKS, files=(has_it,))
+    for files, found in (((), [("200", "201")]), (None, [("200", "unseen")])):
+        view = view_of(stacks, parent_of(stacks, files), meets, works, semaphores=(taken(8, (FIRST, -2)),))
+        assert told(list(semaphore_edges(view))) == found
