@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.places import THREAD_WAITS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Frame, Thread
 
@@ -28,6 +30,11 @@ def taker(one: Seen) -> Thread | None:
 def lacks_taker(one: Seen) -> bool:
     """Has the thread ended that takes the results of a pool, while the one that looks after its workers lives? No result comes any more."""
     return bool(one.process.threads) and _keeps(one, "_handle_workers") and not _keeps(one, "_handle_results")
+
+
+def held_feeder(one: Seen) -> SeenThread | None:
+    """The thread that hands out the tasks of a pool, where it waits inside of the program for the next one: then no task is lost, it was not made."""
+    return next((t for t in one.threads if t.place.path and t.place.kind in THREAD_WAITS and any(_is_in(f, "_handle_tasks") for f in t.frames)), None)
 
 
 def ended_workers(one: Seen) -> int:

@@ -27,7 +27,7 @@ from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
-from ray_rl_debug.analyze.pools import ends_in_vain, lacks_taker
+from ray_rl_debug.analyze.pools import ends_in_vain, held_feeder, lacks_taker
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -118,7 +118,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             parents = []  # they brought no lock into it
         # a pool has processes, and none of them was seen
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
-        certainty = Certainty.POSSIBLE if blind or pauses or (lost and not _lost_one(scene, one)) else Certainty.LIKELY
+        certainty = Certainty.POSSIBLE if blind or pauses or (lost and held_feeder(one) is None and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
             finding=_finding(one, others or (pauses if is_open else []), parents, certainty, scene.reason(one), lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
@@ -274,6 +274,8 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         said = "; its workers end before they have delivered anything, and the pool makes others in their places"
     elif lost and lacks_taker(one):
         said = "; the thread of its pool that takes results has ended, so that none arrives: most likely it could not unpickle an error"
+    elif lost and (feeder := held_feeder(one)) is not None:
+        said = f"; all its worker processes wait for work, and the thread of its pool that hands it out {describe_place(feeder.place)}"
     elif lost:
         said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
     elif one.lane_of is not None:

@@ -9,7 +9,7 @@ from scenes import Stacks, process, snapshot
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import State
+from ray_rl_debug.model.report import Cause, Certainty, State
 from ray_rl_debug.model.snapshot import Local, Process, Snapshot
 
 PARENT, FIRST, SECOND = 100, 200, 201
@@ -87,3 +87,22 @@ def test_workers_behind_a_fork_server_are_those_of_the_pool() -> None:
     worker = msgspec.structs.replace(child(stacks, FIRST, f"{SCORES} {SPAWN}"), ppid=150)
     view = build_view(pool(GETS, server, worker, stacks=stacks))
     assert [c.process.pid for c in view.children(view.seen[f"node1/{PARENT}"])] == [FIRST]
+
+
+@pytest.mark.parametrize(
+    ("feeder", "sure"),
+    [
+        ("Semaphore.acquire@threading.py:479 prompts@app/train.py:39", Certainty.LIKELY),
+        ("Queue.get@queue.py:171", Certainty.POSSIBLE),
+    ],
+    ids=["it waits for its next task in the program", "it rests"],
+)
+def test_a_pool_whose_next_task_is_not_made_has_lost_none(feeder: str, sure: Certainty) -> None:
+    stacks = Stacks()
+    hands_out = f"Condition.wait@threading.py:327 {feeder} Pool._handle_tasks@multiprocessing/pool.py:535 Thread.run@threading.py:982"
+    gets = "Condition.wait@threading.py:327 IMapIterator.next@multiprocessing/pool.py:861 main@app/train.py:47"
+    main = process(stacks, PARENT, "python train.py", gets, kind="named", wchan="futex_do_wait", extra_threads=[("tasks", hands_out)])
+    workers = [child(stacks, pid, f"{OF_POOL} {SPAWN}") for pid in (FIRST, SECOND)]
+    (finding,) = diagnose(snapshot(stacks.node([main, *workers]))).findings
+    assert (finding.cause, [w.pid for w in finding.who], finding.certainty) == (Cause.LOCK_DEADLOCK, [PARENT], sure)
+    assert ("that hands it out" in finding.summary) is (sure is Certainty.LIKELY)
