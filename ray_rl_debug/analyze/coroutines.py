@@ -363,8 +363,31 @@ def remote_of(process: Process, fd: int | None) -> str | None:
 
 
 def ticks(process: Process) -> bool:
-    """Does a coroutine look again and again for something, sleeping in between?"""
-    return any(t.awaited is not None and t.awaited.kind == "sleep" and not serves(t) and not is_apart(t) for t in process.async_tasks or ())
+    """Is a coroutine on its way, or does one look again and again for something, sleeping in between?"""
+    return any((sleeps_on(t) or is_on_its_way(t)) and not serves(t) and not is_apart(t) for t in process.async_tasks or ())
+
+
+def is_on_its_way(task: AsyncTask) -> bool:
+    """Was it elsewhere at the second read, or met at work by the only one?"""
+    return task.stable is False or (task.stable is None and task.awaited is not None and task.awaited.kind in ("running", "ready"))
+
+
+LATE_S = 2.0
+"""A loop that runs wakes those whose sleep is over within fractions of a second."""
+
+
+def sleeps_on(task: AsyncTask) -> bool:
+    """Does it sleep, and will its loop wake it? A sleep that was over long ago ends only when somebody runs the loop again."""
+    return task.awaited is not None and task.awaited.kind == "sleep" and not _is_late(task)
+
+
+def _is_late(task: AsyncTask) -> bool:
+    return task.awaited is not None and task.awaited.due_s is not None and task.awaited.due_s < -LATE_S
+
+
+def left_behind(process: Process) -> AsyncTask | None:
+    """A coroutine whose sleep was over long ago, in a loop that no thread runs any more."""
+    return next((t for t in process.async_tasks or () if _is_late(t) and t.tid is None and not is_apart(t)), None)
 
 
 def is_apart(task: AsyncTask) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ray_rl_debug.analyze import outlook_asked, outlook_calls
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
+from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.handlers import (
@@ -145,6 +146,14 @@ def _helper_pauses(f: Facts) -> str | None:
     return f"its thread {thread.name or thread.tid} may end its wait, and sleeps for some seconds" if thread is not None else None
 
 
+def _coroutine_goes_on(f: Facts) -> str | None:
+    """Its thread waits for what a loop in another thread should deliver: a coroutine there was elsewhere at the second read."""
+    if f.one.kind is not Kind.FUTURE or f.one.place is None or f.one.place.on_loop:
+        return None
+    task = next((t for t in f.one.process.async_tasks or () if is_on_its_way(t) and not serves(t) and not is_apart(t)), None)
+    return f"its coroutine {task.name} went on while it was looked at, and may end its wait" if task is not None else None
+
+
 def _library_goes_on(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; a thread of a library sleeps for a time and may end its wait" if library_goes_on(f.one) else None
 
@@ -276,6 +285,7 @@ TABLE: tuple[Row, ...] = (
     Row("a thread on the way to an answer", Outlook.WAKES, outlook_asked.handler_pauses, needs=Needs.ASKED),
     Row("a thread with the next piece pauses", Outlook.WAKES, _giver_pauses),
     Row("a thread that may end its wait pauses", Outlook.WAKES, _helper_pauses),
+    Row("a coroutine that may end its wait goes on", Outlook.WAKES, _coroutine_goes_on),
     Row("a thread of a library may end its wait", Outlook.UNSEEN, _library_goes_on),
     Row("a thread that may end its wait works", Outlook.UNSEEN, _helper_works),
     Row("its thread has ended", Outlook.WAKES, _came_to_end),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, End, is_apart, is_write, rank, serves, serves_by_name
+from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, End, is_apart, is_write, rank, serves, serves_by_name, sleeps_on
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -135,7 +135,7 @@ def naps(one: Seen) -> bool:
 def napping(one: Seen) -> list[AsyncTask]:
     """Those coroutines."""
     tasks = [t for t in one.process.async_tasks or () if t.chain and not serves(t) and not is_apart(t)]
-    asleep = [t for t in tasks if t.awaited is not None and t.awaited.kind == "sleep"]
+    asleep = [t for t in tasks if sleeps_on(t)]
     return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
 
 

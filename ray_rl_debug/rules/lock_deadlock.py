@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import serves_by_name, ticks
+from ray_rl_debug.analyze.coroutines import left_behind, line_of, serves_by_name, ticks
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
@@ -286,6 +286,9 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         said = "; it has no other thread that could release it (a lock inherited over a fork has no owner)"
     elif one.telling is not None and is_in_handler(one.telling.frames):
         said = " in the handler of a signal: the code that the signal interrupted may hold it, and that goes on only behind the handler"
+    elif one.kind is Kind.FUTURE and (late := left_behind(one.process)) is not None:
+        since_s = -(late.awaited.due_s or 0.0) if late.awaited is not None else 0.0
+        said = f"; coroutine {late.name} at {line_of(late)} should have gone on {since_s:.0f} s ago, and no thread runs its loop"
     elif len(one.threads) == 1:
         said = "; no other thread of it was seen that could release it"
     else:

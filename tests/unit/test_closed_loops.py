@@ -17,6 +17,8 @@ PAIR = tuple(Socket(family="unix", state="ESTABLISHED", local="", remote="", ino
 """Through which an event loop wakes itself."""
 PEER = Socket(family="tcp", state="ESTABLISHED", local="10.0.0.1:5000", remote="10.0.0.2:8000", fd=9, inode=9)
 LISTENS = Socket(family="tcp", state="LISTEN", local="0.0.0.0:80", inode=8)
+SERVES = Socket(family="tcp", state="ESTABLISHED", local="10.0.0.1:80", remote="10.0.0.1:5001", fd=9, inode=9)
+CLIENT = msgspec.structs.replace(SERVES, local=SERVES.remote, remote=SERVES.local, inode=10)
 WORKS = "score@/job/reward.py:7 run@concurrent/futures/thread.py:58 _worker@concurrent/futures/thread.py:83 run@threading.py:982"
 
 
@@ -148,3 +150,28 @@ def test_the_output_of_a_child() -> None:
     assert (finding.id, [w.pid for w in finding.who]) == ("RRD502", [200, 300])
     assert "awaits the end or the output of" in finding.summary
     assert any("3 coroutines wait at Tool.run (agent.py:10) for child pid 300" in e.text for e in finding.evidence)
+
+
+@pytest.mark.parametrize(("due_s", "named"), [(-28.0, True), (0.3, False), (None, False)], ids=["over long ago", "soon over", "not told"])
+def test_a_coroutine_of_a_loop_that_nobody_runs_ends_no_wait(due_s: float | None, named: bool) -> None:
+    """A call was handed to a loop whose thread has ended: it sleeps there for ever."""
+    asleep = msgspec.structs.replace(task(1, Awaited(kind="sleep", delay_s=0.5, due_s=due_s), "Tools.call"), tid=None)
+    stacks = Stacks()
+    waits = "Condition.wait@threading.py:327 Future.result@concurrent/futures/_base.py:451 Tools.run@/job/agent.py:45"
+    main = process(stacks, 200, "python agent.py", waits, kind="named", wchan="futex_do_wait", async_tasks=(asleep,), sockets=(*PAIR, SERVES))
+    asks = "SocketIO.readinto@socket.py:706 play@/job/play.py:3"
+    client = process(stacks, 300, "python play.py", asks, kind="named", sockets=(CLIENT,), syscall=45, arg0=9)
+    said = diagnose(snapshot(stacks.node([main, client])))
+    assert [(f.id, f.certainty) for f in said.findings if "no thread runs its loop" in f.summary] == [("RRD503", Certainty.LIKELY)] * named
+    assert named or all(f.certainty is Certainty.POSSIBLE for f in said.findings)
+
+
+@pytest.mark.parametrize(("stable", "sure"), [(False, set()), (True, {Certainty.LIKELY})], ids=["elsewhere at the second read", "at one line"])
+def test_a_coroutine_on_its_way_may_end_the_wait_for_its_result(stable: bool, sure: set[Certainty]) -> None:
+    runs = msgspec.structs.replace(task(1, Awaited(kind="event" if stable else "running", address=5), "Tools.call", stable=stable), tid=1200)
+    stacks = Stacks()
+    waits = "Condition.wait@threading.py:327 Future.result@concurrent/futures/_base.py:451 Tools.run@/job/agent.py:45"
+    main = process(stacks, 200, "python agent.py", waits, kind="named", wchan="futex_do_wait", async_tasks=(runs,), extra_threads=[("tools", LOOP)])
+    asks = process(stacks, 300, "sh", "wait@/job/play.py:3", kind="named")
+    said = diagnose(snapshot(stacks.node([main, asks])))
+    assert {f.certainty for f in said.findings} - {Certainty.POSSIBLE} == sure
