@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from ray_rl_debug.logs import marks
-from ray_rl_debug.logs.json_lines import plain_behind_marks
+from ray_rl_debug.logs.json_lines import plain_behind_marks, plain_of_pairs
 from ray_rl_debug.logs.stamps import STAMP, read_stamp
 from ray_rl_debug.logs.words import EXCEPTION, OF_A_SAMPLE
 from ray_rl_debug.model.snapshot.log_book import LogWriter
@@ -69,6 +69,8 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     """
     if line.endswith(("}", "}\r")):
         line = plain_behind_marks(line.rstrip()) or line
+    elif "level=" in line or "lvl=" in line:
+        line = plain_of_pairs(line) or line
     if "[" in line:
         line = COLOUR.sub("", line)
     line = _last_part(line)
@@ -150,6 +152,8 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         while end < len(line) and line[end] in "|-:,;>":
             end += 1
         if end > at:
+            if padded := marks.PADDED.match(line, end):
+                return padded.end()
             return end + (end < len(line) and line[end] == " ")
         return at + 1 if line[at + 1 : at + 2] in tuple("[(|-DIWEFCN") else None
     return None
@@ -164,6 +168,7 @@ def _stamp(line: str, found: re.Match[str], got: _Found, near_s: float | None) -
     stamp = read_stamp(found, near_s=near_s)
     got.marked = True
     if stamp is None:
+        got.is_stamped = found["h5"] is not None
         return found.end()
     if got.time_s is None:
         got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
@@ -218,6 +223,9 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if found is None:
         return None
     inner = found["inner"].strip()
+    if told := marks.LEVEL_AND_SOURCE.match(inner):
+        got.level, got.source = LEVELS[told["level"]], told["source"]
+        return _done(got, found.end())
     if not got.marked and (named := marks.NAME_AND_LEVEL.match(line, at)):
         return _done(got, named.end())
     if got.rank is not None and marks.OF_TORCH.match(inner):
@@ -285,6 +293,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.LOW_LEVEL.match(line, at):
         got.level = LEVELS[found["level"].upper()]
         return _done(got, found.end())
+    if got.is_stamped and got.level is None and (found := marks.LOGGER_AND_LEVEL.match(line, at)):
+        got.level = LEVELS[found["level"]]
+        return found.end()
     if got.time_s is not None and got.level is None and (found := marks.LOGGER_LEVEL.match(line, at)):
         got.level, got.rank = LEVELS[found["level"]], found["rank"] or got.rank
         return found.end()

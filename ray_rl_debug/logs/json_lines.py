@@ -19,6 +19,9 @@ _OF_WRITER = ("labels", "extra", "context", "resource", "kubernetes", "process",
 """Objects in a record that hold who wrote it, in the manner of clouds and of structured loggers."""
 MAX_MARK_CHARS = 160
 _NAMES_LEVEL = re.compile(r'"(?:level|levelname|severity|lvl|level_name)": ?"')
+_COUNTED = re.compile(r"(\d{10})\.(\d{1,9})$")
+_PAIRS = re.compile(r"(?:time|ts|t|timestamp|level|lvl)=(?:\"[^\"\n]{0,60}\"|\S{1,60}) \w")
+_PAIR = re.compile(r"(?P<key>[A-Za-z_][\w.]{0,40})=(?P<value>\"(?:[^\"\\\n]|\\.)*\"|\S*)")
 _SPELLED_WORD = re.compile(r"^\d{4}-\d\d-\d\d(?:T\S+| [\d:.,]+\S*) ")
 _SPELLED_TIME = re.compile(r"^\d{4}-\d\d-\d\d[T ]")
 
@@ -42,8 +45,24 @@ def plain_line(line: str) -> str | None:
         got = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
-    if not isinstance(got, dict):
+    return _spelled(got) if isinstance(got, dict) else None
+
+
+def plain_of_pairs(line: str) -> str | None:
+    """The same for a record of pairs, ``time="…" level=error msg="…" rank=3``; None when it is no such record."""
+    found = _PAIRS.match(line)
+    if found is None:
         return None
+    got: dict[object, object] = {}
+    for pair in _PAIR.finditer(line):
+        value = pair["value"]
+        got.setdefault(pair["key"], value[1:-1].replace('\\"', '"') if value.startswith('"') and len(value) > 1 else value)
+    if not any(key in got for key in _LEVEL) or not any(key in got for key in _TEXT):
+        return None
+    return _spelled(got)
+
+
+def _spelled(got: dict[object, object]) -> str | None:
     text = _first(got, _TEXT)
     if text is None:
         return None
@@ -75,6 +94,8 @@ def _beneath(got: dict[object, object], keys: tuple[str, ...]) -> str | None:
 def _time(got: dict[object, object]) -> str | None:
     """The time, spelled out where it counts from 1970: in seconds, or in thousandths, millionths or milliardths of them."""
     time = _first(got, _TIME)
+    if time is not None and (counted := _COUNTED.match(time)):
+        time = f"{counted[1]}{counted[2]:0<6.6}"
     if time is None:
         whole = next((value for key in _TIME if isinstance(value := got.get(key), float) and 1e9 <= value < 1e10), None)
         time = str(int(whole * 1e6)) if whole is not None else None

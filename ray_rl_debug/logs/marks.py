@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 
 LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERROR|ERR|FATAL|CRITICAL|SEVERE)(?=[\s:|\]]|$)[\s:|]*")
+PADDED = re.compile(r" {2,8}(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|SUCCESS)\b)")
+"""Between a bar and a level that is moved to the right."""
+LOGGER_AND_LEVEL = re.compile(r"[A-Za-z][\w.-]{0,40}:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): ")
+LEVEL_AND_SOURCE = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)\|(?P<source>[\w./-]{1,80}\.py:\d{1,6})$")
+"""``[INFO|trainer.py:712] ``, as Transformers writes."""
 LOGGER_LEVEL = re.compile(
     r"(?!(?i:observation|tool|answer|response|prompt|question|output|completion|sample))"
     r"(?:[a-z][\w.-]{1,40}|[A-Z][\w.-]{1,40}(?: (?!Rank)[A-Z][\w.-]{1,40}){0,2})(?: Rank (?P<rank>\d{1,6}))?"

@@ -11,6 +11,10 @@ import msgspec
 
 _MONTHS = {name: i for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
 _CLOCK = r"(?P<h{0}>\d\d):(?P<m{0}>\d\d):(?P<s{0}>\d\d)(?:[.,:](?P<f{0}>\d{{1,9}}))?"
+_LEVELS = "(?:DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARN|ERR|FATAL|CRITICAL)"
+_FIRST = r"(?:(?<![\s\S])|(?<=\) )|(?<=\]: )|(?<=\| ))"
+"""Nothing stands in front but the mark of a process."""
+_OPENS = r"(?:(?<![\s\S])\[?|(?<=\) )|(?<=\]: )|(?<=\| )|(?<=\[))"
 STAMP = re.compile(
     r"(?<![\d.])(?:"
     r"(?P<year>(?:19|20)\d\d)(?P<dash>[-/]?)(?P<month>\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))(?P=dash)(?P<day>\d\d)[T _-]"
@@ -22,9 +26,16 @@ STAMP = re.compile(
     + r"|(?P<level>(?<![A-Za-z])[IWEF])(?P<month4>\d\d?)(?P<day4>\d\d) "
     + _CLOCK.format(4)
     + r")"
-    r"|(?<=[\[ ])" + _CLOCK.format(5) + r"(?=\])"
+    rf"|(?:(?<=[\[ ])(?=[\d:.,]{{8,18}}\])|{_FIRST}(?=[\d:.,]{{8,18}}[ |-]{{1,8}}(?:[\w.-]{{1,40}}[: |]{{1,4}})?{_LEVELS}))"
+    + _CLOCK.format(5)
+    + rf"|(?P<year6>\d\d)/(?P<month6>\d\d)/(?P<day6>\d\d) (?=[\d:.,]{{8,18}} {_LEVELS})"
+    + _CLOCK.format(6)
+    + r"|(?P<month7>\d\d)/(?P<day7>\d\d)/(?P<year7>20\d\d) "
+    + _CLOCK.format(7)
+    + rf"|{_OPENS}(?P<epoch>1[6-9]\d{{8}})(?P<after>\.?\d{{3,9}})?(?=[\] \t,:|]|$)"
 )
-"""A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD), or a bare clock in brackets."""
+"""A stamp with a date (ISO, Ray, Slurm, torch, syslog, vLLM's month-day, glog's EMMDD, log4j's ``26/01/13``, Transformers' ``01/13/2026``),
+a bare clock in brackets or in front of a level, or what counts from 1970, in seconds and smaller units."""
 
 
 YEAR_S = 365 * 86400
@@ -52,7 +63,10 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
     None when it is no time of a calendar, or lacks a date that nothing supplies.
     """
     got = found.groupdict()
-    which = next(i for i in "12345" if got[f"h{i}"] is not None)
+    if got["epoch"] is not None:
+        after = (got["after"] or "").removeprefix(".")
+        return Stamp(int(got["epoch"]) + (float(f"0.{after}") if after else 0.0), True, found.end())
+    which = next(i for i in "1234567" if got[f"h{i}"] is not None)
     hour, minute, second = (int(got[f"{unit}{which}"]) for unit in "hms")
     fraction = got[f"f{which}"]
     clock_s = hour * 3600 + minute * 60 + second + (float(f"0.{fraction}") if fraction else 0.0)
@@ -64,6 +78,9 @@ def read_stamp(found: re.Match[str], *, near_s: float | None) -> Stamp | None:
         zone = got["zone"]
         offset_s = 0 if zone in (None, "Z", "UTC") else int(zone[:3]) * 3600 + int(zone[0] + zone[-2:]) * 60
         return None if days is None else Stamp(days * 86400 + clock_s - offset_s, zone is not None, found.end())
+    if which in "67":
+        dated = _days(int(got["year7"] or f"20{got['year6']}"), int(got[f"month{which}"]), int(got[f"day{which}"]))
+        return None if dated is None else Stamp(dated * 86400 + clock_s, False, found.end())
     if which == "2" and got["year2"]:
         days = _days(int(got["year2"]), _MONTHS[got["named"]], int(got["day2"]))
         return None if days is None else Stamp(days * 86400 + clock_s, False, found.end())
