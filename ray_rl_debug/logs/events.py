@@ -18,6 +18,7 @@ from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
     ENDED_WELL,
+    EXCEPTION,
     HOLDS_A_SAMPLE,
     NOT_THE_JOB,
     OF_A_SAMPLE,
@@ -37,6 +38,7 @@ _FIELDS_OF_DESCRIBE = ("Reason:", "Exit Code:", "Message:", "Warning  ")
 MAX_OBJECTS = 3
 """Lines that asyncio puts between its record and the traceback."""
 OF_ASYNCIO = re.compile(r"(?:handle|future|task|protocol|transport|context|client_session|connector|source_traceback): ?<")
+_FRAME_OF_JAVA = re.compile(rb"[^\n]{0,120}?[\t ]at [\w.$/<>]{3,200}\(")
 NCCL_WARNS = b"NCCL WARN"
 _FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
 """How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
@@ -58,9 +60,11 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     head = window.head(raw.decode("utf-8", "replace"))
     if OF_A_SAMPLE.match(head.text):
         return None
+    if (above := _record_of_java(window, head, start, end)) is not None:
+        head = msgspec.structs.replace(head, level=above.level, source=above.source)
     hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
-    said = judge(head.text, head.level)
+    said = judge(head.text, head.level if above is None else None)
     if said is None and signature is None and NCCL_WARNS in raw and _failed_in_nccl(window, head, end):
         said = Said("error")
     if said is None:
@@ -114,8 +118,18 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
+        caught=_caught(one),
         handled=handled(window, one),
     )
+
+
+def _caught(one: Spotted) -> bool | None:
+    block, level = one.block, one.head.level or (one.before.level if one.before is not None else None)
+    if block is None or block.is_caught is None:
+        return None
+    if block.is_caught:
+        return True if level == "E" else None
+    return False if level is None and one.before is None else None
 
 
 def _line_of_text(window: Window, one: Spotted, number: int) -> int | None:
@@ -183,6 +197,14 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
         before=before if is_record else None,
         taken=tuple(starts[i] for i in block.taken),
     )
+
+
+def _record_of_java(window: Window, head: Head, start: int, end: int) -> Head | None:
+    """Of an exception of Java's the record right above that prints it; one that nobody caught has words in front of it."""
+    if head.level is not None or not EXCEPTION.match(head.text) or not _FRAME_OF_JAVA.match(window.text, end + 1):
+        return None
+    above = window.line_before(start)
+    return above if above.level is not None and above.writer == head.writer else None
 
 
 def _traceback_below(window: Window, end: int) -> int | None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.tracebacks import FRAME, START, Block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
-from ray_rl_debug.logs.words import CLIENT_LEFT, FINISHED, GIVES_UP, OF_ONE_ANSWER, RETRIES, SMALL_TOOL, goes_on, judge
+from ray_rl_debug.logs.words import CLIENT_LEFT, EXCEPTION, FINISHED, GIVES_UP, OF_ONE_ANSWER, OF_ONE_REQUEST, RETRIES, SMALL_TOOL, goes_on, judge
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
 LINES_BACK = 40
 """So many lines before an error in a thread are read for words that the work is done."""
+_TRACKERS = ("wandb",)
 _SHELLS = ("bash", "sh")
 _TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
 """Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
@@ -35,6 +37,9 @@ _SKIPS = re.compile(
 _RAISES = re.compile(r"(?:Raises|Throws):$")
 """Of documentation, above the errors that a function may raise."""
 _TELLS = re.compile(r"\b(?:[Ee]rror|[Ff]ailed|[Ff]ailure|[Ee]xception)\b")
+_LOADED = re.compile(r"\b(?:[Ll]oaded|[Rr]esumed|[Rr]estored) (?:\w+ ){0,3}\S*/\S")
+"""Behind a file that could not be read, of the one that was taken instead."""
+_LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Import|ModuleNotFound)Error|cannot open shared object")
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
 _LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
 _CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
@@ -45,6 +50,7 @@ _OF_PEERS = re.compile(
 _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
 """Of another process, whose end says no more than that it is gone."""
 _ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
+_GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
 _IN_THREAD = "Exception in thread "
 _OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
 _OF_TRACKER = re.compile(
@@ -63,10 +69,16 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return words
     if is_in_sample(window, one.head.writer, one.start, one.end):
         return "text that a model was asked or gave"
+    if is_shown(window, one.head.writer, one.start, one.end):
+        return "the program shows what another one printed"
     if one.block is not None and _TRACKER.match(one.block.frame or ""):
         return "Python's tracker of shared memory caught it"
     if one.kind == "error" and one.signature is None and OF_ONE_ANSWER.search(one.text):
         return "one answer of the model could not be read"
+    if one.block is not None and one.block.is_caught and _GRADER.search(one.block.begins_in or ""):
+        return "a grader caught it: one answer of the model could not be read"
+    if _is_report(one) and one.block is None and OF_ONE_REQUEST.search(one.text) and not GIVES_UP.search(one.text):
+        return "a server says it of one request"
     if one.signature is None and CLIENT_LEFT.search(one.text):
         return "a client did not wait for its answer"
     if one.head.writer.program == "slurmstepd" and _PLUGIN.match(one.head.text):
@@ -143,6 +155,12 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         )
         if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return None
+        if _is_own_words(one) and _LOADED.search(after.text):
+            return after.text
+        if _is_own_words(one) and _LACKS.search(one.text) and written >= WROTE_ON and not GIVES_UP.search(after.text):
+            return "a part that it can do without is missing, and it wrote on"
+        if one.block is not None and one.block.ran_text and GIVES_UP.search(after.text):
+            return None
         if one.block is not None and one.block.ran_text and written >= WROTE_ON:
             return "code that the program was given as text, and the program wrote on"
         if (after.text not in own or RETRIES.match(after.text)) and (words := goes_on(after.text, behind=True)) is not None:
@@ -184,6 +202,11 @@ def _is_report(one: Spotted) -> bool:
     return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
 
 
+def _is_own_words(one: Spotted) -> bool:
+    """Did the program put an error that is known into a sentence of its own, at no level? Nothing was raised there."""
+    return one.kind == "known" and one.head.level is None and EXCEPTION.match(one.head.text) is None
+
+
 def _is_of_feeder(block: Block) -> bool:
     """Python prints what the thread raises that feeds a queue of multiprocessing, and the thread takes the next object."""
     first = next((found for line in block.lines if (found := FRAME.match(line)) is not None), None)
@@ -200,6 +223,8 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
     """Is it something that the end of a run brings about also where all went well: others go, helpers are told to end, threads are left?"""
     if one.block is not None:
         return before.text.startswith(_IN_THREAD) or _CANCELLED.match(one.text) is not None
+    if one.kind == "error" and one.signature is None and one.head.writer.program in _TRACKERS:
+        return True
     if one.signature is not None:
         return one.signature.effect == "cascade" or (one.signature.late and _DIED.search(one.text) is not None)
     return (_OF_PEERS.search(one.text) or _ENDED_BY_ASKING.search(one.text)) is not None

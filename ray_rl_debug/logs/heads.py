@@ -26,6 +26,8 @@ LEVELS = {
     **dict.fromkeys(("FATAL", "CRITICAL", "EMERG", "ALERT", "PANIC", "F", "C"), "F"),
 }
 _SEPARATORS = " \t|-:,;>"
+_OPTION = re.compile(r"--[A-Za-z]")
+"""No separator: ``--BEGIN OUTPUT--``, ``--lr=3``."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +149,7 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return found.end()
     if first.isdigit() and got.pid is None and (found := marks.NCCL.match(line, at)):
         return _nccl(found, got)
-    if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at):
+    if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at) and not _OPTION.match(line, at):
         end = at
         while end < len(line) and line[end] in "|-:,;>":
             end += 1

@@ -49,6 +49,10 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     """A program ran text as code, and that code raised. Code given to Python itself begins with such a frame."""
     taken: tuple[int, ...] = ()
     """Which of the given lines are its own, counted from 0."""
+    begins_in: str | None = None
+    """File of the outermost frame: of whom it was caught by, or of the program that it ended."""
+    is_caught: bool | None = None
+    """It begins inside a function: that function caught it. What nobody catches is told from the first line of the program (False)."""
     last_at: int = 0
     """Place of `last` among `taken`."""
     remote: str | None = None
@@ -134,6 +138,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         ran_text=_ran_text(first_frames or frames or of_callers),
         taken=tuple(taken),
         remote=remote,
+        begins_in=frames[0][0] if frames else None,
+        is_caught=_is_caught(*frames[0]) if frames else None,
         last_at=last_at,
     )
 
@@ -156,8 +162,26 @@ def _is_same(head: Head, first: Head) -> bool:
     return (a.pid, a.rank, a.program, a.node) == (b.pid, b.rank, b.program, b.node)
 
 
+def _is_caught(file: str, _line: str, function: str) -> bool | None:
+    if function == "<module>":
+        return None if file.startswith("<") or _WRITTEN.match(file) else False
+    return None if function == "?" or _STARTS.search(file) else True
+
+
+_STARTS = re.compile(
+    r"_raylet\.pyx$|multiprocessing/(?:process|spawn|popen_\w+)\.py$|threading\.py$|runpy\.py$|asyncio/runners\.py$|ray/_private/workers/"
+)
+_WRITTEN = re.compile(r"^(?:/private)?/(?:var/)?(?:tmp|dev/shm)/(?!ray/)|^/(?:sandbox|judge|submissions?)/")
+"""Where a program writes the code that it tries; Ray keeps the code of a job itself below ``/tmp/ray``."""
+
+
 def _ran_text(frames: list[tuple[str, str, str]]) -> bool:
-    """`exec` calls the text ``<string>``, as ``python -c`` does; another name, such as ``<candidate>``, the program has given it itself."""
+    """`exec` calls the text ``<string>``, as ``python -c`` does; another name, such as ``<candidate>``, the program has given it itself.
+
+    So it has code that it wrote into a folder for passing files.
+    """
+    if frames and frames[0][2] == "<module>" and _WRITTEN.match(frames[0][0]):
+        return True
     as_string = any(file == "<string>" and function == "<module>" for file, _, function in frames[1:]) and frames[0][0] != "<string>"
     return as_string or any(_OWN_TEXT.fullmatch(file) for file, _, _ in frames)
 

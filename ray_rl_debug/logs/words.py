@@ -24,7 +24,7 @@ and ``E1121 10:00:00.123`` where glog writes without a bracket: its line may hol
 _NAME = r"(?:[A-Za-z_][\w]*\.)*[A-Z]\w*"
 EXCEPTION = re.compile(
     r"^(?P<name>(?:[A-Za-z_]\w*\.)*(?:_?(?:[A-Z]\w*?)?(?:Error|Exception|Interrupt|Failure|OutOfResources|TimeoutExpired|BrokenProcessPool|Abort)|SystemExit|[a-z]+[A-Z]\w*Error)"
-    r"|(?:[a-z_]\w*\.)+_?(?:[A-Z]\w*?)?(?:Timeout|Full|Empty|Exhausted|Closed|Refused|NotFound|Died|Disconnected|Unavailable|Exceeded|Denied|Mismatch|TimedOut|Unsupported|Invalid|Failed|Missing)|(?:[a-z_]\w*\.)+(?:\w*error|timeout))"
+    r"|(?:[a-z_]\w*\.)+_?(?:[A-Z]\w*?)?(?:Timeout|Full|Empty|Exhausted|Closed|Refused|NotFound|Died|Disconnected|Unavailable|Exceeded|Denied|Mismatch|TimedOut|Unsupported|Invalid|Failed|Missing)|(?:[a-z_]\w*\.)+(?:\w*error|timeout|(?:errors|exceptions|error|exception)\.[A-Z]\w+))"
     r"(?:\([\w.]{1,80}\))?(?:: ?(?P<said>.*)|$)"
 )
 """An exception as Python ends a traceback with it."""
@@ -64,7 +64,7 @@ _TOOL = re.compile(
         r": (?:No space left on device|Disk quota exceeded|Input/output error)",
         r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
-        r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)",
+        r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)|^Exception in thread \"[^\"\n]{1,80}\" ",  # the last: Java
     )
 )
 """How programs begin the line of an error when they have no logger."""
@@ -98,6 +98,7 @@ INNOCENT = re.compile(
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
         # a printed object: ``error: Tensor(shape=…)``, ``args: Namespace(…)``
         r"^(?![^(]{0,80}(?:[Ee]rror|ERROR|[Ee]xception|[Ff]ail|FAIL|[Ff]atal|FATAL))(?:[\w .-]{1,40}[:=] ?)?[A-Z]\w*\(\w+=.*\)[,})\]]*$",
+        r"^\*{0,2}(?!\w{0,80}(?:Error|ERROR|Exception|Fail|FAIL|Fatal|FATAL))[A-Z]\w* ?\(\w+=[^)]*$",  # the same, over several lines
         r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
         r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
@@ -191,6 +192,10 @@ OF_ONE_ANSWER = re.compile(
     r"|\b(?:sympify|math_verify|latex2sympy\w*|\w+_sympy)\b"
 )
 """Of a program that could not read what a model gave once."""
+OF_ONE_REQUEST = re.compile(
+    r"\b(?:rid|req_id|request[_ ]id)s?[ :=]{1,2}[\[\"']{0,2}[\w-]*\d|\b[Rr]equest (?=[\w-]*\d)(?:(?:chat)?cmpl-)?[\da-f-]{6,}"
+)
+"""Of a server that names the one request it speaks of."""
 CLIENT_LEFT = re.compile(
     r"\b[Cc]lient (?:has )?(?:disconnected|closed|went away)\b|\b[Dd]isconnected (?:from|by) the client\b|\bClientDisconnect(?:ed)?\b"
 )
