@@ -88,7 +88,7 @@ def waited_in_vain(text: str) -> bool:
 def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Candidate]:
     """All failures, on the common clock, in the order in which the files have them."""
     failed = {w for b in books for e in b.events if e.about is None and e.kind != "known" for w in [e.writer]}
-    steps = [(_at(s.time_s, b, moved), s.step, s.unit, b) for b in books for s in b.steps if s.time_s is not None]
+    steps = [(_at(s.time_s, b, moved), s, b) for b in books for s in b.steps if s.time_s is not None]
     found = []
     for book in books:
         known = [*((e.file_line, e.time_s) for e in book.events if not e.is_time_old), *((s.file_line, s.time_s) for s in book.steps)]
@@ -180,18 +180,21 @@ def _survived(
     signature: Signature | None,
     book: LogBook,
     time_s: float | None,
-    steps: Sequence[tuple[float, float, str, LogBook]],
+    steps: Sequence[tuple[float, LogStep, LogBook]],
     moved: Mapping[str, Shift],
 ) -> str | None:
     last = max(event.last_line or 0, event.text_line or 0, event.file_line)
     later = [s for s in book.steps if s.file_line > last]
     own = [s for s in later if is_same(s.writer, event.writer)]
-    if own and event.writer != LogWriter():
+    is_known = event.writer != LogWriter()
+    if own and is_known and _went_on_itself(event, signature, own, book):
         return _went_on(own[-1])
+    if is_known and event.caught is False:
+        later = [s for s in later if s not in own]
     if signature is not None and signature.effect == "info" and (known := [s for s in book.steps if s.file_line > event.file_line]):
         return _went_on(known[-1])
     is_bare = event.kind == "error" and signature is None and event.level is None
-    if len({(s.unit, s.step) for s in later}) >= (1 if is_bare else STEPS_ON):
+    if len({(s.unit, s.step) for s in later}) >= (1 if is_bare or (event.caught and signature is None) else STEPS_ON):
         return _went_on(later[-1])
     if event.handled is not None:
         return f"the program says: {event.handled}"
@@ -200,11 +203,26 @@ def _survived(
     if event.level in ("I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
         return "logged as a note or a warning"
     if time_s is not None:
-        after = {(unit, step) for at, step, unit, b in steps if at > time_s + 1.0 and is_comparable(b, book, moved)}
+        others = steps if event.caught is not False else [one for one in steps if not is_same(one[1].writer, event.writer)]
+        after = {(s.unit, s.step) for at, s, b in others if at > time_s + 1.0 and is_comparable(b, book, moved)}
         if len(after) >= STEPS_ON and event.count == 1:
             unit, step = max(after, key=lambda one: one[1])
             return f"the run went on to {unit} {step:g}"
     return None
+
+
+def _went_on_itself(event: LogEvent, signature: Signature | None, own: Sequence[LogStep], book: LogBook) -> bool:
+    """Did the writer of a failure count work behind it?
+
+    What it had counted before may be written later: by a thread, or when a buffer is emptied at its end. So what ends a process is not excused by one
+    step, and what left the program's own code not at all by steps of this process that only continue those before it.
+    """
+    if event.caught is False:
+        before = [s for s in book.steps if s.file_line < event.file_line and is_same(s.writer, event.writer) and s.unit == own[0].unit]
+        if event.writer.pid is not None or (before and own[0].step > before[-1].step):
+            return False
+    is_grave = event.caught is False or event.kind == "death" or (signature is not None and signature.effect == "critical" and event.kind == "error")
+    return len({(s.unit, s.step) for s in own}) >= (STEPS_ON if is_grave and event.handled is None else 1)
 
 
 def _went_on(step: LogStep) -> str:
