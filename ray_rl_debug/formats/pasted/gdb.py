@@ -25,7 +25,10 @@ _ROW = re.compile(
     r"(?:,? ?\"(?P<name>[^\"]{0,60})\")?\s{1,60}"
     r"(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})$"
 )
-_FRAME = re.compile(r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:0x[0-9a-fA-F]{1,16} (?:in |<)?)?(?P<rest>\S.{0,9000})$")
+_FRAME = re.compile(
+    r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:(?P<at>(?:0x[0-9a-fA-F]{6,16}|<>) in )|0x[0-9a-fA-F]{1,16} (?:in |<)?)?"
+    r"(?P<rest>\S.{0,9000})$"
+)
 _BARE = re.compile(
     r"^#(?P<number>\d{1,5}) {1,4}0x[0-9a-f]{8,16}(?: - \d{1,3})? {1,2}"
     r"(?P<function>[^\s(]\S{0,800}|[\w:~<>]{1,400}\([^()]{0,4000}(?:\([^()]{0,400}\)[^()]{0,4000}){0,20}\))"
@@ -85,7 +88,8 @@ def read(text: str) -> Event | None:
     if "#" in text and (frame := _FRAME.match(text)):
         if ".py" in text and "0x" not in text and (of_python := read_frame(frame["rest"])) is not None and not of_python.native:
             return msgspec.structs.replace(of_python, source="text", order="inner", is_certain=True, number=int(frame["number"]))
-        return _frame(int(frame["number"]), frame["rest"].strip())
+        number, rest = int(frame["number"]), frame["rest"].strip()
+        return _frame(number, rest) or (_cut_off(number, rest) if frame["at"] else None)
     if "<built-in method" in text and (built_in := _BUILT_IN.match(text)):
         place = (f"{built_in['type'].rsplit('.', 1)[-1]}.{built_in['function']}", BUILT_IN, 0)
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True)
@@ -162,6 +166,12 @@ def _frame(number: int, rest: str) -> Frames | None:
     if file.endswith((".py", ".pyx")):
         return Frames(places=((function, file, line),), source="text", order="inner", is_certain=True, number=number)
     return Frames(places=((function, file, line),), source="gdb", order="inner", is_certain=True, number=number, native=True)
+
+
+def _cut_off(number: int, rest: str) -> Frames:
+    """A frame with its address, whose line ends anywhere: somebody's form, or the end of what was copied."""
+    place = (_without_arguments(rest), NO_SYMBOLS, 0)
+    return Frames(places=(place,), source="gdb", order="inner", is_certain=True, number=number, native=True)
 
 
 def _without_arguments(function: str) -> str:

@@ -7,7 +7,7 @@ import re
 from ray_rl_debug.formats.pasted import said
 from ray_rl_debug.formats.pasted.events import Head
 
-_TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\basyncio (?:ps|pstree)\b")
+_TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\b(?:pstack|gstack|eu-stack)\b|\basyncio (?:ps|pstree)\b")
 _ARGUMENTS = re.compile(r"[^|;&$#]{0,200}")
 _OF_PID = re.compile(r"(?:^|\s)(?:-p|-?-pid)[ =]?(?P<pid>\d{1,9})\b")
 _OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\w.]*[./-]\w| ?(?:s|sec\w*|min\w*|ms|h|hours?|times?)\b)")
@@ -108,9 +108,9 @@ def read(text: str) -> Head | None:
     if numbered := _NUMBERED_PROCESS.match(stripped):
         return Head(level="label", label=numbered["name"].lower(), is_new=True)
     host = _PROMPT.match(text)
-    if "py" in text or "gdb" in text or "strace" in text:
+    if "py" in text or "gdb" in text or "st" in text:
         asked = _command(stripped)
-        if asked is not None and not stripped.startswith(("Error", "[")):
+        if asked is not None and (host or not stripped.startswith(("Error", "["))):
             beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped)
             node = inside["name"] if inside else host["host"] if host else None
             return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else (), node=node, is_new=True)
