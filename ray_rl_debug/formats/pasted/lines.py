@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ray_rl_debug.formats.pasted import prefixes
+from ray_rl_debug.formats.pasted import prefixes, said
 
 MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
@@ -99,6 +99,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     """Whose line a collector says this is; lines of different owners may be mixed."""
     pid: int | None = None
     rank: int | None = None
+    ranks: tuple[int, ...] = ()
+    """Of all who wrote it, where equal lines were folded."""
     local_rank: int | None = None
     node: str | None = None
     title: str | None = None
@@ -281,13 +283,14 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pat
                 # Of two prefixes of processes the inner one wrote the line.
                 found[key] = value
     fence = _FENCE.match(text)
-    owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank")) + found.get("title_of_lines", "")
+    owner = ":".join(found.get(k, "") for k in ("node", "title", "pid", "rank", "ranks")) + found.get("title_of_lines", "")
     return Line(
         number=number,
         text=text,
-        owner=owner if owner != ":::" else "",
+        owner=owner if owner.strip(":") else "",
         pid=int(found["pid"]) if "pid" in found else None,
         rank=int(found["rank"]) if "rank" in found and found.get("rank_word") != "default" else None,
+        ranks=said.numbers(found["ranks"]) if "ranks" in found else (),
         node=found.get("node"),
         title=found.get("title"),
         local_rank=int(found["rank"]) if found.get("rank_word") == "default" else None,

@@ -27,7 +27,8 @@ class Partial(Dump, kw_only=True):
 
 def set_writer(dump: Partial, line: Line) -> None:
     """Who wrote the line, as a collector's prefix says."""
-    dump.pid, dump.rank, dump.node = line.pid, line.rank, line.node
+    dump.pid, dump.node, dump.ranks = line.pid, line.node, line.ranks
+    dump.rank = line.ranks[0] if len(line.ranks) == 1 else line.rank
     dump.title = writer_title(line.title) if line.title else None
     dump.label = f"{LOCAL_RANK}{line.local_rank}" if line.local_rank is not None else None
 

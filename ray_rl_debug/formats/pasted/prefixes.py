@@ -15,15 +15,19 @@ MAX_PREFIXES = 200
 _MAX_LINES = 20_000
 
 _LEARNED_FROM = re.compile(
-    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "| [\w.<>]{1,80} \([^()\s]{1,300}:\d|\.py:\d{1,7},? in )[^\n]{0,8000}$', re.MULTILINE
+    rb'^.{2,400}?(?:[Tt]hread (?:0x|\d)|Process \d|  File "| [\w.<>]{1,80} \([^()\s]{1,300}:\d|\.py:\d{1,7},? in |#\d{1,4} {1,3}0x)[^\n]{0,8000}$',
+    re.MULTILINE,
 )
-_OF_HEADS = (b"hread ", b"Process ", b"Traceback (most recent call last)", b".py:")
+_OF_HEADS = (b"hread ", b"Process ", b"Traceback (most recent call last)", b".py:", b" #0")
 """One of them is in every head, or frame that stands without one."""
 _HEAD = (
     r"(?:(?:Thread|Current thread) 0x[0-9a-fA-F]{4,16} |Thread (?:0x[0-9a-fA-F]{1,16}|\d{1,16}) \((?:active|idle)|Process \d{1,9}: "
-    r"|Traceback \(most recent call last\))"
+    r"|Traceback \(most recent call last\)|#0 {1,3}0x[0-9a-f]{6,16} in )"
 )
-_FRAME = r"(?:  File \"[^\"\n]{1,300}\", line \d|    [\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)$)"
+_FRAME = (
+    r"(?:  File \"[^\"\n]{1,300}\", line \d|    [\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)$"
+    r"|#[1-9]\d{0,3} {1,3}0x[0-9a-f]{6,16} in )"
+)
 _BEFORE_HEAD = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _HEAD + ")")
 _BEFORE_FRAME = re.compile(r"^(?P<before>[^\s│┃>\"'`#(-].{1,200}?)(?=" + _FRAME + ")")
 _WHOLE_FRAME = re.compile(
@@ -37,6 +41,8 @@ _ANY_CLOCK = r"(?:\d{2,4}[-/]\d\d[-/]\d{2,4}[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?
 _NO_PREFIX = re.compile(r"[\"'`]|\.py\b|\b(?:Thread|Process|File)\b")
 _RANK = re.compile(r"\brank[ _]?[=:]?[ _]?(\d{1,6})\b", re.IGNORECASE)
 _PID = re.compile(r"\bpid[ =:]{1,2}(\d{1,9})\b", re.IGNORECASE)
+_SET = re.compile(r"^(?:[A-Za-z][\w.-]{0,60})?(?:\{(?P<braces>[\d.,-]{1,400})\}|\[(?P<brackets>[\d.,-]{1,400})\])(?![\w.])")
+"""``app{0-3,7}: ``, ``[0-15]: ``: programs that fold equal lines name the ranks of all that wrote one."""
 _NODE = re.compile(r"^\[?(?P<node>[A-Za-z][\w.-]{0,80})\]?(?P<more>.*)$")
 
 
@@ -83,6 +89,8 @@ def learn(text: bytes, plain: Callable[[str], Iterable[str]]) -> re.Pattern[str]
 def writer(prefix: str) -> dict[str, str]:
     """Who wrote the line, as far as the prefix says: a rank, a process id, else the name of a machine or pod."""
     found: dict[str, str] = {}
+    if folded := _SET.match(prefix.strip()):
+        return {"ranks": folded["braces"] or folded["brackets"]}
     rank, pid, node = _RANK.search(prefix), _PID.search(prefix), _NODE.match(_CLOCK.sub("", prefix).strip(" \t|:-"))
     if rank:
         found["rank"] = rank[1]
