@@ -28,6 +28,7 @@ from ray_rl_debug.formats.pasted import (
     loose,
     perf,
     prefixes,
+    prose,
     ps,
     pyspy,
     pystack,
@@ -61,9 +62,13 @@ READERS: dict[str, Callable[[str], Any]] = {
     "loose": lambda text: (loose.place(text), loose.place(f"{text} a.py:3"), loose.dotted_name(text)),
     "lone_names": lambda text: lone_names.find(text.encode(errors="replace")),
     "perf": perf.read,
-    "prefixes": lambda text: prefixes.learn(f"{text}\n{text}".encode(errors="replace"), lines.plain_lines),
+    "prefixes": lambda text: (prefixes.learn(f"{text}\n{text}".encode(errors="replace"), lines.plain_lines), prefixes.writer(f"a{{{text}}}: ")),
     "ray_counts": lambda text: read_lists(f"    FUNC_OR_CLASS_NAME  STATE_COUNTS  TYPE\n0   f   {text}"),
     "ray_lists": lambda text: read_lists(f"    ACTOR_ID  CLASS_NAME  STATE\n 0  {text}"),
+    "prose": lambda text: (
+        prose.read(text.encode(errors="replace")),
+        prose.read(f"- 3 ranks are stuck in `{text}` at `a.py:1`".encode(errors="replace")),
+    ),
     "ps": lambda text: (ps.aux(text), ps.heading(text), ps.asked_columns(text), ps.row(text, ("PID", "STAT", "WCHAN", "CMD"))),
     "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_head(text)),
     "pystack": pystack.read,
@@ -81,6 +86,7 @@ PIECES = (
     "PID STAT WCHAN CMD|12 D nfs_wait x|[<0>] futex_wait+0x1/0x2|cat /proc/12/stack|(T) Task-1|└── |"
     "tid  task id  task name  coroutine|MainThread: |RuntimeError: x|KeyboardInterrupt| → | -> | ; |;|\\||5x 3s apart|"
     'Fatal Python error: Aborted|* 1 Thread 0x7f (LWP 5) "" f (a=1) at x.c:1|Stack dump for u 1 0.0 0.0 1 1 ? S 1:1 0:0 x|'
+    "- 3 ranks are stuck in |`f_g` at `a.py:1`, |app{0,2..3}: #0 0x7f12ab34cd56 in f|"
     "for p in 12 13; do py-spy|ps -eo pid,stat,args | grep x|\t|    |0x7f12ab34cd56|\n|\r|²|\ud800"
 ).split("|")
 near = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join)

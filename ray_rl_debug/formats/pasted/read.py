@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import diffs, lone_names, panes, sentences
+from ray_rl_debug.formats.pasted import diffs, lone_names, panes, prose, sentences
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
 from ray_rl_debug.formats.pasted.prefixes import learn
@@ -47,6 +47,8 @@ def read(text: str | bytes) -> list[Dump]:
         streams.setdefault(owner, Stream(dumps, machines)).feed(line)
     for stream in streams.values():
         stream.finish()
+    if not any(t.frames for d in dumps for t in d.threads):
+        dumps += prose.read(data)
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:

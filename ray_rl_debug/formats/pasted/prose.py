@@ -1,0 +1,202 @@
+"""Stacks that somebody only tells: ``One rank sits in `ncclAllGather`; the other is in `fused_add_rms_norm` ``, bullets with a thread and its frames.
+
+A sentence is read for who stands where: a process, some ranks or a thread, then a word such as *stuck in*, then code in backticks or with brackets.
+It is asked where a text shows no stack: beside a stack, sentences speak of it. What would happen, and what did not, is no stack.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
+from ray_rl_debug.formats.pasted import labels, said
+from ray_rl_debug.formats.pasted.frames import read_frame
+from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
+from ray_rl_debug.formats.pasted.lines import read_line
+from ray_rl_debug.formats.pasted.partial import Partial, set_names
+
+MAX_BYTES = 256 << 10
+_MAX_CHARS = 2_000
+_FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
+_BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
+_CLAUSES = re.compile(
+    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while|whereas|meanwhile|though)\s|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)",
+    re.IGNORECASE,
+)
+_DOUBT = re.compile(
+    r"\b(?:if|would|could|should|might|may|must|can|will|when|whenever|until|never|not|no longer|instead of|unless|previously|used to"
+    r"|fix(?:es|ed)?)\b|n't\b|\?\s*$",
+    re.IGNORECASE,
+)
+_NUMBERED = r"(?:\d{1,4}|one|two|three|four|five|six|seven|eight|both|all|every|each)"
+_WHO = re.compile(
+    r"(?P<thread>`?\b(?:(?:the )?main thread|MainThread|Thread-\d{1,5}|[A-Za-z]\w{0,40}(?:Thread|Executor)(?:[-_]\d{1,5}){1,2}"
+    r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread)\b`?)"
+    r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
+    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer))\b`?)"
+    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
+    r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
+    + _NUMBERED
+    + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
+    r"(?:ranks?|process(?:es)?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
+    r"|others?(?: one| rank| process| box| worker| node)?"
+    r"|odd (?:one|rank)|peer|rest)\b)",
+    re.IGNORECASE,
+)
+_STANDS = re.compile(
+    r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
+    r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for)\b",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"`(?P<quoted>[^`\n]{2,240})`"
+    r"|(?P<place>(?<![\w/.-])[\w./-]{0,120}\w\.(?:pyx?|cc?|cpp|cu|rs|h):\d{1,7}\b)"
+    r"|(?P<call>(?<![\w.:])(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,6}[A-Za-z_]\w{1,80}\(\))"
+    r"|(?P<bare>(?<![\w.:/-])(?:[A-Za-z]\w{0,60}(?:\.|::)){0,5}[A-Za-z]\w{0,60}_\w{1,60}(?![\w/-]|\.\w))"
+)
+_NAME = re.compile(r"(?P<name>(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$")
+_PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<line>\d{1,7}))?$")
+_BESIDE = re.compile(r"^[`*\s]{0,3}(?:\(|at|in|@|,|—|-|line|of)?[`*\s(]{0,4}$")
+_OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-", re.IGNORECASE)
+_INWARD = re.compile(r"→|->|=>|⟶|▸")
+_CHOICE = re.compile(r"^\s?/\s?$|\bor\b")
+_NATIVE = re.compile(r"::|^p?(?:nccl|rccl|hccl|cu|cuda|hip)[A-Z]|^P?MPI_|^pthread_")
+_MOST_FRAMES = 24
+_WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "both": 2}
+
+
+def read(text: bytes) -> list[Partial]:
+    """The processes of which the sentences of a text tell where they stand."""
+    if len(text) > MAX_BYTES or not (b"`" in text or b"()" in text):
+        return []
+    dumps: list[Partial] = []
+    for number, paragraph in _paragraphs(text.decode("utf-8", "replace").split("\n")):
+        _read_paragraph(number, paragraph, dumps)
+    return dumps
+
+
+def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Sentences as their writer meant them, each entry of a list alone: what a form or an editor broke is one line again."""
+    held, begun, in_fence = "", 1, False
+    for number, one in enumerate(raw, 1):
+        line = read_line(one[:_MAX_CHARS])
+        text = "" if line.stamped or line.owner else line.text
+        is_fence = _FENCE.match(text) is not None
+        starts = not text.strip() or is_fence or in_fence or _BULLET.match(text) is not None or _HEADING.match(text) is not None
+        if starts or len(held) + len(text) > _MAX_CHARS:
+            if held:
+                yield begun, held
+            held = ""
+        if is_fence:
+            in_fence = not in_fence
+        elif text.strip() and not in_fence and not text.lstrip().startswith("|"):
+            held, begun = (f"{held} {text.strip()}", begun) if held else (text.strip(), number)
+    if held:
+        yield begun, held
+
+
+def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
+    if text.count("`") < 2 and "()" not in text:
+        return
+    for clause in _CLAUSES.split(text[:_MAX_CHARS]):
+        who, told = _who_and_where(clause)
+        if who is None or told is None:
+            continue
+        frames = _frames(told)
+        if frames:
+            _add(number, clause.strip(), who, frames, dumps)
+
+
+def _who_and_where(clause: str) -> tuple[re.Match[str] | None, str | None]:
+    """Who is meant, and the words that say where."""
+    who = _WHO.search(clause[:400])
+    if who is None:
+        return None, None
+    before, behind = clause[: who.start()], clause[who.end() :]
+    is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
+    code = _CODE.search(behind)
+    if code is None:
+        return None, None
+    stands = _STANDS.search(behind[: code.start()])
+    if (stands is None and not is_entry) or _DOUBT.search(before) or _DOUBT.search(behind[: code.start()]):
+        return None, None
+    return who, behind[stands.end() if stands is not None else 0 :]
+
+
+def _frames(text: str) -> list[CodePlace]:
+    """The frames that a part of a sentence names, innermost first."""
+    found: list[CodePlace] = []
+    end, inward = 0, False
+    for code in _CODE.finditer(text):
+        between, told = text[end : code.start()], code["quoted"] or code["place"] or code["call"] or code["bare"]
+        if found and (re.search(r"[.;]\s|\bthat\b|\bwhich\b|\bthey\b|\bit\b", between) or len(between) > 80 or _DOUBT.search(between)):
+            break
+        end = code.end()
+        place = _PLACE.match(told)
+        if place is not None:
+            line = int(place["line"]) if place["line"] else 0
+            if found and not found[-1][1] and _BESIDE.match(between):
+                found[-1] = (found[-1][0], place["file"], line)
+            elif not found and (behind := _function_behind(text[end:])) is not None:
+                found.append((behind, place["file"], line))
+            continue
+        whole = read_frame(told) if " " in told or ":" in told else None
+        name = _NAME.match(told.strip())
+        if whole is not None and not whole.is_whole:
+            new = list(whole.places)
+        elif name is not None and (code["quoted"] is None or len(name["name"]) > 2):
+            new = [(name["name"], NO_SYMBOLS if _NATIVE.search(name["name"]) else "", 0)]
+        else:
+            continue
+        if not found:
+            found = new
+        elif found[-1][0] == new[0][0] or _CHOICE.search(between):
+            continue
+        elif _INWARD.search(between):
+            inward = True
+            found = [*found, *new]
+        elif _OUTWARD.search(between):
+            found = [*found, *new]
+        if len(found) >= _MOST_FRAMES:
+            break
+    return found[::-1] if inward else found
+
+
+def _function_behind(text: str) -> str | None:
+    """``instance.c:576` in init_common()``: the function of a place that stands before it."""
+    found = re.match(r"[`*\s]{0,3}(?:in|,|\()?[`*\s(]{0,4}(?P<name>(?:\w{1,60}(?:\.|::)){0,4}\w{2,80})(?:\(\))?(?=[`*\s,.;)]|$)", text)
+    return found["name"] if found is not None and ("_" in found["name"] or found[0].rstrip("`").endswith("()")) else None
+
+
+def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], dumps: list[Partial]) -> None:
+    thread = DumpThread(frames=frames)
+    if who["thread"]:
+        name = who["thread"].strip("` ")
+        thread.name = "MainThread" if name.lower().endswith("main thread") else name
+        last = dumps[-1] if dumps and dumps[-1].source == "text" else None
+        if last is None or any(t.name in (None, thread.name) for t in last.threads):
+            last = Partial(threads=[], source="text", line=number, is_headless=True)
+            dumps.append(last)
+        last.threads.append(thread)
+        return
+    dump = Partial(threads=[thread], source="text", line=number, is_headless=True)
+    told = who[0].strip("` ")
+    head = labels.read(f"{told}:")
+    count = _count(who)
+    if head is not None and (head.ranks or head.pid or head.title or (head.label and not count)):
+        set_names(dump, head)
+    elif count is None or count == 1:
+        dump.label = re.sub(r"^(?:exactly|only) ", "", told.lower())
+    if count is not None and count > 1:
+        dump.label = dump.label or told.lower()
+        dump.said.append((number, Said(kind="same", text=text[:300], count=count)))
+    dumps.append(dump)
+
+
+def _count(who: re.Match[str]) -> int | None:
+    told = (who["count"] or "").lower()
+    if told.isdecimal():
+        return int(told)
+    return _WORDS.get(told) or said.count_in(who[0])
