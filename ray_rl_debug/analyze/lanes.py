@@ -38,7 +38,7 @@ def motion_behind(looks: Looks, telling: SeenThread, threads: Sequence[SeenThrea
     for wanted in (Motion.MOVING, Motion.BUSY):
         for thread, motion, reason in found:
             if motion is wanted and (wanted is Motion.MOVING or followed is not None):
-                return motion, f"its thread {thread.name or thread.tid}: {reason}"
+                return motion, f"its thread {thread.called}: {reason}"
     return None
 
 

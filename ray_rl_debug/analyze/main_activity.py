@@ -48,6 +48,11 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.stack.frames
 
     @property
+    def called(self) -> str:
+        """How a sentence names it, behind the word *thread*."""
+        return self.name or (str(self.tid) if self.tid is not None else "without a name")
+
+    @property
     def is_apart(self) -> bool:
         """Does it go round in one function that hands nothing to the rest of the program? Then nobody waits for it, though it moves."""
         return len(self.place.path) == 1 and any(f.apart for f in self.frames[:1])

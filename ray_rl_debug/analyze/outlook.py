@@ -109,7 +109,7 @@ def _looks_at_variables(f: Facts) -> str | None:
 
 def _imports_in_ring(f: Facts) -> str | None:
     thread = imports_in_ring(f.one)
-    return f"it runs a module for the first time, and its thread {thread.name or thread.tid} waits for that to end" if thread is not None else None
+    return f"it runs a module for the first time, and its thread {thread.called} waits for that to end" if thread is not None else None
 
 
 def _advanced(f: Facts) -> str | None:
@@ -138,12 +138,12 @@ def _giver_pauses(f: Facts) -> str | None:
     """Its workers wait for what it hands on; not only the thread that waits for them does that."""
     fed = {e.source for e in f.asked if e.why is Why.PIPE} & {e.target for e in f.waits if e.why in (Why.DATALOADER, Why.CHILD_QUEUE)}
     thread = pausing_giver(f.one) if fed else None
-    return f"its thread {thread.name or thread.tid} may have their next piece, and sleeps for some seconds" if thread is not None else None
+    return f"its thread {thread.called} may have their next piece, and sleeps for some seconds" if thread is not None else None
 
 
 def _helper_pauses(f: Facts) -> str | None:
     thread = pausing_helper(f.one)
-    return f"its thread {thread.name or thread.tid} may end its wait, and sleeps for some seconds" if thread is not None else None
+    return f"its thread {thread.called} may end its wait, and sleeps for some seconds" if thread is not None else None
 
 
 def _coroutine_goes_on(f: Facts) -> str | None:
@@ -160,7 +160,7 @@ def _library_goes_on(f: Facts) -> str | None:
 
 def _helper_works(f: Facts) -> str | None:
     thread = working_helper(f.one)
-    return f"its thread {thread.name or thread.tid} may end its wait, and works" if thread is not None else None
+    return f"its thread {thread.called} may end its wait, and works" if thread is not None else None
 
 
 def _came_to_end(f: Facts) -> str | None:

@@ -81,7 +81,7 @@ def serves_in_coroutine(f: Facts) -> str | None:
 def handler_pauses(f: Facts) -> str | None:
     """It only listens; the answer, or what a child puts into its queue, may come from another thread of its program."""
     thread = pausing_handler(f.one) if not f.asked_for.isdisjoint((*_ANSWERS, Why.CHILD_QUEUE)) else None
-    return f"its thread {thread.name or thread.tid} may have the request, and sleeps for some seconds" if thread is not None else None
+    return f"its thread {thread.called} may have the request, and sleeps for some seconds" if thread is not None else None
 
 
 def leaves_clients(f: Facts) -> str | None:

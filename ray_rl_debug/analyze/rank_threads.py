@@ -68,7 +68,7 @@ def receiver_edges(world: World) -> Iterator[Edge]:
     for one in world.members:
         for thread in _receivers(one) if one.motion is not Motion.MOVING else ():
             peer = by_rank.get(thread.place.peer) if thread.place.peer is not None else None
-            said = f"its thread {thread.name or thread.tid} waits in {thread.place.op}"
+            said = f"its thread {thread.called} waits in {thread.place.op}"
             wanted = world.missing[:_MOST_MISSING] if thread.place.peer is None else tuple(r for r in world.missing if r == thread.place.peer)
             for rank in wanted:
                 target, evidence = node_of_rank(world.key, rank), f"{said}, and rank {rank} was not seen"

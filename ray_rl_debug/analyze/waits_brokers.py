@@ -38,7 +38,7 @@ def broker_edges(view: View) -> Iterator[Edge]:
             yield from _to_clients(view, one, len(held))
         for thread, socket in read:
             for key, _ in clients(view, one, socket, socket_owners(view)):
-                evidence = f"thread {held[0].name or held[0].tid} waits inside of it, and {thread.name or thread.tid} reads what this client sends"
+                evidence = f"thread {held[0].called} waits inside of it, and {thread.called} reads what this client sends"
                 yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
 
 

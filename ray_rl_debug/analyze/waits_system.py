@@ -65,7 +65,7 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
 def _inside_edges(view: View, one: Seen) -> Iterator[Edge]:
     """Of a process whose thread waits for one of several others: to those that these wait for, any of whom may so end its wait."""
     for thread in helpers_of(one):
-        said = f"its thread {thread.name or thread.tid} {describe_place(thread.place)}"
+        said = f"its thread {thread.called} {describe_place(thread.place)}"
         for edge in _edges_of_thread(view, one, thread):
             yield msgspec.structs.replace(edge, among="its threads", evidence=f"{said}: {edge.evidence}")
 

@@ -225,7 +225,7 @@ def _pause(one: Seen) -> str:
     thread = one.followed
     if thread is None or (one.place is not None and one.place.timed):
         return one.does()
-    return f"{one.does()}; its thread {thread.name or thread.tid} {as_verb(describe_place(thread.place))}"
+    return f"{one.does()}; its thread {thread.called} {as_verb(describe_place(thread.place))}"
 
 
 _FULL = 0.95

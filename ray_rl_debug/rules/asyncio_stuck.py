@@ -119,9 +119,7 @@ def _read_by_threads(scene: Scene) -> Iterator[Found]:
         if not ends or client.telling is None or not waits_inside(ends) or not has_last_word(client, server):
             continue
         found = _finding(scene, client, ends, Certainty.LIKELY)
-        summary = (
-            f"{found.summary}; its thread {client.telling.name or client.telling.tid} has read all that {server.where()} sent, which waits for more"
-        )
+        summary = f"{found.summary}; its thread {client.telling.called} has read all that {server.where()} sent, which waits for more"
         evidence = (*found.evidence, stack_evidence(client), stack_evidence(server), proc_evidence(client, asked[0].evidence))
         finding = msgspec.structs.replace(found, summary=summary, evidence=evidence)
         yield Found(finding=finding, explains=frozenset(root.nodes), rests_on=frozenset(m.key for m in members))

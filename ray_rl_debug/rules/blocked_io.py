@@ -119,7 +119,7 @@ def _in_its_thread(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.POSSIBLE,
-            f"{one.where()} {one.does()}; its thread {thread.name or thread.tid} is {describe_place(thread.place)}: by its name it reads or writes, "
+            f"{one.where()} {one.does()}; its thread {thread.called} is {describe_place(thread.place)}: by its name it reads or writes, "
             "and nobody answers",
             who=[one.who(thread=thread.name)],
             evidence=[stack_evidence(one, thread=thread), proc_evidence(one, scene.reason(one))],
@@ -264,7 +264,7 @@ def _found(
 def _stands(server: Seen) -> str:
     """Who stands where; of a server that listens, the thread that may have the request."""
     for thread in handlers(server)[:1]:
-        return f"thread {thread.name or thread.tid} of {server.where()} {as_verb(describe_place(thread.place))}"
+        return f"thread {thread.called} of {server.where()} {as_verb(describe_place(thread.place))}"
     return f"{server.where()} {server.does()}"
 
 
@@ -272,7 +272,7 @@ def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) 
     """What a process waits for, after its name, and that it does not come."""
     doing = client.does()
     if client.followed is not None:
-        doing += f", its thread {client.followed.name or client.followed.tid} in {client.followed.place.op},"
+        doing += f", its thread {client.followed.called} in {client.followed.place.op},"
     if edge is not None and edge.why is Why.FILE_LOCK:
         return f"{doing}, held by{at.removeprefix(' for')}"
     if edge is not None and edge.why in (Why.CHILD, Why.PIPE):

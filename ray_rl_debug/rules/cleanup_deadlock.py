@@ -106,7 +106,7 @@ def _alone(scene: Scene, one: Seen) -> Finding:
 def _ends_group(scene: Scene, one: Seen, ending: SeenThread) -> Finding:
     """Of files: a process that gives up a communicator, and does not come back from it."""
     main = one.telling if one.telling is not ending else None
-    meanwhile = f"; its thread {main.name or main.tid} {as_verb(describe_place(main.place))}" if main is not None else ""
+    meanwhile = f"; its thread {main.called} {as_verb(describe_place(main.place))}" if main is not None else ""
     return make_finding(
         ID,
         NAME,

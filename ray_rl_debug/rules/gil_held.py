@@ -48,7 +48,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             Certainty.LIKELY,
             f"{one.where()} {said} in {holder.place.op}: none of its other Python threads can run",
             who=[one.who(thread=holder.name)],
-            evidence=[stack_evidence(one), proc_evidence(one, f"thread {holder.name or holder.tid} owns the GIL in all {len(one.places)} samples")],
+            evidence=[stack_evidence(one), proc_evidence(one, f"thread {holder.called} owns the GIL in all {len(one.places)} samples")],
             remedy=[
                 "run the native call in a process of its own, or with a time limit that does not need the GIL (signal.alarm needs it)",
                 f"see the native frames: rayrl-debug snapshot --native --here --pid {one.process.pid}",

@@ -218,7 +218,7 @@ def _served_under_lock(scene: Scene) -> Iterator[Found]:
                 NAME,
                 CAUSE,
                 Certainty.LIKELY,
-                f"{server.where()} {server.does()}, and {client.where()} waits for an answer of its thread {thread.name or thread.tid}, "
+                f"{server.where()} {server.does()}, and {client.where()} waits for an answer of its thread {thread.called}, "
                 f"which {describe_place(thread.place)}",
                 who=[server.who()],
                 evidence=[
@@ -281,7 +281,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
     elif one.lane_of is not None:
         said = "; other calls of it finish, and none of them ends this wait"
     elif others:
-        said = f"; its thread {others[0].name or others[0].tid} {describe_place(others[0].place)}"
+        said = f"; its thread {others[0].called} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
         said = "; it has no other thread that could release it (a lock inherited over a fork has no owner)"
     elif one.telling is not None and is_in_handler(one.telling.frames):
@@ -293,7 +293,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         said = "; no other thread of it was seen that could release it"
     else:
         said = "; none of its other threads works, so none can release it"
-    threads = [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in others[:3]]
+    threads = [Evidence(kind="stack", where=f"{one.where()} thread {t.called}", text=describe_place(t.place)) for t in others[:3]]
     return make_finding(
         ID,
         NAME,
