@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ray_rl_debug.analyze.frameworks import COLLECTIVES as ENGINE_COLLECTIVES
 from ray_rl_debug.analyze.frameworks import COORDINATED, PAIRED, RESTS, SHARDED, WATCHES, is_transport, spot_of
 from ray_rl_debug.analyze.frameworks.compiled_graphs import graph_place
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.model.snapshot import Frame
 
@@ -31,7 +31,7 @@ def engine_place(
     function, file = frames[own].function, frames[own].file
     if kind is Kind.MP_QUEUE and (spot_of(WATCHES, function, file) is not None or _is_watch(frames, names, own)):
         return Kind.WATCH, names[own], False
-    carried = any(is_transport(f.function, f.file) for f in frames[:own])
+    carried = kind not in WAITS_FOR_RANKS and any(is_transport(f.function, f.file) for f in frames[:own])  # a queue is made in a collective
     waits = own > 0 or call in ("poll", "epoll", "futex", "sleep")
     if waits and spot_of(RESTS, function, file) is not None:
         return Kind.IDLE, names[own], False

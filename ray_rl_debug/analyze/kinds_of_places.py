@@ -38,3 +38,6 @@ class Kind(str, enum.Enum):
     """Watches for the death of another process, which is no wait for a result."""
     CODE = "code"
     """Own code: running, or waiting in a C call that could not be told."""
+
+
+WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})

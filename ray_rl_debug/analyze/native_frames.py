@@ -36,13 +36,17 @@ _DEVICE = re.compile(r"(?:^|/)lib(?:cuda|cudart|amdhip64|hsa-runtime64|torch_npu
 _GROUP_CALL = re.compile(r"c10d::\w*ProcessGroup\w*::(\w+)")
 _GROUP_WAIT = re.compile(r"c10d::.*Work\w*::(?:wait|synchronize\w*)$")
 _LIBRARY_CALL = re.compile(r"^(?:nccl|rccl|hccl)(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|AllToAll)\b", re.IGNORECASE)
+_MPI_CALL = re.compile(
+    r"^P?MPI_I?(Allreduce|Allgather|Alltoall|Reduce_scatter|Barrier|Bcast|Reduce|Gather|Scatter|Ssend|Rsend|Send|Recv|Sendrecv)(?:v|w|_c|_init|_block|_replace)*$"
+)
 _MAKES = re.compile(
-    r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:get|wait)\b",
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:get|wait)\b"
+    r"|^P?MPI_(?:Init(?:_thread)?|Comm_(?:split|dup|create)\w*)$",
     re.IGNORECASE,
 )
 """The ranks of a group meet to make their communicator; each comes back when all have come."""
 _ENDS = re.compile(
-    r"^p?(?:nccl|rccl|hccl)Comm(?:Abort|Destroy|Finalize)|^comm(?:Destroy\w*|Reclaim)$|(?:NCCL|HCCL)Comm::(?:abort|\w*Abort)|ProcessGroup\w*::(?:abort|shutdown)"
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Abort|Destroy|Finalize)|^comm(?:Destroy\w*|Reclaim)$|^P?MPI_Finalize$|(?:NCCL|HCCL)Comm::(?:abort|\w*Abort)|ProcessGroup\w*::(?:abort|shutdown)"
 )
 _LAUNCHES = re.compile(r"^p?(?:nccl|rccl|hccl)(?:Group(?:End|EndInternal)|LaunchKernel\w*|StrongStreamLaunchKernel|EnqueueCheck)$")
 """NCCL hands an operation to the card: which one does not show."""
@@ -51,7 +55,8 @@ _SERVES = re.compile(r"(?:ncclCommWatchdog|watchdogHandler|[hH]eartbeatMonitor|w
 _SIGNAL = "<signal handler called>"
 _WORDS = {
     "allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter", "alltoall": "all_to_all",
-    "broadcast": "broadcast", "reduce": "reduce", "barrier": "barrier", "gather": "gather", "scatter": "scatter", "send": "send", "recv": "recv",
+    "broadcast": "broadcast", "bcast": "broadcast", "reduce": "reduce", "barrier": "barrier", "gather": "gather",
+    "ssend": "send", "rsend": "send", "sendrecv": "send", "scatter": "scatter", "send": "send", "recv": "recv",
 }  # fmt: skip
 _FEW = 12
 """Innermost frames that are asked: what lies below is who called."""
@@ -118,7 +123,7 @@ def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
             return Kind.RENDEZVOUS, short
         if _ENDS.search(name):
             return Kind.DESTROY, short
-        found = _LIBRARY_CALL.match(name) or _GROUP_CALL.search(frame.function)
+        found = _LIBRARY_CALL.match(name) or _MPI_CALL.match(name) or _GROUP_CALL.search(frame.function)
         op = _WORDS.get(re.sub(r"_|impl|base|coalesced|into_tensor|single", "", found[1].lower())) if found else None
         if op is not None:
             return Kind.COLLECTIVE, op

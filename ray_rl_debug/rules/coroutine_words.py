@@ -45,7 +45,7 @@ def holder_evidence(one: Seen, end: End) -> list[Evidence]:
 def thread_evidence(one: Seen) -> list[Evidence]:
     """What the threads do that should complete an executor's future."""
     pool = [t for t in one.threads if t.place.path and t is not one.telling and t.place.kind not in IDLE_KINDS]
-    return [Evidence(kind="stack", where=f"{one.where()} thread {t.name or t.tid}", text=describe_place(t.place)) for t in pool[:_SHOWN]]
+    return [Evidence(kind="stack", where=f"{one.where()} thread {t.called}", text=describe_place(t.place)) for t in pool[:_SHOWN]]
 
 
 def polling_lines(tasks: tuple[AsyncTask, ...]) -> list[tuple[str, int]]:

@@ -11,6 +11,8 @@ COORDINATED: tuple[Spot, ...] = (
         for name in ("dispatch", "combine", "internode_dispatch", "internode_combine", "low_latency_dispatch", "low_latency_combine")
     ),
     Spot("all_gather_coalesced", "zero/partition_parameters.py"),
+    # the gradients of all ranks are reduced on a stream of their own, and this waits until that stream is done
+    *(Spot("independent_gradient_partition_epilogue", f"zero/{file}.py") for file in ("stage_1_and_2", "stage2", "stage3")),
     *(Spot(name, "nccl.pyx") for name in ("allReduce", "broadcast", "bcast", "reduce", "allGather", "reduceScatter")),
     *(Spot(name, "tensorrt_llm/_utils.py") for name in ("mpi_barrier", "mpi_allgather", "mpi_broadcast")),
 )
