@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.by_hand import hung_for_s
 from ray_rl_debug.analyze.coroutines import End, describe_awaited
+from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
@@ -58,6 +60,17 @@ def _all_idle(seen: Sequence[Seen]) -> str:
 
 def _first(scene: Scene, seen: Sequence[Seen]) -> str:
     """What can be said of stacks in which nobody is seen to keep another one waiting."""
+    ends = [e for s in seen if (e := ended(s)) is not None]
+    if ends and len(ends) == len(seen):
+        who = f"all {len(seen)} processes have" if len(seen) > 1 else f"{seen[0].where()} has"
+        return f"{who} ended ({ends[-1].text[:120]}): stacks of an end show where it was, and no wait; the first failure is in the logs of all ranks"
+    if (between := core_and_workers(seen)) is not None:
+        core, workers = between
+        all_of = f"all {len(workers)} workers that were dumped wait" if len(workers) > 1 else "the worker that was dumped waits"
+        return (
+            f"{core.where()} waits for the answer of its workers in {core.inside()}, and {all_of} for its next message: "
+            "each side waits for the other. A message between them was lost, or a worker that was not dumped has it"
+        )
     asks = next((s for s in seen if s.kind in WAITS_FOR_RAY), None)
     others = [s for s in seen if s is not asks]
     if asks is not None and others and all(s.is_idle for s in others):
@@ -88,15 +101,26 @@ def _first(scene: Scene, seen: Sequence[Seen]) -> str:
         first_end = next((e for e in waiting.ends if e.awaited.kind != "unknown"), None)
         place = f" for {describe_awaited(waiting.process, first_end.awaited)} in {first_end.at}" if first_end is not None else ""
         return f"coroutines of {waiting.where()} wait{place}, and who should end that does not show in their stacks"
+    failed = [r.text for s in seen for r in s.process.remarks if r.kind == "unread"]
+    if not standing and failed and not any(s.threads for s in seen):
+        whom = "the process" if len(seen) == 1 else f"{len(seen)} processes"
+        return f"no stack was given: of {whom} a tool said that it could not be read ({failed[0][:100]})"
     if not standing:
         return "no stack of these files tells what a process waits for"
     roots = [r.nodes[0] for r in scene.graph.roots if r.hope is Outlook.STANDS]
     one = next((s for key in roots for s in standing if s.key == key), standing[0])
     if one.followed is not None:
         other = one.followed
-        return f"{one.where()} {one.does()}, while its thread {other.name or other.tid} {as_verb(describe_place(other.place))}: look there first"
+        return f"{one.where()} {one.does()}, while its thread {other.called} {as_verb(describe_place(other.place))}: look there first"
     few = "only one process was dumped" if len(seen) == 1 else "no stack shows that others wait for it"
     return f"{one.where()} {one.does()}; {few}, so what it waits for, and who waits for it, cannot be told"
+
+
+def core_and_workers(seen: Sequence[Seen]) -> tuple[Seen, list[Seen]] | None:
+    """A core of an inference engine that waits for its workers, and the workers, where all of these wait for it."""
+    cores = [s for s in seen if s.identity.part is not None and s.identity.part.part == "core" and s.kind is Kind.CHANNEL and not s.is_idle]
+    workers = [s for s in seen if s.identity.part is not None and s.identity.part.part == "worker" and s.threads]
+    return (cores[0], workers) if len(cores) == 1 and workers and all(w.is_idle for w in workers) else None
 
 
 def at_connection(one: Seen) -> End | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.launchers import is_launcher
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import NextDump, Outcome
+from ray_rl_debug.model.snapshot import Frame
 from ray_rl_debug.rules.scene import Scene
 
 
@@ -34,6 +35,8 @@ def is_without_python(one: Seen) -> bool:
     )
 
 
+_USAGE = re.compile(r"Found argument '|unexpected argument '|unrecognized subcommand")
+"""The tool's complaint about how it was called; it says nothing of the process."""
 _MAIN = re.compile(r"main(?: ?\(|$)")
 _OF_PYTHON = re.compile(r"_?Py[A-Z_]\w|py[a-z]*bind11::|torch::|c10d?::|at::")
 """Functions of Python itself, and of what is called from it."""
@@ -52,7 +55,17 @@ def named(scene: Scene, one: Seen) -> str:
 
 
 def refused(scene: Scene) -> Iterator[NextDump]:
-    """Where the tool was refused everywhere, the same once more with the right to look."""
+    """Where the tool was refused everywhere, the same once more with the right to look; where it was called wrongly, the same by hand."""
+    miscalled = [s for s in scene.view if not s.threads and any(r.kind == "unread" and _USAGE.search(r.text) for r in s.process.remarks)]
+    if miscalled and not any(s.threads for s in scene.view):
+        pids = " ".join(str(s.process.pid) for s in miscalled if s.process.pid)
+        yield NextDump(
+            what="the same processes, with the tool called by hand",
+            command=f"for pid in {pids or f'$(pgrep -f {PROGRAMS})'}; do py-spy dump --pid $pid; done",
+            why="whoever called the tool used an option that its version does not have: no process was looked at",
+            outcomes=(Outcome(seen="stacks", means="report on them tells who waits for whom"),),
+        )
+        return
     was_refused = any(g.id == gaps.STACKS_REFUSED for n in scene.view.snapshot.nodes for g in n.gaps)
     if not was_refused or any(s.threads for s in scene.view):
         return
@@ -73,7 +86,7 @@ def unread(scene: Scene) -> Iterator[NextDump]:
     """Those that a tool could not read: often the one that matters."""
     for one in scene.view:
         failed = next((r for r in one.process.remarks if r.kind == "unread"), None)
-        if one.threads or failed is None:
+        if one.threads or failed is None or _USAGE.search(failed.text):
             continue
         pid = pid_of(one)
         yield NextDump(
@@ -93,6 +106,33 @@ def unread(scene: Scene) -> Iterator[NextDump]:
 
 def _ask_kernel(pid: str) -> str:
     return f"grep -E 'State|TracerPid' /proc/{pid}/status; sudo cat /proc/{pid}/stack"
+
+
+def cut_off(scene: Scene) -> Iterator[NextDump]:
+    """The main thread of a process of which only threads were shown that Python has started."""
+    for one in scene.view:
+        stacks = [t.frames for t in one.threads if t.frames]
+        if any(t.name == "MainThread" for t in one.threads) or any(_begins(s) for s in stacks) or not any(_is_started(s) for s in stacks):
+            continue
+        yield NextDump(
+            what=f"the main thread of {named(scene, one)}, and its other threads",
+            who=(one.who(),),
+            command=look_at(one),
+            why="the stacks are of threads that Python has started: the main thread's was cut off, and it tells what the program does",
+            outcomes=(
+                Outcome(seen="the main thread waits for a thread, a lock or a queue", means="the thread that should end that wait is the cause"),
+                Outcome(seen="it waits for another process", means="dump that one too"),
+            ),
+        )
+
+
+def _begins(frames: Sequence[Frame]) -> bool:
+    """Does a stack begin where a program does?"""
+    return frames[-1].function == "<module>" or (frames[-1].file.endswith("process.py") and short_name(frames[-1].function) == "_bootstrap")
+
+
+def _is_started(frames: Sequence[Frame]) -> bool:
+    return any(f.file.endswith("threading.py") and short_name(f.function) in ("_bootstrap", "_bootstrap_inner") for f in frames[-3:])
 
 
 def in_the_kernel(scene: Scene, one: Seen) -> NextDump:
@@ -150,6 +190,26 @@ PROGRAMS = "'python|ray::|VLLM::|sglang::'"
 """For ``pgrep -f``: actors of Ray and parts of engines replace their command line by a title of their own."""
 TRAINER = "pgrep -af 'python.*(main|train|driver)'; py-spy dump --pid THAT_PID"
 _ENGINE_PARTS = "EngineCore|VLLM::|sglang::"
+
+
+def between_parts(scene: Scene, core: Seen, workers: Sequence[Seen]) -> NextDump:
+    """A core and its workers that wait for each other: is it so later too, and is there a worker that nobody has dumped?"""
+    own = " ".join(str(s.process.pid) for s in (core, *workers) if s.process.pid)
+    return NextDump(
+        what=f"{named(scene, core)} and its workers again, in 30 s; and all other workers of the engine, on every node",
+        who=(core.who(), *(w.who() for w in workers[:4])),
+        command=f"sleep 30; for pid in {own} $(pgrep -f '{_ENGINE_PARTS}|RayWorkerProc'); do py-spy dump --native --pid $pid; "
+        "ss -tnp | grep pid=$pid,; done",
+        why=f"the core {core.does()}, and no worker that was dumped has anything to do",
+        outcomes=(
+            Outcome(seen="a worker that is not in the files computes, or is in a collective", means="it has the message: its stack is the cause"),
+            Outcome(
+                seen="the same lines at all of them",
+                means="a message was lost: in shared memory a part died; across nodes the connection of the queue (ss) is gone or full",
+            ),
+            Outcome(seen="other lines", means="the engine works: look at who sends it requests"),
+        ),
+    )
 
 
 def engine(scene: Scene, one: Seen) -> NextDump:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ras import find_ras
 from ray_rl_debug.diagnosis.dump_targets import PROGRAMS
 from ray_rl_debug.model.report import Cause, Finding, NextDump, Outcome, Who
@@ -73,6 +75,24 @@ def _of_failure(first: Finding, named: list[Who]) -> NextDump:
             Outcome(seen="it has no process any more", means="it died: the last lines of its own log, and dmesg of its node, say of what"),
             Outcome(seen="it runs, and is in another place than the others", means="its stack says why: give it and the logs to report together"),
             Outcome(seen="nothing of the job runs", means="it has ended: give the logs of all ranks, the first failure is in one of them"),
+        ),
+    )
+
+
+def of_ends(seen: Sequence[Seen]) -> Iterator[NextDump]:
+    """Where all that was shown has ended, no stack is left to take: the logs hold what came first."""
+    last = ended(seen[-1])
+    yield NextDump(
+        what="the logs of all ranks, from their first line to the end; and the stacks of what still runs",
+        who=(seen[0].who(),),
+        command=ALL_PYTHON,
+        why=f"{seen[0].where()} has ended{f': {last.text[:100]}' if last is not None else ''}",
+        outcomes=(
+            Outcome(seen="another rank has an error that is older", means="that is the cause: the others were ended by it"),
+            Outcome(
+                seen="all waited for one rank until a limit", means="that rank is the cause: its log, and dmesg of its node, say what became of it"
+            ),
+            Outcome(seen="a process still runs", means="it waits for the one that has ended"),
         ),
     )
 

@@ -18,11 +18,13 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
-from ray_rl_debug.diagnosis.by_hand_verdict import at_connection
+from ray_rl_debug.diagnosis.by_hand_verdict import at_connection, core_and_workers
 from ray_rl_debug.diagnosis.dump_targets import (
     ALL_THREADS,
     TRAINER,
     awaited,
+    between_parts,
+    cut_off,
     engine,
     in_the_kernel,
     is_without_python,
@@ -34,7 +36,7 @@ from ray_rl_debug.diagnosis.dump_targets import (
     unread,
 )
 from ray_rl_debug.diagnosis.dumps_of_lists import of_lists
-from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_logs
+from ray_rl_debug.diagnosis.dumps_of_logs import ALL_PYTHON, of_counts, of_ends, of_logs
 from ray_rl_debug.model.report import Cause, Certainty, Finding, NextDump, Outcome
 from ray_rl_debug.rules.scene import Scene
 
@@ -291,7 +293,8 @@ def _others(scene: Scene) -> Iterator[NextDump]:
                 ),
             )
         elif one.kind is Kind.CHANNEL and one.identity.part is not None:
-            yield engine(scene, one)
+            between = core_and_workers(list(scene.view))
+            yield engine(scene, one) if between is None else between_parts(scene, *between)
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
             yield _other_end(scene, one, f"it {one.does()}")
         else:
@@ -329,7 +332,7 @@ def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
 def _anybody(scene: Scene) -> Iterator[NextDump]:
     """Where nothing tells: the driver of idle processes, or the same process again and all beside it."""
     seen = list(scene.view)
-    yield from launched(scene)
+    yield from (*launched(scene), *cut_off(scene))
     if all(s.is_idle for s in seen):
         yield from awaited(scene)
         part = next((s for s in seen if s.identity.part is not None), None)
@@ -347,6 +350,9 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
                 Outcome(seen="it is in own code", means="it is the cause: it gives nobody work"),
             ),
         )
+        return
+    if seen and all(ended(s) is not None for s in seen):
+        yield from of_ends(seen)
         return
     awake = [s for s in seen if s.threads and not s.is_idle and ended(s) is None]
     # who was seen to stand over a time was looked at enough

@@ -85,8 +85,8 @@ INNOCENT = re.compile(
         # what tools say that could not look at a process; the process may be well
         r"^command terminated with exit code [12]$|^Error: Permission Denied: Try running again with elevated permissions",
         r"^Reason: (?:.{0,160}\(os error \d+\)|E[A-Z]{3,12}: )|\b[Pp]y-?[Ss]py (?:dump )?(?:failed|could not|cannot|timed out)",
-        r"^(?:Error: )?(?:Failed to (?:suspend process|copy \w+ symbol|get stack trace|get process|lock process)"
-        r"|Timed out waiting for process \d+)",
+        r"^(?:[Ee]rror: )?(?:Failed to (?:suspend process|copy \w+ symbol|get stack trace|get process|lock process)"
+        r"|Timed out waiting for process \d+|Found argument '[-\w]+' which wasn't expected|unexpected argument '[-\w]+' found)",
         r"^\d{1,7}\s{1,8}(?:in )?\S{1,400}\.(?:S|cc?|cpp|h): No such file or directory\.?$",  # gdb without the source of a library
         r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",

@@ -13,7 +13,13 @@ NAMES = EngineNames(
     parts=(
         # VLLM_PROCESS_NAME_PREFIX changes the word before the colons
         Part("core", "vLLM engine core", (rf"[\w.-]+::EngineCore{_RANKS}",), (Spot("run_engine_core", _CORE),), ("VLLM::EngineCor",)),
-        Part("worker", "vLLM worker", (rf"[\w.-]+::Worker{_RANKS}",), (Spot("WorkerProc.worker_main", _EXECUTOR),), ("VLLM::Worker",)),
+        Part(
+            "worker",
+            "vLLM worker",
+            (rf"[\w.-]+::Worker{_RANKS}", r"ray::RayWorkerProc\b"),
+            (Spot("WorkerProc.worker_main", _EXECUTOR), Spot("RayWorkerProc.run", "v1/executor/ray_executor_v2.py")),
+            ("VLLM::Worker",),
+        ),
         Part("coordinator", "vLLM DP coordinator", (r"[\w.-]+::DPCoordinator$",), (Spot("run_coordinator", "v1/engine/coordinator.py"),)),
         Part(
             "server",

@@ -80,6 +80,7 @@ _UNREAD = re.compile(
     r"|Unable to (?:attach|get|find)|[Cc]ould not attach|ptrace: "
     r"|[Ff]ailed to (?:attach|trace)|(?:is|has) no[ t]{0,2} ?(?:a )?[Pp]ython|no Python (?:interpreter|threads?|process)"
     r"|Timed out waiting for process \d{1,9} to|Device or resource busy|dump (?:timed out|hangs|hung|failed)"
+    r"|Found argument '[-\w]{1,30}' which wasn't expected|unexpected argument '[-\w]{1,30}' found|unrecognized subcommand"
     r"|Couldn't (?:determine|find|get) .{0,40}(?:python|stack)|Invalid (?:frame|thread) |engine.*not a python process",
 )
 _TOOL = re.compile(
