@@ -37,6 +37,7 @@ _OF_PROFILE = re.compile(
     r"^(?:P\d{1,9}|T(?:[\d]{1,9}:)?(?P<austin>\d{1,9})|[Pp]rocess .{1,400}|[Tt]hread \(?(?P<tid>0x[0-9a-f]{1,16}|\d{1,9})\)?(?:: ?"
     r"(?P<name>.{1,120}))?)$"
 )
+_LINE_AND_NAME = re.compile(r"^[\s>→⟶←|*`=-]{0,20}[:L](?P<line>\d{1,7})[\s`(]{1,12}(?:in )?(?P<function>" + _NAME + r")(?:\(\))?[`)\s]{0,8}$")
 _QUOTED = re.compile(
     r"File:? [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
@@ -98,6 +99,12 @@ def read_frame(text: str) -> Frames | None:
     if not found:
         return None
     return Frames(places=tuple(found), native=any(is_native(file) for _, file, _ in found))
+
+
+def placed_in(file: str, text: str) -> Frames | None:
+    """``-> :2009 f``: a line and a function alone, of a frame in that file."""
+    found = _LINE_AND_NAME.match(text) if file.endswith((".py", ".pyx")) else None
+    return Frames(places=((found["function"], file, int(found["line"])),)) if found is not None else None
 
 
 def one_frame(text: str) -> list[CodePlace]:

@@ -7,6 +7,12 @@ import re
 from ray_rl_debug.formats.pasted import said
 from ray_rl_debug.formats.pasted.events import Head
 
+_TOOL_ALONE = re.compile(
+    r"^\W{0,8}(?:(?:and|also|the|with|via|using|from|in|same|process|output|of|stack|trace|native|by|for) ){0,6}[`*]{0,3}"
+    r"(?:gdb|lldb|pstack|gstack|native|c\+\+|bt|backtrace|c(?:\+\+)? stack|native (?:stack|frames|trace))[`*]{0,3}"
+    r"(?: (?:output|stack|trace|backtrace|says|shows|gives|dump|frames)){0,3}\W{0,6}$",
+    re.IGNORECASE,
+)
 _TOOL = re.compile(r"py-?spy (?:dump|record)\b|pystack remote\b|\bgdb\b|\bstrace\b|\b(?:pstack|gstack|eu-stack)\b|\basyncio (?:ps|pstree)\b")
 _ARGUMENTS = re.compile(r"[^|;&$#]{0,200}")
 _OF_PID = re.compile(r"(?:^|\s)(?:-p|-?-pid)[ =]?(?P<pid>\d{1,9})\b")
@@ -65,6 +71,12 @@ _NODE = re.compile(
     r"|@(?P<at>[a-z][\w.-]{1,60})[ :~]",
     re.IGNORECASE,
 )
+_YAML = re.compile(
+    r"^\s{0,24}(?:(?P<entry>- )(?:name|id)|(?:- )?(?:pod|pod_?name|host|host_?name|node|node_?name|machine|container|instance)): {1,8}[\"']?"
+    r"(?P<name>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,40})[\"']?\s{0,8}$",
+    re.IGNORECASE,
+)
+"""Whose stack comes, where somebody writes a list of them as YAML."""
 _INSIDE = re.compile(
     r"\b(?:kubectl|oc)\b[^|;&]{0,100} exec (?:-\w{1,3} (?:[\w.-]{1,60} )??|--?[\w-]{2,20}[= ][\w.-]{1,60} ){0,4}(?:pod/)?"
     r"(?P<name>[a-z0-9][\w.-]{2,80})(?= )"
@@ -107,6 +119,8 @@ def read(text: str) -> Head | None:
         return Head(level="label", label=child["name"], is_new=True)
     if numbered := _NUMBERED_PROCESS.match(stripped):
         return Head(level="label", label=numbered["name"].lower(), is_new=True)
+    if (":" in text and (told := _YAML.match(text))) and _RANK.search(told["name"]) is None:
+        return Head(level="label", node=told["name"], is_new=True)
     host = _PROMPT.match(text)
     if "py" in text or "gdb" in text or "st" in text:
         asked = _command(stripped)
@@ -142,6 +156,11 @@ def read(text: str) -> Head | None:
         count=count,
         is_new=True,
     )
+
+
+def is_tool(text: str) -> bool:
+    """A heading that names a tool and nobody: ``and with gdb:``. What it shows is of the process above."""
+    return len(text) < 80 and _TOOL_ALONE.match(text) is not None
 
 
 def folded(text: str) -> Head | None:

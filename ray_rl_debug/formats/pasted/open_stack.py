@@ -9,12 +9,15 @@ from ray_rl_debug.formats.dump import CodePlace, DumpThread
 from ray_rl_debug.formats.pasted.events import Frames
 from ray_rl_debug.formats.pasted.lines import indent_of
 from ray_rl_debug.formats.pasted.orientation import is_outermost_first
+from ray_rl_debug.formats.pasted.tracebacks import error_of
 
 _WITH = re.compile(r"^with [^()\n]{1,200}:$")
 _CALLED = re.compile(r"\b([A-Za-z_]\w{0,60})\(")
 _MAX_CALLS = 8
 _CLEAR = 2
 """How plainly the frames must tell their order, where the form of their lines tells one."""
+_QUOTED = ("traceback", "faulthandler")
+"""Sources of a frame that is written as Python writes it."""
 _LOCALS = re.compile(r"^\s*(?:Arguments|Locals):\s*$")
 
 
@@ -26,8 +29,10 @@ class OpenStack:
         """Threads that share the frames to come: several heads may stand over one stack."""
         self.frames: list[CodePlace] = []
         self.is_headless = False
-        self.is_interrupted = False
-        """A line that is no frame came after the last frame."""
+        self.interruptions = 0
+        """Lines that are no frames, after the last frame."""
+        self._is_quoted = False
+        """Has every frame so far the form of Python's own (``File "a.py", line 3``)? Then a line between two of them is source code."""
         self.blanks = 0
         self.traceback_indent: int | None = None
         """Of the head of a traceback, whose frames have source code between them and end with an error."""
@@ -51,7 +56,7 @@ class OpenStack:
         thread.frames = self.frames
         self.threads.append(thread)
         self.is_headless = is_headless
-        self.is_interrupted = False
+        self.interruptions = 0
         self._order = order
         self._is_order_usual = is_order_usual
 
@@ -62,6 +67,13 @@ class OpenStack:
         self.begin(thread, order="inner", is_headless=False)
         self.traceback_indent, self._is_resumed, self._has_native = 0, True, True
 
+    def inside(self, thread: DumpThread) -> None:
+        """C frames of a thread whose Python frames another tool has shown: they lie inside of these."""
+        self.close()
+        self.frames = list(thread.frames)
+        self.begin(thread, order="inner", is_headless=False)
+        self._native_at = 0
+
     def reopen(self, thread: DumpThread, *, order: str | None) -> None:
         """The thread comes once more, with more frames than before."""
         self.begin(thread, order=order, is_headless=False)
@@ -70,6 +82,7 @@ class OpenStack:
         """Take the frames of a line."""
         if not self.threads:
             return
+        self._is_quoted = frames.source in _QUOTED and (self._is_quoted or not self.frames)
         if not self.frames or self._is_resumed:
             self.indent, self._is_resumed = indent, False
         if frames.native and frames.number == 0 and self.frames and not self._has_native:
@@ -83,7 +96,7 @@ class OpenStack:
         self._soft = self._soft or frames.order
         if self._is_order_usual and frames.order and not frames.is_whole:
             self._order = frames.order
-        self.is_interrupted = False
+        self.interruptions = 0
         self._source = None
         self._last_number = frames.number if frames.number is not None else self._last_number
 
@@ -95,6 +108,8 @@ class OpenStack:
             return True
         if (frames.number is not None and frames.number <= self._last_number) or (frames.is_whole and self.is_headless):
             return False
+        if self.is_source_between and frames.source in _QUOTED and indent == self.indent:
+            return True
         if self.is_interrupted and (indent != self.indent or indent == 0):
             return frames.number is not None
         if self.blanks and not self._is_double_spaced:
@@ -103,6 +118,16 @@ class OpenStack:
                 return True
             return not self.is_headless or frames.number is not None
         return True
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Did a line that is no frame come after the last frame?"""
+        return self.interruptions > 0
+
+    @property
+    def is_source_between(self) -> bool:
+        """May the line that came after the last frame be its source code? Forms and chats take off the blanks before it."""
+        return self._is_quoted and self.interruptions == 1 and not self.blanks
 
     @property
     def is_numbered(self) -> bool:
@@ -142,8 +167,10 @@ class OpenStack:
             self._source = text.strip()
 
     def is_behind_traceback(self, text: str) -> bool:
-        """Is this the first line behind the frames of a traceback?"""
-        return bool(self.frames) and self.traceback_indent is not None and indent_of(text) <= self.traceback_indent
+        """Is this the first line behind the frames of a traceback? Where its blanks are gone, it may be source code."""
+        if not self.frames or self.traceback_indent is None or indent_of(text) > self.traceback_indent:
+            return False
+        return not (self._is_quoted and not self.interruptions and self.indent <= self.traceback_indent) or error_of(text) is not None
 
     def close(self) -> None:
         """The stack is whole."""
@@ -159,7 +186,8 @@ class OpenStack:
                     thread.calls = calls
         self.threads = []
         self.frames = []
-        self.is_interrupted = False
+        self.interruptions = 0
+        self._is_quoted = False
         self.traceback_indent = None
         self._soft = None
         self._source = None

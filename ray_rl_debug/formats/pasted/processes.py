@@ -5,15 +5,18 @@ from __future__ import annotations
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted import kernel
 from ray_rl_debug.formats.pasted.events import Frames, Head
+from ray_rl_debug.formats.pasted.frames import placed_in
 from ray_rl_debug.formats.pasted.gdb import BUILT_IN
 from ray_rl_debug.formats.pasted.label import Label
 from ray_rl_debug.formats.pasted.lines import Line, indent_of
+from ray_rl_debug.formats.pasted.loops import Loop
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
 from ray_rl_debug.formats.pasted.partial import Partial, is_named_so, set_names, set_same, set_writer, with_label
+from ray_rl_debug.formats.pasted.several_tools import has_raised, is_of_another_tool, main_of, note_raised
 
 MAX_THREADS = 50_000
-_RAISED = "c10::Error::Error("
-"""Innermost frame of a stack that torch prints with an exception of its C++ code."""
+_NEAR = 8
+"""Lines between what one tool shows of a process and what another one does."""
 
 
 class Processes:
@@ -35,15 +38,17 @@ class Processes:
         """Did a line come that is no stack's, since the text or its block of code began?"""
         self._cut: Partial | None = None
         """A process that begins in the middle of a stack: whoever pasted it cut the heads above."""
-        self._loop: tuple[int, ...] = ()
-        """Process ids that a loop of the shell goes through."""
-        self._loop_from = 0
+        self.loop = Loop()
         self._lone: tuple[Line, Frames] | None = None
         """The first line of gdb's that looks like a frame and stands alone."""
         self._wants_gil = -1
         """The last line that says so of a thread without a head."""
         self._weak: list[tuple[Line, Frames]] = []
         """Lines that look like frames, and may be no stack."""
+        self._last = 0
+        """The line of the last frame."""
+        self.tool_at = -1_000
+        """The last line that names a tool and nobody: what follows is of the process above."""
         self._count = 0
 
     def process(self, line: Line, head: Head) -> None:
@@ -73,7 +78,9 @@ class Processes:
     def doubt(self, line: Line) -> None:
         """A line that is no frame came: one line before it that looked like a frame was none. Source code stands deeper than its frame."""
         if self._weak and indent_of(line.text) <= indent_of(self._weak[-1][0].text):
-            self._weak = []
+            above, frames = self._weak[-1]
+            if frames.source != "traceback" or line.number != above.number + 1:
+                self._weak = []
 
     def thread(self, line: Line, head: Head) -> None:
         """The head of a thread: of the process that is open, or of another."""
@@ -213,6 +220,11 @@ class Processes:
         self._weak.append((line, frames))
         self.flush_weak()
 
+    def in_same_file(self, text: str) -> Frames | None:
+        """``-> :2009 f``: a frame whose file is the one of the frame above."""
+        above = self.stack.frames[-1] if self.stack.frames else self._weak[-1][1].places[-1] if self._weak else None
+        return placed_in(above[1], text) if above is not None else None
+
     def may_be_name(self, line: Line) -> bool:
         """May a name with dots be a frame here? Below somebody's name, or below another frame of such a stack."""
         if self.stack.threads and self.stack.is_headless and not self.stack.is_interrupted and not self.stack.blanks:
@@ -251,6 +263,10 @@ class Processes:
         """A stack without a head of its own."""
         label = self.label.held(line.number)
         dump = self.current
+        if dump is not None and label is None and line.number - self.tool_at <= _NEAR and is_of_another_tool(dump, frames):
+            self.stack.inside(main_of(dump))
+            self._append(line, frames)
+            return
         if dump is not None and label is None and self._is_awaited(dump):
             if frames.source != "text" or dump.source == "text":
                 dump.source = frames.source
@@ -270,8 +286,7 @@ class Processes:
             dump.source = frames.source
         dump.is_headless = True
         dump.weight = frames.weight
-        if frames.places[0][0].startswith(_RAISED):
-            dump.said.append((line.number, Said(kind="failed", text="c10::Error: an exception in torch's C++ code, and where it was raised")))
+        note_raised(dump, line.number, frames)
         if frames.number or (not self.has_words and (indent_of(line.text) or frames.source in ("faulthandler", "traceback"))):
             self._cut = dump
         thread = DumpThread(frames=(), tid=frames.tid, name=frames.name)
@@ -287,6 +302,7 @@ class Processes:
 
     def _append(self, line: Line, frames: Frames) -> None:
         self.stack.append(frames, indent_of(line.text))
+        self._last = line.number
         if self.current is not None:
             self.current.native = self.current.native or frames.native
 
@@ -300,7 +316,9 @@ class Processes:
         elif label is not None and (label.pid is not None or label.ranks or label.label):
             if dump is None or dump.threads or (label.pid is not None and label.pid != dump.pid):
                 dump = self.new(label, line.number, line)
-        elif (dump is None or dump.threads or not dump.said or dump.said[-1][0] != line.number - 1) and (pid := self._next_of_loop()) is not None:
+        elif (dump is None or dump.threads or not dump.said or dump.said[-1][0] != line.number - 1) and (
+            pid := self.loop.next(self.dumps, dump)
+        ) is not None:
             dump = self.new(Head(level="label", pid=pid), line.number)
         elif dump is None or (dump.threads and not dump.said):
             # Of whom it speaks nobody says.
@@ -312,23 +330,6 @@ class Processes:
         """A row of a table names a process that a tool could not read."""
         self.end_stack()
         self.new(head, line.number, line).said.append((line.number, unread))
-
-    def loop(self, pids: tuple[int, ...]) -> None:
-        """A loop of the shell dumps these processes, in this order."""
-        self.end_stack()
-        self._loop, self._loop_from = pids, len(self.dumps)
-
-    @property
-    def is_in_loop(self) -> bool:
-        """Were processes named that a loop of the shell dumps?"""
-        return bool(self._loop)
-
-    def _next_of_loop(self) -> int | None:
-        """Of the processes that a loop of the shell dumps, the one behind the last that was shown."""
-        last = self.current.pid if self.current is not None else None
-        if last in self._loop[:-1]:
-            return self._loop[self._loop.index(last) + 1]
-        return self._loop[0] if self._loop and len(self.dumps) == self._loop_from else None
 
     def same_as_before(self, line: Line, head: Head) -> None:
         """Another process, of which the writer says that it is where the last one is."""
@@ -354,7 +355,11 @@ class Processes:
         """The program ends with a fatal error, and says where its threads were."""
         self.end_stack()
         pid = self.told_pid[1] if self.told_pid is not None and line.number - self.told_pid[0] <= 4 else None
-        dump = self.new(Head(level="process", source="faulthandler", pid=pid), line.number, line)
+        dump = self.current
+        if dump is not None and has_raised(dump) and line.number - self._last <= _NEAR and dump.pid in (None, pid or dump.pid):
+            dump.source, dump.is_headless = "faulthandler", False  # torch shows where it raised, and Python where all threads were
+        else:
+            dump = self.new(Head(level="process", source="faulthandler", pid=pid), line.number, line)
         dump.said.append((line.number, fatal))
 
     def end_stack(self) -> None:

@@ -82,6 +82,8 @@ class Stream:
         events = self._of_task(line) or (classify(text) if self._found.stack.threads or not line.stamped or may_tell(text) else ())
         if not events and self._found.stack.takes_symbol(text) and (alone := symbol(text)) is not None:
             events = (alone,)
+        if not events and (placed := self._found.in_same_file(text)) is not None:
+            events = (placed,)
         if not events and self._found.may_be_name(line) and (named := dotted_name(text)) is not None:
             events = (Frames(places=(named,)),)
         if events:
@@ -139,7 +141,7 @@ class Stream:
             self._found.end_stack()
             return
         expected = self._found.label.is_near(line.number) or (self._found.current is not None and not self._found.current.threads)
-        expected = expected or self._found.is_in_loop
+        expected = expected or bool(self._found.loop)
         if unread := said.unread(text, expected=expected):
             self._found.unread(line, unread)
             return
@@ -154,10 +156,10 @@ class Stream:
         elif not line.stamped:
             self._words(line, text)
         self._found.stack.note_source(text)
-        self._found.stack.is_interrupted = True
+        self._found.stack.interruptions += 1
         # In the middle of a stack, a remark of the writer's stands in the same block of code.
         stack = self._found.stack
-        if stack.is_headless and not stack.is_numbered and not (line.in_fence and stack.indent > 0):
+        if stack.is_headless and not (stack.is_numbered or stack.is_source_between or (line.in_fence and stack.indent > 0)):
             self._found.end_stack()
         # A line of source code may be the first that somebody copied of a stack.
         self._found.has_words = self._found.has_words or not (line.in_fence and indent_of(text) >= _SOURCE)
@@ -167,8 +169,11 @@ class Stream:
         """A sentence: whose stack comes next, or how many others are at the place of the last one."""
         is_head = text.rstrip(" `*_").endswith(":") or text.lstrip().startswith("#")
         if loop := labels.loop_of(text):
-            self._found.loop(loop)
+            self._found.end_stack()
+            self._found.loop.begin(loop, len(self._found.dumps))
             return
+        if labels.is_tool(text):
+            self._found.tool_at = line.number
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
             label = lone_names.head_of(name)
