@@ -16,6 +16,7 @@ from ray_rl_debug.formats import blocks, flight_table
 from ray_rl_debug.formats.pasted import (
     asyncio_tools,
     chains,
+    core_dumps,
     diffs,
     faulthandler,
     frames,
@@ -34,6 +35,7 @@ from ray_rl_debug.formats.pasted import (
     pystack,
     said,
     symbols,
+    torn,
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.boxes import Box
@@ -52,11 +54,12 @@ READERS: dict[str, Callable[[str], Any]] = {
     "asyncio_tools": lambda text: asyncio_tools.TaskReader().feed(text, 1),
     "faulthandler": faulthandler.read,
     "flight_table": lambda text: list(flight_table.documents(f"Rank 0  Rank 1\n------  ------\n{text} state=x\n{text}".encode(errors="replace"))),
-    "frames": frames.read_frame,
+    "frames": lambda text: (frames.read_frame(text), frames.placed_in("a.py", text), frames.placed_in("a.py", f"-> :3 {text}")),
     "gdb": gdb.read,
     "symbols": lambda text: (symbols.read(text), symbols.read(f"  | @ 0x10c3aafe7 {text}")),
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
-    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text)),
+    "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text), labels.is_tool(text)),
+    "core_dumps": lambda text: (core_dumps.read(text), core_dumps.read(f"#3 0x7f12ab34cd56 {text}")),
     "diffs": lambda text: list(diffs.sides(enumerate(f"--- a\n+++ b\n@@ -1 +1 @@\n{text}".split("\n"), 1))),
     "lines": lambda text: (lines.read_line(text), list(lines.read_lines(enumerate(f"#1 0x00007fa4 in f ({text}".split("\n"), 1)))),
     "loose": lambda text: (loose.place(text), loose.place(f"{text} a.py:3"), loose.dotted_name(text)),
@@ -73,6 +76,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "pyspy": lambda text: (pyspy.read(text), pyspy.frame_behind_head(text)),
     "pystack": pystack.read,
     "said": lambda text: (said.remark(text), said.unread(text, expected=True), said.count_in(text), said.numbers(text)),
+    "torn": lambda text: list(torn.rejoined(enumerate(f"    f (/opt/lib/python3.10/site-packages/torch/{text}\n{text}".split("\n"), 1))),
     "tracebacks": lambda text: (tracebacks.read(text), tracebacks.numbered(text), tracebacks.error_of(text)),
     "classify": classify,
 }

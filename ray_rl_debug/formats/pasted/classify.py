@@ -8,6 +8,7 @@ from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import (
     call_trace,
     chains,
+    core_dumps,
     faulthandler,
     gdb,
     ipython,
@@ -92,6 +93,7 @@ def _plain(text: str) -> tuple[Event, ...]:
         pystack.read(text)
         or faulthandler.read(text)
         or tracebacks.read(text)
+        or core_dumps.read(text)
         or gdb.read(text)
         or kernel.read(text)
         or perf.read(text)

@@ -88,7 +88,7 @@ def read(text: str) -> Event | None:
     if "#" in text and (frame := _FRAME.match(text)):
         if ".py" in text and "0x" not in text and (of_python := read_frame(frame["rest"])) is not None and not of_python.native:
             return msgspec.structs.replace(of_python, source="text", order="inner", is_certain=True, number=int(frame["number"]))
-        number, rest = int(frame["number"]), frame["rest"].strip()
+        number, rest = int(frame["number"]), frame["rest"].rstrip("`* ").strip()
         return _frame(number, rest) or (_cut_off(number, rest) if frame["at"] else None)
     if "<built-in method" in text and (built_in := _BUILT_IN.match(text)):
         place = (f"{built_in['type'].rsplit('.', 1)[-1]}.{built_in['function']}", BUILT_IN, 0)

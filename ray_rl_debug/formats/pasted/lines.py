@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ray_rl_debug.formats.pasted import prefixes, said
+from ray_rl_debug.formats.pasted import prefixes, said, torn
 
 MAX_CHARS = 16_000
 """Of one line; native frames have some hundreds, whole stacks on one line some thousands."""
@@ -53,8 +53,6 @@ _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6
 _PREFIXES = (_QUOTE, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
-_GDB_FRAME = re.compile(r"#\d{1,4} {1,4}0x[0-9a-f]{6,16} in \S")
-_GDB_LIBRARY = re.compile(r" from (?P<path>/\S{0,400})$")
 _ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-) \S")
 _MOST_PIECES = 4
 """Lines into which a terminal breaks one frame, or somebody a chain of them."""
@@ -133,7 +131,7 @@ def read_lines(lines: Iterable[tuple[int, str]], learned: re.Pattern[str] | None
 def _rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """The lines, and in one line again what somebody's form broke before the name of a function: ``File "a.py", line 3,`` / `` in f``."""
     held: tuple[int, str] | None = None
-    for number, raw in _unbroken(lines):
+    for number, raw in torn.rejoined(lines):
         if held is not None:
             if _BROKEN_OFF.match(raw):
                 yield held[0], f"{held[1].rstrip()} {raw.strip()}"
@@ -167,40 +165,6 @@ def _chained(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             yield number, raw
     if held is not None:
         yield held
-
-
-def _unbroken(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """The lines, and gdb's frames whole again where a terminal broke them in the middle of a word: ``... from /opt/ra`` / ``y/_raylet.so``."""
-    held: tuple[int, str] | None = None
-    pieces = 0
-    for number, raw in lines:
-        if held is not None:
-            goes_on = bool(raw.strip()) and raw[0] not in " #(>`\t" and not raw.startswith(("Thread ", "[", "Python ")) and pieces < _MOST_PIECES
-            if goes_on:
-                held, pieces = (held[0], held[1] + raw), pieces + 1
-                if not _is_torn(held[1]):
-                    yield held
-                    held = None
-                continue
-            yield held
-            held = None
-        if raw.startswith("#") and len(raw) < MAX_CHARS and _is_torn(raw):
-            held, pieces = (number, raw), 1
-        else:
-            yield number, raw
-    if held is not None:
-        yield held
-
-
-def _is_torn(raw: str) -> bool:
-    """Does a frame of gdb's end in the middle of its arguments, or of the path of its library?"""
-    found = _GDB_FRAME.match(raw)
-    if found is None:
-        return False
-    library = _GDB_LIBRARY.search(raw)
-    if library is not None:
-        return "." not in library["path"].rsplit("/", 1)[-1]
-    return raw.count("(") > raw.count(")") and not raw.endswith((" ", ","))
 
 
 def plain_lines(raw: str) -> list[str]:

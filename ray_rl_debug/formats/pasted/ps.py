@@ -19,6 +19,11 @@ _AUX = re.compile(
     r"(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}\s{1,12}\S{1,12}\s{1,12}[\d:-]{1,12}\s{1,4}(?P<title>\S.{0,4000})$"
 )
 _TREE = re.compile(r"^\s{0,20}(?P<pid>\d{1,9})\s{1,40}(?:(?:\||`)\s{0,8}){0,40}\\_ (?P<title>\S.{0,400}?)(?P<dead> <defunct>)?\s*$")
+_SHORT = re.compile(
+    r"^\s{0,20}(?P<pid>\d{1,9})\s{1,12}(?:pts/\d{1,5}|tty\w{1,8}|\?)\s{1,12}(?P<state>[RSDTtZXIW])[<NLsl+]{0,5}"
+    r"\s{1,12}(?:\d{1,4}-)?\d{1,6}:\d\d(?::\d\d)? {1,4}(?:(?:\||`)\s{0,8}){0,40}(?:\\_ )?(?P<title>\S.{0,4000})$"
+)
+"""``ps x``: the terminal, the state and the time, and no user."""
 _ASKED = re.compile(
     r"\bps (?:[-\w]{1,12} ){0,4}-?[A-Za-z]{0,6}o ?(?P<columns>[a-z%_]{1,12}(?:[:=]\w{0,20})?(?:,[a-z%_]{1,12}(?:[:=]\w{0,20})?){1,20}) ?[^|]{0,80}\|"
 )
@@ -75,6 +80,8 @@ def row(text: str, columns: Sequence[str]) -> Row | None:
 
 def aux(text: str) -> Row | None:
     """One line of ``ps aux`` whose heading was cut off (``| grep python``), also behind words; one of a tree of processes."""
+    if (short := _SHORT.match(text)) is not None:
+        return Row(pid=int(short["pid"]), state=short["state"], title=short["title"])
     if "\\_ " in text and (tree := _TREE.match(text)):
         return Row(pid=int(tree["pid"]), title=tree["title"], state="Z" if tree["dead"] else None)
     found = _AUX.match(text)

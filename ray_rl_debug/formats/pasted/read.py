@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import diffs, lone_names, panes, prose, sentences
+from ray_rl_debug.formats.pasted import core_dumps, diffs, lone_names, panes, prose, sentences
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
 from ray_rl_debug.formats.pasted.prefixes import learn
@@ -33,6 +33,8 @@ def read(text: str | bytes) -> list[Dump]:
     dumps: list[Partial] = []
     streams: dict[str, Stream] = {}
     last: Line | None = None
+    message: Line | None = None
+    """The first line of one that goes on in lines without its stamp."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     machines = lone_names.find(data)
     lines = diffs.sides(lines_of(data)) if diffs.has_diff(data) else lines_of(data)
@@ -42,6 +44,12 @@ def read(text: str | bytes) -> list[Dump]:
         if not line.owner and last is not None and last.owner and _NUMBERED.match(line.text):
             # torch's own log writes the rank before the first line of a message only.
             line = msgspec.structs.replace(last, number=line.number, text=line.text)
+        if core_dumps.begins(line.text):
+            message = line if line.owner else None
+        elif message is not None and not line.owner and (not line.text.strip() or line.text[: core_dumps.INDENT].isspace()):
+            line = msgspec.structs.replace(message, number=line.number, text=line.text)
+        else:
+            message = None
         last = line
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
         streams.setdefault(owner, Stream(dumps, machines)).feed(line)
