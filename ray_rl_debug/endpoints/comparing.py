@@ -78,6 +78,11 @@ def run(asked: Asked, show: Show) -> tuple[Trial, Comparison]:
     return trial, compare(trial, missing)
 
 
+def _limited(found: tuple[Trial, list[Missing]], max_tokens: int | None) -> tuple[Trial, list[Missing]]:
+    """The trial with the longest answer that was asked for."""
+    return msgspec.structs.replace(found[0], max_tokens=max_tokens), found[1]
+
+
 def _check(asked: Asked) -> None:
     if asked.engine is not None:
         if len(asked.files) != 1:
@@ -112,7 +117,7 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
     if isinstance(other, Endpoint):
         own = _own_answers(asked, prompts, other, f"{other.model} at {other.url}", show)
         answers, own = _rewarded(asked, answers, own, by_key)
-        return trials.against_answers(
+        trial = trials.against_answers(
             answers,
             own,
             temperature=asked.temperature,
@@ -121,6 +126,7 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
             names=(name, f"{other.model} at {other.url}"),
             scorer=other,
         )
+        return _limited(trial, asked.max_tokens)
     old: list[Answer] = []
     temperature: float | None = asked.temperature
     if asked.after_update and not Path(asked.after_update).is_dir():
@@ -131,7 +137,8 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
     own = _own_answers(asked, prompts, other, other.name, show) if asked.generate and not old else {}
     answers = trials.fill_tokens(answers, other, by_key)
     answers, own = _rewarded(asked, answers, own, by_key)
-    return _with_model(asked, answers, own, other, old, found, by_key if not old else {}, name, show, temperature)
+    compared = _with_model(asked, answers, own, other, old, found, by_key if not old else {}, name, show, temperature)
+    return _limited(compared, None if temperature is None else asked.max_tokens)
 
 
 def _with_model(
@@ -179,14 +186,14 @@ def _recorded(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
         old = []
         if asked.after_update and not Path(asked.after_update).is_dir():
             old = list(read_answers(Path(asked.after_update)).answers)
-        return _with_model(asked, answers, {}, reference, old, (), {}, name, show, first.head.temperature)
+        return _limited(_with_model(asked, answers, {}, reference, old, (), {}, name, show, first.head.temperature), first.head.max_tokens)
     second = read_answers(asked.files[1])
     temperature = first.head.temperature if first.head.temperature == second.head.temperature else None
     others = {(a.key, a.sample): a for a in second.answers}
     names = (name, _name(second, asked.files[1]))
     trial, missing = trials.against_answers(first.answers, others, temperature=temperature, has_template=False, found_probes=(), names=names)
     notes = [Missing(what=f"rows of {p.name}", reason=n) for p, r in zip(asked.files, (first, second), strict=False) for n in r.notes]
-    return trial, [*missing, *notes]
+    return _limited((trial, [*missing, *notes]), first.head.max_tokens)
 
 
 def _name(recording: Recording, path: Path) -> str:

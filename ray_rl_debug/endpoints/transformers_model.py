@@ -10,7 +10,7 @@ from ray_rl_debug.endpoints.extras import need
 from ray_rl_debug.endpoints.openai_client import Sampling
 from ray_rl_debug.endpoints.prompts import Prompt
 from ray_rl_debug.model.errors import UnreadableFileError
-from ray_rl_debug.rollouts.answers import Answer, Score
+from ray_rl_debug.rollouts.answers import Answer, Chance, Score
 
 CHUNK = 256
 """Places whose logits are turned to float32 at once: a vocabulary of 150,000 takes 150 MB."""
@@ -137,6 +137,7 @@ class Reference:
         scaled: list[float] = []
         best: list[int] = []
         best_logprobs: list[float] = []
+        chances: list[Chance] = []
         with torch.inference_mode():
             logits = model(rows).logits[0, len(prompt_ids) - 1 : -1]
             wanted = torch.tensor(ids, device=self._device).unsqueeze(1)
@@ -148,7 +149,11 @@ class Reference:
                 best += highest.indices.tolist()
                 best_logprobs += highest.values.tolist()
                 if temperature not in (0.0, 1.0):
-                    scaled += (part / temperature).log_softmax(-1).gather(1, tokens).squeeze(1).tolist()
+                    after = (part / temperature).log_softmax(-1)
+                    scaled += after.gather(1, tokens).squeeze(1).tolist()
+                    chances += _chances(after, tokens, logprobs)
+                elif temperature:
+                    chances += _chances(logprobs, tokens, None)
         return Score(
             key=answer.key,
             sample=answer.sample,
@@ -156,6 +161,7 @@ class Reference:
             scaled=tuple(scaled) or None,
             best_ids=tuple(best),
             best_logprobs=tuple(best_logprobs),
+            chances=tuple(chances),
         )
 
     def round(self) -> None:
@@ -182,6 +188,24 @@ class Reference:
             first = (str(e).strip().splitlines() or [type(e).__name__])[0][:300]
             hint = "give a folder with config.json, tokenizer.json and model.safetensors"
             raise UnreadableFileError(f"{self.name}: {first}", hint=hint) from e
+
+
+def _chances(logprobs: Any, tokens: Any, plain: Any) -> list[Chance]:
+    """Of the tokens of some places, one a row; `plain` are log-probabilities at temperature 1, where another one was asked for."""
+    ranks = ((logprobs > logprobs.gather(1, tokens)).sum(-1) + 1).tolist()
+    excess, variance = _moments(logprobs, tokens)
+    at_one = [(None, None)] * len(ranks) if plain is None else list(zip(*_moments(plain, tokens), strict=True))
+    rows = zip(excess, variance, ranks, at_one, strict=True)
+    return [Chance(excess=e, variance=v, rank=r, plain_excess=one[0], plain_variance=one[1]) for e, v, r, one in rows]
+
+
+def _moments(logprobs: Any, tokens: Any) -> tuple[list[float], list[float]]:
+    """Log-probability of the tokens less its expectation, and the variance of a drawn one."""
+    shares = logprobs.exp()
+    finite = logprobs.clamp(min=-1e4)  # a token that cannot come counts 0 times minus infinity
+    expected = (shares * finite).sum(-1)
+    variance = (shares * finite.square()).sum(-1) - expected.square()
+    return (finite.gather(1, tokens).squeeze(1) - expected).tolist(), variance.clamp(min=0).tolist()
 
 
 def _said(dtype: object) -> str | None:

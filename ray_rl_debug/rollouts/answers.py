@@ -45,6 +45,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why there is no answer."""
 
 
+class Chance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a sampled token lies in the distribution that the reference has at its place, at the temperature that was asked for."""
+
+    excess: float
+    """Log-probability less its expectation (minus the entropy), in nats."""
+    variance: float
+    """Of the log-probability of a token drawn there."""
+    rank: int
+    """1: the most probable token."""
+    plain_excess: float | None = None
+    """The same at temperature 1; None: that is the temperature that was asked for."""
+    plain_variance: float | None = None
+
+
 class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The reference's view of each token of the engine's answer, given the engine's own prompt and the tokens before it."""
 
@@ -57,6 +71,8 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The same computed in another precision: the size of pure rounding."""
     best_ids: tuple[int, ...] | None = None
     best_logprobs: tuple[float, ...] | None = None
+    chances: tuple[Chance, ...] = ()
+    """Of sampled tokens; empty for greedy ones."""
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +107,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that end an answer, and where that is written; None: not known."""
     temperature: float | None = None
     """0 is greedy; None: not known."""
+    max_tokens: int | None = None
+    """Longest answer that was asked for; None: not known."""
     has_template: bool = False
     """Prompts went through a chat template."""
     precision: str | None = None
@@ -106,9 +124,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 class Cause(str, enum.Enum):
     """What makes two sides differ, or a batch unfit."""
 
+    PROMPT = "prompt"
     CHAT_TEMPLATE = "chat-template"
     TOKENIZER = "tokenizer"
     END_TOKEN = "end-token"
+    LENGTH = "length"
     TEMPERATURE = "temperature"
     CHOICE = "choice"
     BROKEN = "broken"

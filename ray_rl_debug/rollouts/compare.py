@@ -184,6 +184,10 @@ def _verdict(view: View, findings: Sequence[Found], both: Sequence[Pair], move: 
     trouble = [f for f in findings if f.is_trouble]
     if trouble:
         return Verdict(state=State.DIFFER, summary=trouble[0].summary, certainty=trouble[0].certainty)
+    failed = [p.engine.error for p in view.trial.pairs if p.engine.error is not None]
+    if len(failed) * 2 > len(view.trial.pairs):
+        said = f"{len(failed)} of {len(view.trial.pairs)} requests to the engine failed, most of them: {failed[0]}"
+        return Verdict(state=State.UNKNOWN, summary=said, certainty=Certainty.POSSIBLE)
     far = view.distance
     if far is not None and far.tokens >= MIN_TOKENS and view.size is not Size.UNTOLD:
         parted, cut = _greedy_partings(view, both)
@@ -192,11 +196,13 @@ def _verdict(view: View, findings: Sequence[Found], both: Sequence[Pair], move: 
         notes = [f.summary for f in findings]
         if parted:
             notes.append(f"{len(parted)} of {len(both)} greedy answers part; with --reference FOLDER near ties can be told from other sampling")
+        if failed:
+            notes.append(f"{len(failed)} of {len(view.trial.pairs)} requests to the engine failed")
         if cut:
             notes.append(f"{cut} answers are cut at the longest length of one side, and were compared up to there")
         said = f"the two sides agree on {far.tokens} tokens: rollout_probs_diff_mean {far.probs_diff_mean:.2g}, {far.logprob_diff_mean:.2g} nats"
         if move is not None and move.arrival is Arrival.ARRIVED:
-            said += f"; the weight update arrived ({move.share:.0%} of the way)"
+            said += f"; the weight update arrived ({move.way:.0%} of the way)"
         elif move is not None and move.arrival is Arrival.UNKNOWN:
             said += "; whether the weight update arrived cannot be told: old and new weights differ too little on these tokens"
             return Verdict(state=State.UNKNOWN, summary=said, certainty=Certainty.POSSIBLE)

@@ -41,6 +41,11 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     """The token that old and new weights see most differently."""
     clearest_old: float
 
+    @property
+    def way(self) -> float:
+        """The share in whole per cents, without a sign before nothing."""
+        return round(self.share, 2) + 0.0
+
 
 def measure(view: View) -> Move | None:
     """How far the engine moved; None without log-probabilities from before the update."""

@@ -34,15 +34,14 @@ class Engine:
         if body.get("seed") is not None:
             generator.manual_seed(int(body["seed"]))
         row, out, logprobs, cache = torch.tensor([ids]), [], [], None
-        for _ in range(int(body.get("max_tokens") or 16)):
+        for _ in range(min(int(body.get("max_tokens") or 16), self.trouble.get("max_tokens", 10**9))):
             step = self.model(row, past_key_values=cache, use_cache=True)
             logits, cache = step.logits[0, -1].float(), step.past_key_values
-            penalty = self.trouble.get("repetition_penalty")
-            chosen = logits.clone()
-            if penalty:
-                seen = torch.tensor(sorted({*ids, *out}))
-                chosen[seen] = torch.where(chosen[seen] > 0, chosen[seen] / penalty, chosen[seen] * penalty)
-            drawn = chosen.argmax() if temperature == 0 else torch.multinomial((chosen / temperature).softmax(-1), 1, generator=generator)
+            if self.trouble.get("cache_dtype"):
+                self.round_cache(cache, len(ids) + len(out))
+            chosen = self.changed(logits, [*ids, *out])
+            at = self.trouble.get("temperature", temperature)
+            drawn = chosen.argmax() if at == 0 else torch.multinomial((chosen / at).softmax(-1), 1, generator=generator)
             token = int(drawn)
             scale = temperature if self.trouble.get("processed_logprobs") and temperature else 1.0
             out.append(token)
@@ -51,6 +50,24 @@ class Engine:
                 break
             row = torch.tensor([[token]])
         return out, logprobs
+
+    def changed(self, logits: torch.Tensor, seen: list[int]) -> torch.Tensor:
+        """The logits that are sampled from: a penalty and a cut that no request asked for."""
+        chosen, penalty, top_k = logits.clone(), self.trouble.get("repetition_penalty"), self.trouble.get("top_k")
+        if penalty:
+            rows = torch.tensor(sorted(set(seen)))
+            chosen[rows] = torch.where(chosen[rows] > 0, chosen[rows] / penalty, chosen[rows] * penalty)
+        if top_k:
+            chosen[chosen < chosen.topk(top_k).values[-1]] = -torch.inf
+        return chosen
+
+    def round_cache(self, cache: Any, length: int) -> None:
+        """Keys and values of all tokens until now as a cache of lower precision keeps them; those of a prompt are rounded after it was read."""
+        dtype = getattr(torch, self.trouble["cache_dtype"])
+        for layer in cache.layers:
+            for held in (layer.keys, layer.values):
+                held.copy_(held.to(dtype).to(held.dtype))
+        assert cache.get_seq_length() == length
 
     @torch.inference_mode()
     def score(self, ids: list[int]) -> list[dict[str, Any] | None]:
@@ -71,10 +88,11 @@ def application(engine: Engine) -> web.Application:
             return web.json_response({"error": {"message": "overloaded"}}, status=503)
         if engine.trouble.get("is_plain") and "return_token_ids" in body:
             return web.json_response({"error": {"message": "unknown field"}}, status=400)
+        ids = ids[-engine.trouble.get("prompt_tokens", len(ids)) :]
         async with engine.lock:
             out, logprobs = await asyncio.to_thread(engine.generate, ids, body)
         pieces = tokenizer.convert_ids_to_tokens(out)
-        pieces = [tokenizer.convert_tokens_to_string([p]) for p in pieces]
+        pieces = ["" if p is None else tokenizer.convert_tokens_to_string([p]) for p in pieces]  # a model may have more tokens than its tokenizer
         finish = "stop" if out[-1] in engine.ends else "length"
         shown = tokenizer.decode(out, skip_special_tokens=True)
         choice: dict[str, Any] = {"index": 0, "finish_reason": finish, "stop_reason": None}

@@ -99,6 +99,32 @@ def test_penalties_and_temperature_are_not_taken_for_weights(models: Path, serve
     assert found["exit"] == 0
 
 
+@pytest.mark.parametrize(
+    ("trouble", "cause", "named"),
+    [
+        ({"top_k": 4}, "choice", "the rarest token taken is number 4"),
+        ({"temperature": 1.0}, "choice", "the engine does not use 0.6"),
+        ({"prompt_tokens": 20}, "prompt", "cuts prompts to 20 tokens"),
+        ({"max_tokens": 12}, "length", "always after 12 tokens"),
+    ],
+)
+def test_what_no_request_asked_for_is_told(models: Path, server: SmallEngine, trouble: dict[str, object], cause: str, named: str) -> None:
+    sampled = ("--temperature", 0.6, "--samples", 2, "--seed", 1, "--no-generate", "--max-tokens", 24)
+    asked = (models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *sampled)
+    with server.trouble(**trouble):
+        found = compared(*asked)
+    assert (found["exit"], causes(found)) == (1, [cause])
+    assert named in found["verdict"]["summary"]
+    whole = compared(*asked)
+    assert (whole["exit"], causes(whole)) == (0, [])
+
+
+def test_a_cache_of_lower_precision_accuses_no_weights(models: Path, server: SmallEngine) -> None:
+    with server.trouble(cache_dtype="float8_e4m3fn"):
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "--max-tokens", 32)
+    assert "weights" not in causes(found)
+
+
 def test_a_server_that_tells_only_what_openai_tells(models: Path, server: SmallEngine) -> None:
     with server.trouble(is_plain=True):
         same = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *SHORT)

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from ray_rl_debug.rollouts.rules import broken, chat_template, choice, end_token, precision, temperature, tokenizer, update, weights
+from ray_rl_debug.rollouts.rules import (
+    broken,
+    chat_template,
+    choice,
+    cut_answer,
+    cut_prompt,
+    end_token,
+    precision,
+    temperature,
+    tokenizer,
+    update,
+    weights,
+)
 
-RULES: tuple[ModuleType, ...] = (chat_template, tokenizer, end_token, broken, update, choice, weights, precision, temperature)
+RULES: tuple[ModuleType, ...] = (cut_prompt, chat_template, tokenizer, end_token, cut_answer, broken, update, choice, weights, precision, temperature)
 """In the order in which causes are told."""
 
 __all__ = ["RULES"]

@@ -11,7 +11,8 @@ Remedy
     Give both sides the same chat template: start the engine with --chat-template FILE, or render the prompt in the trainer and send token ids.
 
 Not this when
-    Plain text is cut into other tokens too: then it is the tokenizer. Whole prompts that stand in other rows are told as another order.
+    Plain text is cut into other tokens too: then it is the tokenizer. Only long prompts differ: then they are cut (RRD230). Whole prompts that stand
+    in other rows are told as another order.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.rollouts.alignment import changes
 from ray_rl_debug.rollouts.answers import Cause, Found, Pair
-from ray_rl_debug.rollouts.rules import tokenizer
+from ray_rl_debug.rollouts.rules import cut_prompt, tokenizer
 from ray_rl_debug.rollouts.view import View
 
 ID = "RRD221"
@@ -35,7 +36,7 @@ REMEDY = (
 
 def detect(view: View) -> Iterator[Found]:
     """Prompts that are rendered into other tokens, although plain text is cut alike."""
-    if next(tokenizer.detect(view), None) is not None:
+    if next(tokenizer.detect(view), None) is not None or next(cut_prompt.detect(view), None) is not None:
         return
     told = _by_ids(view) or _by_count(view)
     if told is not None:

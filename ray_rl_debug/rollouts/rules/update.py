@@ -41,7 +41,7 @@ def detect(view: View) -> Iterator[Found]:
         name=NAME,
         cause=CAUSE,
         certainty=Certainty.LIKELY,
-        summary=f"{what}: on {move.tokens} tokens the engine moved {move.share:.0%} of the way from the old to the new weights "
+        summary=f"{what}: on {move.tokens} tokens the engine moved {move.way:.0%} of the way from the old to the new weights "
         f"(standard error {move.error:.1%})",
         evidence=(f"{apart} and from the new ones by {move.from_new:.2g}", f"{where}, engine {move.clearest.engine:.3f} nats"),
         remedy=(
