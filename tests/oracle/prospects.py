@@ -164,9 +164,19 @@ class Free:
         elif isinstance(op, p.Serve):
             for helper in self._able(lambda o: isinstance(o, p.Call) and o.server == op.server)[:1]:
                 self._do(world, helper, p.Call(op.server, "one more"))
+        elif isinstance(op, p.Take):
+            self._die(world, world.holders[op.resource])
         elif isinstance(op, p.Reap):
+            self._die(world, op.tasks)
             world.status.update(dict.fromkeys(self.free.intersection(op.tasks), ENDED))
         return world
+
+    def _die(self, world: World, wanted: Iterable[str]) -> None:
+        """Free ones who may die take the processes of the wanted tasks with them."""
+        processes = {world.program.tasks[task].process for task in wanted}
+        for helper in self._able(lambda o: isinstance(o, p.Die)):
+            if world.program.tasks[helper].process in processes and world.status[helper] == ALIVE:
+                self._do(world, helper, p.Die())
 
     def _finish(self, world: World, ref: str, server: str) -> None:
         """Free callers make a call that was not made yet, and free lanes serve the line up to it."""

@@ -136,6 +136,19 @@ BY_HAND: dict[str, tuple[p.Program, set[str], set[str]]] = {
         {"a", "b"},
         {"a", "b", "loop loop"},
     ),
+    "a lock that another thread's end gives back": (
+        p.Program(
+            {
+                "holder": p.Task("p", (p.Take("flock"), p.Wait(("nobody sets it",)))),
+                "ends it": p.Task("p", (p.Sleep(), p.Sleep(), p.Sleep(), p.Die())),
+                "waits": p.Task("q", (p.Take("flock"),)),
+                "reaps": p.Task("r", (p.Reap(("holder",)),)),
+            },
+            resources={"flock": p.Resource(units=1, freed_at_death=True)},
+        ),
+        set(),
+        set(),
+    ),
     "a dead producer": (
         p.Program({"a": p.Task("p", (p.Put("q"), p.Die(), p.Put("q"))), "b": p.Task("r", (p.Get("q"), p.Get("q")))}, queues={"q": p.Queue(None)}),
         {"b"},

@@ -51,6 +51,13 @@ class Translation:
         """Everybody who may still do it; a hidden one may do anything."""
         return tuple(task for task, ops in self.rights.items() if task in self.hidden or any(map(does, ops)))
 
+    def _killers(self, task: str) -> tuple[str, ...]:
+        """Who else may end its process: any task there that may still die, and so take all others with it."""
+        process = self.world.program.tasks[task].process
+        return tuple(
+            other for other in self._could(lambda op: isinstance(op, p.Die)) if other != task and self.world.program.tasks[other].process == process
+        )
+
     def _at(self, task: str) -> p.Op | None:
         return None if task in self.hidden else self.world.op(task)
 
@@ -101,7 +108,8 @@ class Translation:
             return [(self._add(f"{op.name} of {op.group}", [(member,) for member in missing]),)] if missing else []
         if isinstance(op, p.Take):
             holders = world.holders[op.resource]
-            return [(self._add(op.resource, [holders]),)] if len(holders) == program.resources[op.resource].units else []
+            freeing = (*holders, *(k for h in holders for k in self._killers(h))) if program.resources[op.resource].freed_at_death else holders
+            return [(self._add(op.resource, [freeing]),)] if len(holders) == program.resources[op.resource].units else []
         if isinstance(op, p.Get):
             is_empty = world.stock[op.queue] == 0
             return [(self._add(f"items of {op.queue}", [self._could(lambda o: isinstance(o, p.Put) and o.queue == op.queue)]),)] if is_empty else []
@@ -117,7 +125,7 @@ class Translation:
             return [(call,) for call in calls]
         if isinstance(op, p.Reap):
             alive = [name for name in op.tasks if name in self.hidden or world.status[name] != ENDED]
-            return [(self._add(f"end of {alive}", [(name,) for name in alive]),)] if alive else []
+            return [(self._add(f"end of {alive}", [(name, *self._killers(name)) for name in alive]),)] if alive else []
         if isinstance(op, p.Serve):
             return [] if world.lines[op.server] else [self._could(lambda o: isinstance(o, p.Call) and o.server == op.server)]
         if isinstance(op, p.Hold):
