@@ -25,7 +25,7 @@ from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
-from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts
+from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
@@ -336,7 +336,7 @@ _ASKED = {
 
 def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Edge], joined: Joined) -> Activity:
     """A process as the law sees it; `asked` are the edges of those that wait for it."""
-    facts = Facts(view, one, waits, joined, asked, frozenset([e.why for e in asked]))
+    facts = facts_of(view, one, waits, joined, asked)
     for row in _ASKED[bool(waits), bool(asked)]:
         reason = row.reason(facts)
         if reason is not None:

@@ -33,9 +33,9 @@ class Facts(NamedTuple):
     """What it waits for."""
     joined: Joined
     """What the counters say."""
-    asked: Sequence[Edge] = ()
+    asked: Sequence[Edge]
     """The waits of others that end here."""
-    asked_for: frozenset[Why] = frozenset()
+    asked_for: frozenset[Why]
     """The kinds of these; most rows ask for no more."""
 
     @property
@@ -46,3 +46,8 @@ class Facts(NamedTuple):
     @property
     def stands_still(self) -> bool:
         return self.one.motion is Motion.FROZEN and not is_asleep(self.view, self.one)
+
+
+def facts_of(view: View, one: Seen, waits: Sequence[Edge], joined: Joined, asked: Sequence[Edge]) -> Facts:
+    """The facts about one activity."""
+    return Facts(view, one, waits, joined, asked, frozenset([e.why for e in asked]))

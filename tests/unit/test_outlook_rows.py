@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ray_rl_debug.analyze.outlook import TABLE, Needs
-from ray_rl_debug.analyze.outlook_facts import Facts
+from ray_rl_debug.analyze.outlook_facts import facts_of
 from ray_rl_debug.analyze.rank_counters import find_joined
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.analyze.waits import find_waits
@@ -28,7 +28,7 @@ def test_a_row_says_nothing_without_what_it_needs(needs: Needs) -> None:
         graph, joined = find_waits(view).graph, find_joined(view)
         for one in view.seen.values():
             waits, asked = graph.out(one.key), graph.by_target.get(one.key, ())
-            said |= {row.name for row in rows if row.reason(Facts(view, one, waits, joined, asked)) is not None}
-            less = Facts(view, one, () if needs is Needs.WAITS else waits, joined, () if needs is Needs.ASKED else asked)
+            said |= {row.name for row in rows if row.reason(facts_of(view, one, waits, joined, asked)) is not None}
+            less = facts_of(view, one, () if needs is Needs.WAITS else waits, joined, () if needs is Needs.ASKED else asked)
             assert [row.name for row in rows if row.reason(less) is not None] == []
     assert said, "none of these rows applied anywhere: nothing was shown"
