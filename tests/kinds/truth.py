@@ -316,6 +316,19 @@ stop_behind_run      | concurrency groups of an actor | rollout | ray-queued-cal
 readers_of_errors    | threads of a loop used up | main | asyncio-stuck lock-deadlock blocked-io |
 lock_of_killed_worker| semaphores across processes | worker0 worker1 worker2 | lock-deadlock |
 thread_of_maker_ended| queue with a dead producer | maker | producer-died lock-deadlock |
+experts_exchanged | two groups crossed | rank3 | collective-mismatch | rank2
+loop_of_tools | inside one process | main | asyncio-stuck lock-deadlock producer-died |
+sessions_kept_alive | client, server, handler, engine | server | blocked-io lock-deadlock asyncio-stuck | agent0 agent1
+limited_batches | inside one process | main | lock-deadlock producer-died |
+barrier_tried_again | barrier on the wrong group | environment2 | lock-deadlock producer-died straggler blocked-io | main
+tallied_by_callback | inside one process | grader | lock-deadlock |
+rounds_of_agents | a loop that starves | main | asyncio-stuck lock-deadlock |
+scores_from_anyone | recv against collective | rank2 rank0 | p2p-mismatch collective-mismatch | rank1
+asked_to_come_later | mixed | rollout | blocked-io straggler lock-deadlock producer-died |
+news_of_folder | polls for what nobody makes | evaluator | blocked-io lock-deadlock producer-died | main
+places_of_meeting | concurrency groups of an actor | meeting | ray-queued-call lock-deadlock |
+cancelled_plays | a loop that starves | rollout2 | asyncio-stuck lock-deadlock |
+download_by_first | client, server, handler, engine | store | blocked-io straggler |
 """
 
 
