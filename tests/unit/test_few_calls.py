@@ -1,15 +1,18 @@
-"""How long a call may take when few of its name have finished, from a recorded run with one fact changed."""
+"""How long a call may take when few of its name have finished, or when it naps at its work."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
+from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import RayTask, TaskHistory
 
 RECORDED = Path(__file__).parents[1] / "kinds" / "recorded" / "signal_of_evaluation-healthy.json.gz"
 """A task that pauses again and again runs for 8 s, and two of its name took half a second."""
@@ -21,11 +24,60 @@ RECORDED = Path(__file__).parents[1] / "kinds" / "recorded" / "signal_of_evaluat
     ids=["two calls tell little", "so do four", "five tell", "far longer than two", "five as long"],
 )
 def test_one_that_goes_on_inside_is_overdue(finished: int, longest_s: float, accused: set[str]) -> None:
-    snapshot = load((RECORDED,)).snapshot
-    assert snapshot is not None and snapshot.ray is not None
+    taken = load((RECORDED,)).snapshot
+    assert taken is not None and taken.ray is not None
     history = tuple(
-        msgspec.structs.replace(h, count=finished, longest_s=longest_s, usual_s=longest_s) if h.name == "evaluate" else h
-        for h in snapshot.ray.history
+        msgspec.structs.replace(h, count=finished, longest_s=longest_s, usual_s=longest_s) if h.name == "evaluate" else h for h in taken.ray.history
     )
-    report = diagnose(msgspec.structs.replace(snapshot, ray=msgspec.structs.replace(snapshot.ray, history=history)))
+    report = diagnose(msgspec.structs.replace(taken, ray=msgspec.structs.replace(taken.ray, history=history)))
     assert {w.label for f in report.findings if f.certainty is not Certainty.POSSIBLE for w in f.who} == accused
+
+
+LINES: dict[str, dict[str, object]] = {
+    "a step of many naps": {"goes_round": False, "looks": None},
+    "a look for something": {"goes_round": False, "looks": ("exists",)},
+    "a loop without end": {"goes_round": True, "looks": None},
+    "the source was not read": {},
+}
+
+
+def overdue(stack: str, line: Mapping[str, object], age_s: float) -> set[Certainty]:
+    """Of a call of an actor whose six calls so far took 0.6 s, and for which the driver waits."""
+    stacks = Stacks()
+    actor_ = process(stacks, 200, "ray::Rollout.play", stack, wchan="hrtimer_nanosleep", syscall=230)
+    actor_ = msgspec.structs.replace(actor_, threads=(msgspec.structs.replace(actor_.threads[0], run_slices=11, wakes_in_s=0.3),))
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:30", kind="driver", refs=[task_id(1)])
+    node = stacks.node([actor_, driver])
+    frames = tuple(msgspec.structs.replace(f, **line) if f.line == 24 else f for f in node.frames)
+    task = RayTask(
+        task_id=task_id(1),
+        name="Rollout.play",
+        state="RUNNING",
+        job_id="01000000",
+        actor_id=f"{0:032x}",
+        pid=200,
+        state_times_s={"RUNNING": 200 - age_s},
+    )
+    history = TaskHistory(name="Rollout.play", count=6, longest_s=0.6, usual_s=0.6)
+    ray = ray_state(actors=[actor(0, "Rollout", 200)], tasks=[task], cores=[core(200, running=[1], actor_number=0)], history=[history])
+    report = diagnose(snapshot(msgspec.structs.replace(node, frames=frames), ray))
+    return {f.certainty for f in report.findings if any(w.pid == 200 for w in f.who)}
+
+
+@pytest.mark.parametrize(("line", "early"), [*zip(LINES, (False, True, True, True), strict=True)])
+def test_a_step_of_many_naps_may_take_a_minute(line: str, early: bool) -> None:
+    pauses = f"Rollout.play@app/roll.py:24 {EXECUTOR} {MAIN}"
+    assert (Certainty.LIKELY in overdue(pauses, LINES[line], 20.0)) is early
+    assert Certainty.LIKELY in overdue(pauses, LINES[line], 90.0)
+
+
+@pytest.mark.parametrize("earlier_s", [0.0, 90.0], ids=["within a minute", "far longer"])
+def test_so_may_a_coroutine_that_sleeps_again_and_again(earlier_s: float) -> None:
+    """It tidies up in naps of two seconds for 5 s, and the calls of its name took half a second."""
+    taken = load((RECORDED.with_name("cancelled_plays-healthy.json.gz"),)).snapshot
+    assert taken is not None and taken.ray is not None
+    running = [t for t in taken.ray.tasks if t.name == "Rollout.play" and t.state == "RUNNING"]
+    begun = {t.task_id: {**t.state_times_s, "RUNNING": t.state_times_s["RUNNING"] - earlier_s} for t in running}
+    tasks = tuple(msgspec.structs.replace(t, state_times_s=begun.get(t.task_id, t.state_times_s)) for t in taken.ray.tasks)
+    report = diagnose(msgspec.structs.replace(taken, ray=msgspec.structs.replace(taken.ray, tasks=tasks)))
+    assert {f.certainty for f in report.findings} == {Certainty.LIKELY if earlier_s else Certainty.POSSIBLE}
