@@ -8,7 +8,7 @@ from ray_rl_debug.analyze.connections import is_served
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.main_activity import SeenThread, helpers
+from ray_rl_debug.analyze.main_activity import SeenThread, helpers, is_in_pool
 from ray_rl_debug.analyze.pauses import wakes_soon
 from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
@@ -34,12 +34,34 @@ def helpers_of(one: Seen) -> list[SeenThread]:
     A thread that runs an event loop and waits in a call that does not await ends nothing: its coroutines, for whose results others wait, cannot
     go on. A blocked loop is told by a rule of its own.
     """
+    if fellows := pool_fellows(one):
+        return fellows
     if one.telling is None or not _waits_inside(one) or one.followed is not None or len(one.threads) < 3:
         return []
     fed_by = one.telling.stack.once(_package_of_poller)
     own = (t for t in helpers(one.telling, one.threads) if fed_by is None or any(f.file.startswith(fed_by) for f in t.frames))
     found = [t for t in own if not t.listens]
     return [] if any(t.place.on_loop and t.place.kind is not Kind.CODE for t in found) else found
+
+
+def pool_fellows(one: Seen) -> list[SeenThread]:
+    """Other threads at work for an idle loop whose coroutines wait for its pool, where the process is seen by one of them: which of them counts
+    is not known, and some may only listen to what seldom speaks.
+    """
+    told = one.telling
+    if told is None or one.followed is not None or one.is_stopped or not told.stack.once(is_in_pool):
+        return []
+    if not any(t.place.kind is Kind.LOOP_IDLE for t in one.threads):
+        return []
+    return [t for t in one.threads if t is not told and t.place.path and t.place.kind not in IDLE_KINDS and t.stack.once(is_in_pool)]
+
+
+def fellow_that_goes_on(one: Seen) -> SeenThread | None:
+    """One of these that uses the processor, or sleeps and will soon be woken by its clock."""
+    least_s = BUSY_FRACTION * (one.process.window_s or 0.0)
+    known = [(t, t.kernel) for t in pool_fellows(one) if t.kernel is not None]
+    works = (t for t, kernel in known if (least_s and (kernel.cpu_s or 0.0) > least_s) or (t.place.kind is Kind.SLEEP and wakes_soon(kernel)))
+    return next(works, None)
 
 
 def _package_of_poller(frames: Sequence[Frame]) -> str | None:

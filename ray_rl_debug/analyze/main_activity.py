@@ -299,11 +299,11 @@ def helpers(telling: SeenThread, others: Sequence[SeenThread]) -> list[SeenThrea
         and not t.is_apart
     ]
     # what a pool was handed may be a library's, without any frame of the program
-    in_pool = [t for t in others if t is not telling and t.stack.once(_is_in_pool)] if telling.place.kind is Kind.FUTURE else []
+    in_pool = [t for t in others if t is not telling and t.stack.once(is_in_pool)] if telling.place.kind is Kind.FUTURE else []
     return in_pool or found
 
 
-def _is_in_pool(frames: Sequence[Frame]) -> bool:
+def is_in_pool(frames: Sequence[Frame]) -> bool:
     """Does it run what was handed to a pool of threads?"""
     return any(short_name(f.function) == "run" and f.file.endswith("concurrent/futures/thread.py") for f in frames)
 

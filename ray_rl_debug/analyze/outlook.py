@@ -16,6 +16,7 @@ from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.handlers import (
+    fellow_that_goes_on,
     library_goes_on,
     pausing_giver,
     pausing_helper,
@@ -119,6 +120,11 @@ def _advanced(f: Facts) -> str | None:
 def _counted(f: Facts) -> str | None:
     sure = f.joined.still.get(f.one.key) in (Certainty.PROVEN, Certainty.LIKELY)
     return "its counters stand still" if sure and not f.one.threads else None
+
+
+def _fellow_goes_on(f: Facts) -> str | None:
+    thread = fellow_that_goes_on(f.one)
+    return f"its thread {thread.name or thread.tid} has work of the same loop, and goes on" if thread is not None else None
 
 
 def _waits(f: Facts) -> str | None:
@@ -276,6 +282,7 @@ TABLE: tuple[Row, ...] = (
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
     Row("its wait has a limit", Outlook.WAKES, _has_limit),
+    Row("another thread of its pool goes on", Outlook.WAKES, _fellow_goes_on),
     Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
     Row("serves forever", Outlook.STANDS, outlook_asked.serves_for_ever, needs=Needs.ASKED),
     Row("does not read", Outlook.STANDS, outlook_asked.fills_pipe, needs=Needs.ASKED),

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, SERVES_RANK, End, is_apart, is_write, rank, serves, serves_by_name, sleeps_on
+from ray_rl_debug.analyze.coroutines import (
+    LOCKS,
+    OUTSIDE,
+    SERVES_RANK,
+    End,
+    is_apart,
+    is_queued,
+    is_write,
+    rank,
+    serves,
+    serves_by_name,
+    sleeps_on,
+    ticks,
+)
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -149,6 +162,13 @@ def may_be_fed(one: Seen) -> str | None:
         return f"data came in for another coroutine than those at {waiting.at}, and it may hand something on"
     pauses = any(t.chain[0].apart is False for t in napping(one))
     return f"another coroutine than those at {waiting.at} pauses, and may hand something on when it wakes" if pauses else None
+
+
+def starved_loops(one: Seen) -> set[int | None]:
+    """Threads of event loops all of whose coroutines wait for threads of their own process, and some for a free one."""
+    ends = [e for e in one.ends if rank(e) < SERVES_RANK]
+    starved = any(is_queued(e.awaited) for e in ends) and all(e.is_still and e.awaited.kind == "executor" for e in ends) and not ticks(one.process)
+    return {t.tid for t in one.process.async_tasks or ()} if starved else set()
 
 
 def given_up_s(one: Seen) -> float | None:

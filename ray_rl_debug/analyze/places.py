@@ -174,7 +174,8 @@ def _place(
     in_group: bool,
 ) -> Place:
     names = [short_name(f.function) for f in frames]
-    own = 0 if _is_program_text(frames) else next((i for i, f in enumerate(frames) if not (is_library(f) or _is_bare_call(f))), None)
+    is_text = _is_program_text(frames) or _is_in_c_for_pool(frames)
+    own = 0 if is_text else next((i for i, f in enumerate(frames) if not (is_library(f) or _is_bare_call(f))), None)
     path = own_path(frames)
     inner = range(own if own is not None else len(frames))
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
@@ -255,7 +256,24 @@ def _names_peer(kind: Kind, op: str) -> bool:
 
 def own_path(frames: Sequence[Frame]) -> tuple[tuple[str, str, int | None], ...]:
     """Function, file and line of every frame of own code, innermost first."""
-    return tuple((f.function, f.file, f.line) for f in frames if _is_program_text(frames) or not (is_library(f) or _is_bare_call(f)))
+    in_c = 0 if _is_in_c_for_pool(frames) else None
+    return tuple(
+        (f.function, f.file, f.line) for i, f in enumerate(frames) if i == in_c or _is_program_text(frames) or not (is_library(f) or _is_bare_call(f))
+    )
+
+
+def _is_in_c_for_pool(frames: Sequence[Frame]) -> bool:
+    """Is the innermost frame the one with which a pool calls what it was handed? That is in C then, and the program's all the same."""
+    return bool(frames) and any(short_name(frames[0].function) == name and frames[0].file.endswith(file) for file, name in _CALLS_FOR_POOL)
+
+
+_CALLS_FOR_POOL = (
+    ("concurrent/futures/thread.py", "run"),
+    ("concurrent/futures/process.py", "_process_worker"),
+    ("multiprocessing/pool.py", "mapstar"),
+    ("multiprocessing/pool.py", "starmapstar"),
+)
+"""In between they wait for the next piece of work in other functions."""
 
 
 def _is_bare_call(frame: Frame) -> bool:

@@ -21,7 +21,7 @@ from ray_rl_debug.analyze.connections import (
 )
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.handlers import handlers, helpers_of
+from ray_rl_debug.analyze.handlers import handlers, helpers_of, pool_fellows
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
@@ -40,7 +40,8 @@ def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
     for one in view.seen.values():
         thread = waiting_thread(one)
-        yield from _edges_of_thread(view, one, thread) if thread is not None else ()
+        edges = _edges_of_thread(view, one, thread) if thread is not None else ()
+        yield from (msgspec.structs.replace(e, among=_THREADS) for e in edges) if pool_fellows(one) else edges
         yield from _inside_edges(view, one)
     yield from broker_edges(view)
 
@@ -62,12 +63,15 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from child_edges(view, one, thread)
 
 
+_THREADS = "its threads"
+
+
 def _inside_edges(view: View, one: Seen) -> Iterator[Edge]:
     """Of a process whose thread waits for one of several others: to those that these wait for, any of whom may so end its wait."""
     for thread in helpers_of(one):
         said = f"its thread {thread.called} {describe_place(thread.place)}"
         for edge in _edges_of_thread(view, one, thread):
-            yield msgspec.structs.replace(edge, among="its threads", evidence=f"{said}: {edge.evidence}")
+            yield msgspec.structs.replace(edge, among=_THREADS, evidence=f"{said}: {edge.evidence}")
 
 
 _BLOCKED = frozenset({"recv", "send", "read", "connect", "write"})

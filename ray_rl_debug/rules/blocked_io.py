@@ -21,14 +21,14 @@ import re
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.connections import has_last_word
-from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_queued, rank, ticks, waits_inside
+from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_all_in_hand
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps
+from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps, starved_loops
 from ray_rl_debug.analyze.places import RETRIED, THREAD_WAITS, WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
@@ -152,20 +152,13 @@ def _is_deaf(one: Seen) -> bool:
     """Do all its threads wait for each other, and none listens to anybody? Then it answers nobody, whoever asks."""
     thread, threads = waiting_thread(one), one.process.threads
     in_thread = thread is not None and bool(thread.place.path) and thread.place.kind in THREAD_WAITS
-    return in_thread and bool(threads) and all(kernel_call(t) == "futex" or t.tid in _starved_loops(one) for t in threads)
+    return in_thread and bool(threads) and all(kernel_call(t) == "futex" or t.tid in starved_loops(one) for t in threads)
 
 
 def _serves_in_coroutines(one: Seen) -> bool:
     """Is it an idle server with coroutines that wait for others than the clock? One that was not read may have the request."""
     tasks = one.process.async_tasks or ()
     return one.is_idle and any(t.awaited is not None and t.awaited.kind != "sleep" for t in tasks)
-
-
-def _starved_loops(one: Seen) -> set[int | None]:
-    """Threads of event loops all of whose coroutines wait for threads of their own process, and some for a free one."""
-    ends = [e for e in one.ends if rank(e) < SERVES_RANK]
-    starved = any(is_queued(e.awaited) for e in ends) and all(e.is_still and e.awaited.kind == "executor" for e in ends) and not ticks(one.process)
-    return {t.tid for t in one.process.async_tasks or ()} if starved else set()
 
 
 def _is_io(one: Seen) -> bool:

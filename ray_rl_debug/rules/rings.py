@@ -9,6 +9,7 @@ import msgspec
 from ray_rl_debug.analyze.edges import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
+from ray_rl_debug.analyze.pauses import starved_loops
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_processes import MEETING
@@ -36,8 +37,11 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
     def accused(self) -> tuple[Seen, ...]:
         """Those that wait for something of their own; where ranks wait in a collective inside of a file lock, those that hold the lock.
 
-        Of a barrier whoever has not come is accused, though it may rest, and not those who wait there.
+        Of a barrier whoever has not come is accused, though it may rest, and not those who wait there. Who has work left that its own pool of
+        threads has no room for is accused alone.
         """
+        if starved := tuple(m for m in self.members if starved_loops(m)):
+            return starved
         if any(is_waiting(m) for m in self.members):
             return tuple(m for m in self.members if m.key in _holders(self.edges))
         met = {e.source for e in self.edges if e.op == MEETING}
@@ -82,7 +86,7 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         name,
         cause,
         ring.certainty,
-        f"processes wait for each other in a ring: {said}",
+        f"processes wait for each other in a ring: {said}{_lacks_threads(accused)}",
         who=[m.who() for m in accused],
         evidence=[
             *(stack_evidence(m) for m in members[:4]),
@@ -92,6 +96,11 @@ def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remed
         phase=members[0].phase,
     )
     return Found(finding=finding, explains=frozenset(ring.root.nodes), rests_on=frozenset(m.key for m in ring.members))
+
+
+def _lacks_threads(accused: Sequence[Seen]) -> str:
+    starved = next((m for m in accused if starved_loops(m)), None)
+    return f"; work of {starved.name} waits for a free thread of its pool" if starved is not None else ""
 
 
 def _at(one: Seen) -> str:
@@ -120,7 +129,7 @@ def _holds_copies(scene: Scene, edge: Edge) -> bool:
         return False
     ends = [scene.view.seen[key] for key in (edge.source, edge.target) if key in scene.view.seen]
     lost_one = any(c.has_ended for one in ends for c in scene.view.children(one))
-    return lost_one or sum(e.why is Why.PIPE for e in scene.graph.out(edge.source)) > 1
+    return lost_one or sum(e.why is Why.PIPE and e.evidence == edge.evidence for e in scene.graph.out(edge.source)) > 1
 
 
 def _has_hands_free(one: Seen) -> bool:
