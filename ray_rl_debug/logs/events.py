@@ -15,6 +15,7 @@ from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
+from ray_rl_debug.logs.values import is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
     ENDED_WELL,
@@ -58,7 +59,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         return _spot_traceback(window, start, matcher, writer)
     raw = _plain(window.line(start, end))
     head = window.head(raw.decode("utf-8", "replace"))
-    if OF_A_SAMPLE.match(head.text):
+    if OF_A_SAMPLE.match(head.text) or (head.level in (None, "D", "I") and is_printed_value(head.text, matcher.match_block)):
         return None
     if (above := _record_of_java(window, head, start, end)) is not None:
         head = msgspec.structs.replace(head, level=above.level, source=above.source)
@@ -94,7 +95,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         about = named_in(one.text, block.message) or next((who for text in named if text and (who := named_in(text)) is not None), None)
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
-        after = [h.text for h in window.next_of(head.writer, one.end) if h.text and not h.is_stamped]
+        after = [h.text for h in window.next_of(head.writer, one.end) if h.text and (not h.is_stamped or h.text.startswith("what():"))]
         about = named_in(head.text, tuple(after[:8])) or launched_in(window.line(one.start, one.end).decode("utf-8", "replace"))
         if about is None and head.indent and head.text.startswith(_FIELDS_OF_DESCRIBE):
             about = described_in(window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start])
@@ -263,4 +264,7 @@ def _plain(raw: bytes) -> bytes:
 def _quotes_output(window: Window, start: int, end: int) -> bool:
     """Is the traceback in a line the output of another program, a value among others? An object that is a record itself quotes nobody."""
     raw = _plain(window.text[start:end])
-    return _QUOTED_START.search(raw) is not None and window.head(raw.decode("utf-8", "replace")).level not in ("E", "F") and not raw.startswith(b"{")
+    if _QUOTED_START.search(raw) is None:
+        return False
+    head = window.head(raw.decode("utf-8", "replace"))
+    return head.level not in ("E", "F") and (not raw.startswith(b"{") or is_printed_value(head.text, lambda _: iter(())))

@@ -218,7 +218,8 @@ RETRIES = re.compile(
 FINISHED = re.compile(
     r"\b(?:[Tt]raining|[Jj]ob(?: '[\w-]+')?|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|completed?|completes|finished|succeeded)\b"
     r"|^All done\b"
-    r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments) (?:are |have )?(?:done|completed?|finished)\b"
+    r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
+    r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"
     r"|\bFinished server process \[|\bApplication shutdown complete\b"
     r"|[\"']train_runtime[\"']: "
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"

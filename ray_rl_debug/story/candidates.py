@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
+from ray_rl_debug.logs.words import GIVES_UP
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.clocks import Shift, is_comparable
@@ -170,7 +171,7 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.ECHO, "such an error comes when the process at the other end goes"
     if waited_in_vain(event.text):
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
-    if event.kind == "death" and re.search(r"exit ?code|exit status|exited|status \d", event.text, re.IGNORECASE):
+    if event.kind == "death" and re.search(r"exit ?code|error code|exit status|exited|status \d", event.text, re.IGNORECASE):
         return Class.LATE, "an exit code tells that a process ended, not why"
     return Class.OWN, None
 
@@ -193,8 +194,8 @@ def _survived(
         later = [s for s in later if s not in own]
     if signature is not None and signature.effect == "info" and (known := [s for s in book.steps if s.file_line > event.file_line]):
         return _went_on(known[-1])
-    is_bare = event.kind == "error" and signature is None and event.level is None
-    if len({(s.unit, s.step) for s in later}) >= (1 if is_bare or (event.caught and signature is None) else STEPS_ON):
+    is_said = event.kind == "error" and GIVES_UP.search(event.text) is None
+    if len({(s.unit, s.step) for s in later}) >= (1 if signature is None and (is_said or event.caught) else STEPS_ON):
         return _went_on(later[-1])
     if event.handled is not None:
         return f"the program says: {event.handled}"

@@ -1,0 +1,34 @@
+"""Lines that print a value, ``patterns: ["CUDA error"]``, ``Generated: '…'``, ``{'code': 1, 'stderr': '…'}``: nobody says what stands in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ray_rl_debug.logs.words import judge
+
+_LITERAL = re.compile(r"b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\"")
+_NAMED = re.compile(r"(?P<name>[A-Za-z_][\w .-]{0,40}?)(?:\[\d+\])? ?[:=] ?[\[({]{0,3}b?[\"']")
+_TELLS = re.compile(
+    r"(?i:err|exception|reason|cause|msg|message|detail|fatal|fail|stderr|panic|assert|signal|status|said|warn|trace|stack|abort|exit|crash|kill)"
+)
+"""In the name of a value: it says what went wrong."""
+_SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|codes?|signals?|markers?|words?|classes)$")
+"""At the end of its name: it says what to look for."""
+_OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|result)|test_?cases?|observation|completion|generated_text)[\"']: ")
+"""A key of what a sandbox or a tool gave back."""
+
+
+def is_printed_value(text: str, known: Callable[[bytes], Iterator[object]]) -> bool:
+    """Does a line only print a value, which holds all its words of failure?
+
+    Args:
+        known: Finds known errors in some bytes.
+    """
+    if text.startswith(("{", "[{")):
+        return _OF_A_RUN.search(text) is not None
+    named = _NAMED.match(text)
+    if named is None or (_TELLS.search(named["name"]) and not _SETS.search(named["name"])):
+        return False
+    rest = _LITERAL.sub("", text)
+    return judge(rest, None) is None and not any(True for _ in known(rest.encode("utf-8", "replace")))
