@@ -35,7 +35,7 @@ _MARK = re.compile(
 _OF_MARKS = (b"pid=", b"[", b" |", b"P0", b"0: ")
 """One of them is in every mark, with zeros for digits: a look for them takes far less than the search."""
 _AS_ZEROS = bytes.maketrans(DIGITS, b"0" * len(DIGITS))
-_WORDS = (b"step", b"Step", b"STEP", b"iter", b"Iter", b"poch", b"it/s", b"s/it", b"ound ", b"pdate", b"version", b"pisode")
+_WORDS = (b"step", b"Step", b"STEP", b"iter", b"Iter", b"poch", b"it/s", b"s/it", b"/s]", b"ound ", b"pdate", b"version", b"pisode")
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

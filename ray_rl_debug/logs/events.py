@@ -9,7 +9,7 @@ from itertools import islice
 import msgspec
 
 from ray_rl_debug.logs.collectives import read_collective
-from ray_rl_debug.logs.handled import AT_EXIT, handled
+from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
@@ -20,6 +20,7 @@ from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
     ENDED_WELL,
     EXCEPTION,
+    GIVES_UP,
     HOLDS_A_SAMPLE,
     NOT_THE_JOB,
     OF_A_SAMPLE,
@@ -119,6 +120,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
+        is_own_words=is_own_words(one) and GIVES_UP.search(one.text) is None,
         caught=_caught(one),
         handled=handled(window, one),
     )

@@ -30,6 +30,7 @@ _HEADING = re.compile(rf"(?P<rule>[-=*#~_+]{{2,}}|<{{2,}}|>{{2,}}) ?(?!(?i:end)\
 _CAPTURED = re.compile(r"-{3,} ?Captured (?:stdout|stderr|log)\b")
 _BEHIND_CAPTURED = re.compile(r"-{3,} ?Captured |={3,} |_{3,} |\S+::\S+ +(?:PASSED|FAILED|XFAIL|XPASS|SKIPPED|ERROR)\b")
 """Where pytest shows what a test printed, and what it writes next."""
+_DIFF = re.compile(r"@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|diff --git ")
 _LINE = re.compile(r"[-=*#~_+<>]{3,}$")
 _INTRODUCED = re.compile(
     rf"(?:\b(?i:std(?:out|err)|output|observation|{_SHOWN})(?: (?i:follows|was|is))?(?: ?\([^()\n]{{1,40}}\))?|\[(?:std(?:out|err)|output)\]) ?:?$"
@@ -48,7 +49,24 @@ def is_shown(window: Window, writer: LogWriter, start: int, end: int) -> bool:
     ]
     before, after = heads
     own = window.head(window.text[start : min(end, start + 400)].decode("utf-8", "replace"))
-    return _between_words(before, after) or _is_captured(before, after) or _between_rules(before, after) or _is_introduced(before, own, after)
+    return (
+        _is_in_diff(window, start)
+        or _between_words(before, after)
+        or _is_captured(before, after)
+        or _between_rules(before, after)
+        or _is_introduced(before, own, after)
+    )
+
+
+def _is_in_diff(window: Window, start: int) -> bool:
+    """Do all lines from a diff's own mark down to this one look like lines of a diff?"""
+    for raw in window.text[max(0, start - MAX_BYTES) : window.text.find(b"\n", start)].split(b"\n")[: -2 - MAX_LINES : -1]:
+        head = window.head(raw[:400].decode("utf-8", "replace"))
+        if _DIFF.match(head.text):
+            return True
+        if head.text and not head.indent and head.text[0] not in "+-":
+            return False
+    return False
 
 
 def _between_words(before: list[Head], after: list[Head]) -> bool:

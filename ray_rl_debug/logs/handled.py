@@ -54,7 +54,7 @@ _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lig
 _IN_THREAD = "Exception in thread "
 _OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
 _OF_TRACKER = re.compile(
-    r"-packages/(?:wandb|mlflow|tensorboardX?|opentelemetry|prometheus_client|swanlab|comet_ml|clearml|neptune|trackio|aim|sentry_sdk)/"
+    r"-packages/(?:wandb|weave|langfuse|langsmith|posthog|agentops|mlflow|tensorboardX?|opentelemetry|prometheus_client|swanlab|comet_ml|clearml|neptune|trackio|aim|sentry_sdk)/"
 )
 AT_EXIT = "Error in atexit._run_exitfuncs"
 
@@ -75,9 +75,11 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "Python's tracker of shared memory caught it"
     if one.kind == "error" and one.signature is None and OF_ONE_ANSWER.search(one.text):
         return "one answer of the model could not be read"
+    if one.block is not None and one.block.is_caught and _OF_TRACKER.search(one.block.begins_in or ""):
+        return "a tracker caught it: something is not reported"
     if one.block is not None and one.block.is_caught and _GRADER.search(one.block.begins_in or ""):
         return "a grader caught it: one answer of the model could not be read"
-    if _is_report(one) and one.block is None and OF_ONE_REQUEST.search(one.text) and not GIVES_UP.search(one.text):
+    if _is_report(one) and one.block is None and one.head.level == "E" and OF_ONE_REQUEST.search(one.text) and not GIVES_UP.search(one.text):
         return "a server says it of one request"
     if one.signature is None and CLIENT_LEFT.search(one.text):
         return "a client did not wait for its answer"
@@ -155,9 +157,13 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         )
         if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return None
-        if _is_own_words(one) and _LOADED.search(after.text):
+        if _is_note(one) and after.level in ("D", "I") and not (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+            return "logged as a note, and it wrote on"
+        if _is_of_an_end(one, window.line_before(one.start)) and FINISHED.search(after.text):
+            return "the work was done"
+        if is_own_words(one) and _LOADED.search(after.text):
             return after.text
-        if _is_own_words(one) and _LACKS.search(one.text) and written >= WROTE_ON and not GIVES_UP.search(after.text):
+        if is_own_words(one) and _LACKS.search(one.text) and written >= WROTE_ON and not GIVES_UP.search(after.text):
             return "a part that it can do without is missing, and it wrote on"
         if one.block is not None and one.block.ran_text and GIVES_UP.search(after.text):
             return None
@@ -192,17 +198,23 @@ def _source_file(head: Head) -> str | None:
 
 
 def _is_report(one: Spotted) -> bool:
-    """Is it a record at level error? It reports, and ends nothing when more records of its writer follow, none of which tells of trouble.
+    """Is it a record at level error, or with a time and no level?
 
-    So does one with a traceback that is no known error, or in which a module or a file was not there, for which programs are prepared.
+    It reports, and ends nothing when more records of its writer follow, none of which tells of trouble. So does one with a traceback that is no known
+    error, or in which a module or a file was not there, for which programs are prepared.
     """
     if one.block is None:
-        return one.kind == "error" and one.signature is None and one.head.level == "E"
+        is_record = one.head.level == "E" or (one.head.level is None and one.head.is_stamped and one.head.writer.program is None)
+        return one.kind == "error" and one.signature is None and is_record
     level = one.before.level if one.before is not None else one.head.level
     return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
 
 
-def _is_own_words(one: Spotted) -> bool:
+def _is_note(one: Spotted) -> bool:
+    return one.kind == "known" and one.head.level in ("D", "I") and EXCEPTION.match(one.head.text) is None
+
+
+def is_own_words(one: Spotted) -> bool:
     """Did the program put an error that is known into a sentence of its own, at no level? Nothing was raised there."""
     return one.kind == "known" and one.head.level is None and EXCEPTION.match(one.head.text) is None
 

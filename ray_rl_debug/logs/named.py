@@ -45,7 +45,7 @@ _ABOUT = tuple(
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
-        r"\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
+        r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
         r"\((?P<program>\w+) pid=(?P<pid>\d+)",
     )
 )

@@ -15,6 +15,8 @@ _TELLS = re.compile(
 """In the name of a value: it says what went wrong."""
 _SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|codes?|signals?|markers?|words?|classes)$")
 """At the end of its name: it says what to look for."""
+_CALL = re.compile(r"(?:[+-]\s{1,40})?(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Error|Exception|Interrupt|Exit)\()\w{1,40}\()[^\n]*\)[,;:)]{0,3}$")
+"""A line of code that calls something."""
 _OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|result)|test_?cases?|observation|completion|generated_text)[\"']: ")
 """A key of what a sandbox or a tool gave back."""
 
@@ -28,7 +30,12 @@ def is_printed_value(text: str, known: Callable[[bytes], Iterator[object]]) -> b
     if text.startswith(("{", "[{")):
         return _OF_A_RUN.search(text) is not None
     named = _NAMED.match(text)
+    if named is None and _CALL.match(text):
+        return _is_plain(_LITERAL.sub("", text), known)
     if named is None or (_TELLS.search(named["name"]) and not _SETS.search(named["name"])):
         return False
-    rest = _LITERAL.sub("", text)
+    return _is_plain(_LITERAL.sub("", text), known)
+
+
+def _is_plain(rest: str, known: Callable[[bytes], Iterator[object]]) -> bool:
     return judge(rest, None) is None and not any(True for _ in known(rest.encode("utf-8", "replace")))

@@ -102,6 +102,7 @@ INNOCENT = re.compile(
         r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
         r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
+        r"^[\w./-]{1,40}: (?:write error: |standard output: )Broken pipe$",  # whoever read from a tool had enough
         r"^Unclosed (?:client session|connector|connection|resource|transport)\b|^Task was destroyed but it is pending!",
     )
 )
@@ -110,6 +111,7 @@ _SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
+    r"[Ss]tart(?:s|ed|ing) (?:it|them) again\b",
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (

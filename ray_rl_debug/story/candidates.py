@@ -194,8 +194,11 @@ def _survived(
         later = [s for s in later if s not in own]
     if signature is not None and signature.effect == "info" and (known := [s for s in book.steps if s.file_line > event.file_line]):
         return _went_on(known[-1])
-    is_said = event.kind == "error" and GIVES_UP.search(event.text) is None
-    if len({(s.unit, s.step) for s in later}) >= (1 if signature is None and (is_said or event.caught) else STEPS_ON):
+    if signature is None and (event.caught or (event.kind == "error" and not (event.level and GIVES_UP.search(event.text)))):
+        enough = 1
+    else:
+        enough = 1 if event.is_own_words and later and later[-1].writer == event.writer else STEPS_ON
+    if len({(s.unit, s.step) for s in later}) >= enough:
         return _went_on(later[-1])
     if event.handled is not None:
         return f"the program says: {event.handled}"

@@ -53,3 +53,45 @@ def test_what_a_thrown_object_says_is_shown_with_it(tmp_path: Path) -> None:
     )
     told = story(tmp_path, said)
     assert told is not None and told.first is not None and told.first.lines == ("what():  no such card",)
+
+
+@pytest.mark.parametrize("mark", ["", "(Boss pid=7) "])
+def test_a_diff_and_code_say_nothing(tmp_path: Path, mark: str) -> None:
+    diff = '--- a/run.py\n+++ b/run.py\n@@ -1,2 +1,2 @@\n-    raise RuntimeError("CUDA error")\n+    note("Fatal Python error: Aborted")\n'
+    assert first(tmp_path, "".join(mark + line for line in diff.splitlines(keepends=True))) is None
+    assert first(tmp_path, 'print("Segmentation fault (core dumped)")\n') is None
+    assert first(tmp_path, "RuntimeError('CUDA error: an illegal memory access was encountered')\n") is not None
+    assert first(tmp_path, "@@ -1,2 +1,2 @@\n context\nSegmentation fault (core dumped)\n") is not None
+
+
+def test_a_known_error_in_a_note_or_in_words_of_its_own_is_excused_by_what_follows(tmp_path: Path) -> None:
+    note = "2026-03-02 10:00:01 INFO verifies task 9: RuntimeError: CUDA out of memory\n"
+    assert first(tmp_path, note + "2026-03-02 10:00:02 INFO verifies task 10\n") is None
+    assert first(tmp_path, note + "2026-03-02 10:00:02 INFO exiting\n") is not None
+    said = "could not read /c/x.lock: [Errno 116] Stale file handle\n"
+    assert first(tmp_path, f"{said}Map: 100%|####| 7473/7473 [00:02<00:00, 3100 examples/s]\n") is None
+    assert first(tmp_path, f"{said}the map is next\n") is not None
+    assert first(tmp_path, "OSError: [Errno 116] Stale file handle\n[rank1] step 4 loss 0.2\n") is not None
+
+
+def test_the_end_of_the_work_may_be_told_behind_what_it_brings_about(tmp_path: Path) -> None:
+    raised = 'Process Fork-3:\nTraceback (most recent call last):\n  File "/opt/env.py", line 9, in reads\n    read(fd)\nKeyboardInterrupt\n'
+    assert first(tmp_path, f"{raised}Final model saved to /out/m.zip\n") is None
+    assert first(tmp_path, f"{raised}no model\n") is not None
+
+
+def test_a_tracker_that_caught_its_own_error(tmp_path: Path) -> None:
+    raised = 'Traceback (most recent call last):\n  File "/opt/site-packages/{}/send.py", line 9, in send\n    post()\nOSError: x\n'
+    assert first(tmp_path, raised.format("langfuse")) is None
+    assert first(tmp_path, raised.format("vllm")) is not None
+
+
+def test_the_rank_of_an_adapter_is_no_process(tmp_path: Path) -> None:
+    told = story(tmp_path, "(Engine pid=8) ValueError: LoRA rank 64 is greater than max_lora_rank 16.\n")
+    assert told is not None and told.first is not None and told.first.who[0].pid == 8
+
+
+def test_who_starts_it_again_goes_on(tmp_path: Path) -> None:
+    said = "[boss] env 12 (pid 44) exited with code -11, {}\n"
+    assert first(tmp_path, said.format("starting it again")) is None
+    assert first(tmp_path, said.format("starting the end")) is not None

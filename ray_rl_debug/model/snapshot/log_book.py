@@ -66,6 +66,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     """The first and last lines of the block, safe to show."""
     collective: LogCollective | None = None
     """Of a line of torch's watchdog."""
+    is_own_words: bool = False
+    """The program put a known error into a sentence of its own, at no level: nothing was raised there, and nothing given up."""
     caught: bool | None = None
     """Of a traceback: True where a function caught it and wrote it down at level error, False where it went up to the program's own code and out."""
     handled: str | None = None
