@@ -42,7 +42,7 @@ def diagnose(snapshot: Snapshot) -> Report:
 def _diagnose(snapshot: Snapshot) -> Report:
     view = build_view(snapshot)
     waits = find_waits(view)
-    story = tell(snapshot.logs)
+    story = tell(snapshot.logs, unread=[g.where for g in snapshot.gaps if g.id == gaps.FILE_UNREAD and g.where.endswith((".gz", ".zst"))])
     scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined, story=story)
     found, raised = _ask(scene)
     first = [(order, f) for order, f in found if not _is_last_resort(order)]

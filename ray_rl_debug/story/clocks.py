@@ -86,6 +86,12 @@ def _by_steps(own: Mapping[tuple[str, float], float], other: Mapping[tuple[str, 
     spread = median(abs(a - middle) for a in apart)
     is_zone = zones % HALF_HOUR_S == 0 or len(apart) >= MIN_SHARED
     if zones and is_zone and abs(middle - zones) <= ZONE_ERROR_S and spread <= ZONE_ERROR_S:
+        rest = middle - zones
+        if len(apart) >= MIN_SHARED and abs(rest) >= MIN_SKEW_S and spread <= MAX_SPREAD * abs(rest):
+            return Shift(
+                middle,
+                f"its stamps are {_hours(zones)} the others' and {abs(rest):.1f} s {'behind' if rest > 0 else 'ahead'}, by {counted}: zone and clock",
+            )
         return Shift(zones, f"its stamps are {_hours(zones)} the others', by {counted}: another time zone")
     if len(apart) >= MIN_SHARED and abs(middle) >= MIN_SKEW_S and spread <= MAX_SPREAD * abs(middle):
         side = "behind" if middle > 0 else "ahead of"

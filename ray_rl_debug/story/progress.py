@@ -36,7 +36,8 @@ def progress(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> tuple[Stor
             one = StoryProgress(
                 who=person(writer, book), step=step.step, unit=step.unit, file=book.file, line=step.file_line, time_s=time_s, time=_text(time_s)
             )
-            if key not in last or last[key].step is None or (last[key].time_s or 0.0) <= (time_s or 0.0):
+            held_one = last.get(key)
+            if held_one is None or held_one.step is None or _when(held_one) <= _when(one):
                 last[key] = one
         for sign in book.signs:
             # a writer without any step is listed by its last line
@@ -84,6 +85,11 @@ def stopped_first(told: Sequence[StoryProgress]) -> str | None:
     if len(timed) == len(held) >= 2 and (timed[1].time_s or 0.0) - (timed[0].time_s or 0.0) >= CLEAR_S:
         return f"{everybody} came to {unit} {same:g}; {timed[0].who.label} wrote it first, at {timed[0].time}"
     return f"{everybody} came to {unit} {same:g}" if len(held) > 1 else None
+
+
+def _when(one: StoryProgress) -> tuple[float, float]:
+    """Without times the higher count of two files is the later one: parts of one log come in any order."""
+    return one.time_s or 0.0, one.step or 0.0
 
 
 def _rank(unit: str) -> int:

@@ -23,8 +23,12 @@ BESIDE_LINES = 3
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|[0-9a-f]{16,}|\d+")
 
 
-def tell(books: Sequence[LogBook]) -> LogStory | None:
-    """The story of the files; None when there are none."""
+def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | None:
+    """The story of the files; None when there are none.
+
+    Args:
+        unread: Packed files beside them that could not be read: what failed first may stand there.
+    """
     if not books:
         return None
     books = unified(books)
@@ -39,7 +43,7 @@ def tell(books: Sequence[LogBook]) -> LogStory | None:
     told = _entry(_first_in_front(head, first), "first", first) if head is not None and first is not None else None
     walked = progress(books, moved)
     stopped = stopped_first(walked)
-    order = unsure if len({c.book.file for c in serious}) > 1 else None
+    order = _unread(unread) or (unsure if len({c.book.file for c in serious}) > 1 else None)
     return LogStory(
         files=len(books),
         lines=sum(b.lines for b in books),
@@ -54,6 +58,10 @@ def tell(books: Sequence[LogBook]) -> LogStory | None:
         order=order,
         left_out=max(0, len(entries) - MAX_ENTRIES) + max(0, len(survived) - MAX_ENTRIES) + sum(b.left_out for b in books),
     )
+
+
+def _unread(names: Sequence[str]) -> str | None:
+    return f"{names[0]} {f'and {len(names) - 1} more were' if len(names) > 1 else 'was'} not read" if names else None
 
 
 def clock_text(time_s: float) -> str | None:
