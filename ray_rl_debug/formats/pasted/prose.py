@@ -36,7 +36,7 @@ _WHO = re.compile(
     r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer))\b`?)"
-    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
+    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
@@ -50,6 +50,9 @@ _STANDS = re.compile(
     r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for)\b",
     re.IGNORECASE,
 )
+_NEAR, _LINKED = 240, 16
+_PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
+_IT = re.compile(r"\s{1,2}(?:it|this|that|there)\b(?! \w{0,20}`)", re.IGNORECASE)
 _CODE = re.compile(
     r"`(?P<quoted>[^`\n]{2,240})`"
     r"|(?P<place>(?<![\w/.-])[\w./-]{0,120}\w\.(?:pyx?|cc?|cpp|cu|rs|h):\d{1,7}\b)"
@@ -83,6 +86,7 @@ def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
     for number, one in enumerate(raw, 1):
         line = read_line(one[:_MAX_CHARS])
         text = "" if line.stamped or line.owner else line.text
+        text = one if text and "`" in one and text.strip() == one.replace("`", "").strip() else text  # a chain of quoted names
         is_fence = _FENCE.match(text) is not None
         starts = not text.strip() or is_fence or in_fence or _BULLET.match(text) is not None or _HEADING.match(text) is not None
         if starts or len(held) + len(text) > _MAX_CHARS:
@@ -100,8 +104,10 @@ def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
 def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
     if text.count("`") < 2 and "()" not in text:
         return
+    above = ""
     for clause in _CLAUSES.split(text[:_MAX_CHARS]):
-        who, told = _who_and_where(clause)
+        who, told = _who_and_where(clause, above)
+        above = clause
         if who is None or told is None:
             continue
         frames = _frames(told)
@@ -109,20 +115,36 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
             _add(number, clause.strip(), who, frames, dumps)
 
 
-def _who_and_where(clause: str) -> tuple[re.Match[str] | None, str | None]:
-    """Who is meant, and the words that say where."""
+def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, str | None]:
+    """Who is meant, and the words that say where; *stuck on it* is the last code before, also of the clause before."""
     who = _WHO.search(clause[:400])
     if who is None:
         return None, None
     before, behind = clause[: who.start()], clause[who.end() :]
     is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
-    code = _CODE.search(behind)
-    if code is None:
+    stands = _STANDS.search(behind[:_NEAR])
+    if stands is None and not is_entry:
         return None, None
-    stands = _STANDS.search(behind[: code.start()])
-    if (stands is None and not is_entry) or _DOUBT.search(before) or _DOUBT.search(behind[: code.start()]):
+    said_of = _PART_OF_CLAUSE.split(f"{before}{who[0]}{behind[: stands.start() if stands is not None else 0]}")[-1]
+    told = behind[stands.end() if stands is not None else 0 :]
+    code = _CODE.search(told)
+    if _DOUBT.search(said_of):
         return None, None
-    return who, behind[stands.end() if stands is not None else 0 :]
+    if stands is not None and _IT.match(told):
+        above = _last_code(f"{before_it} {before}{behind[: stands.start()]}")
+        return (who, above) if above else (None, None)
+    if code is None or _DOUBT.search(told[: code.start()]):
+        return None, None
+    return who, told
+
+
+def _last_code(text: str) -> str:
+    """The last names of code in a text, with those in which they stand: *`all_reduce` in `step`*."""
+    codes = list(_CODE.finditer(text))
+    at = len(codes) - 1
+    while at > 0 and len(between := text[codes[at - 1].end() : codes[at].start()]) < _LINKED and _OUTWARD.search(between):
+        at -= 1
+    return text[codes[at].start() :] if codes else ""
 
 
 def _frames(text: str) -> list[CodePlace]:
@@ -190,9 +212,16 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
     elif count is None or count == 1:
         dump.label = re.sub(r"^(?:exactly|only) ", "", told.lower())
     if count is not None and count > 1:
-        dump.label = dump.label or told.lower()
+        dump.label = dump.label or _without_count(told.lower())
         dump.said.append((number, Said(kind="same", text=text[:300], count=count)))
-    dumps.append(dump)
+    if not any(d.line == number and (d.label, d.ranks, d.pid) == (dump.label, dump.ranks, dump.pid) for d in dumps):
+        dumps.append(dump)  # whom a paragraph names twice it has shown already
+
+
+def _without_count(told: str) -> str | None:
+    """Whom the words name, without how many: *three ranks' hosts* are ranks' hosts."""
+    rest = re.sub(r"^(?:(?:exactly|only|the|other|remaining|of|them|" + _NUMBERED + r")\s)+", "", told).strip()
+    return None if rest in ("ranks", "workers", "processes", "of them") else rest or None
 
 
 def _count(who: re.Match[str]) -> int | None:
