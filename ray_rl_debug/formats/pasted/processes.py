@@ -235,6 +235,11 @@ class Processes:
     def _is_shown_again(self, line: Line, frames: Frames) -> bool:
         """gdb shows the innermost frame of a thread to which somebody switches, and then its whole stack."""
         dump = self.current
+        is_alone = dump is not None and dump.is_headless and len(dump.threads) == 1 and not dump.keys and frames.number == 0
+        if dump is not None and is_alone and list(dump.threads[0].frames) == list(frames.places) and dump.source == frames.source:
+            self.stack.begin(dump.threads[0], order=frames.order, is_headless=True)  # told once at the stop, and again on top of the stack
+            self._append(line, frames)
+            return True
         at = dump.keys.get(dump.chosen) if dump is not None and dump.chosen is not None and frames.number == 0 else None
         if dump is None or at is None or dump.source != frames.source or self.label.held(line.number) is not None:
             return False
