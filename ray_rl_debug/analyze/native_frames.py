@@ -39,6 +39,12 @@ _LIBRARY_CALL = re.compile(r"^(?:nccl|rccl|hccl)(AllReduce|AllGather|ReduceScatt
 _MPI_CALL = re.compile(
     r"^P?MPI_I?(Allreduce|Allgather|Alltoall|Reduce_scatter|Barrier|Bcast|Reduce|Gather|Scatter|Ssend|Rsend|Send|Recv|Sendrecv)(?:v|w|_c|_init|_block|_replace)*$"
 )
+_MPI_INSIDE = re.compile(
+    r"^(?:ompi_coll_\w{0,40}?_|ompi_comm_|mca_coll_\w{0,40}?_|MPIR_|MPIDI_\w{0,40}?_)"
+    r"i?(allreduce|allgather|alltoall|reduce_scatter|barrier|bcast|reduce|gather|scatter)v?(?:_|$)",
+    re.IGNORECASE,
+)
+"""The same inside of Open MPI and MPICH, where the call itself was cut off."""
 _MAKES = re.compile(
     r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:get|wait)\b"
     r"|^P?MPI_(?:Init(?:_thread)?|Comm_(?:split|dup|create)\w*)$",
@@ -123,7 +129,7 @@ def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
             return Kind.RENDEZVOUS, short
         if _ENDS.search(name):
             return Kind.DESTROY, short
-        found = _LIBRARY_CALL.match(name) or _MPI_CALL.match(name) or _GROUP_CALL.search(frame.function)
+        found = _LIBRARY_CALL.match(name) or _MPI_CALL.match(name) or _MPI_INSIDE.match(name) or _GROUP_CALL.search(frame.function)
         op = _WORDS.get(re.sub(r"_|impl|base|coalesced|into_tensor|single", "", found[1].lower())) if found else None
         if op is not None:
             return Kind.COLLECTIVE, op
