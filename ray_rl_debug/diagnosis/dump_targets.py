@@ -118,7 +118,7 @@ def cut_off(scene: Scene) -> Iterator[NextDump]:
             what=f"the main thread of {named(scene, one)}, and its other threads",
             who=(one.who(),),
             command=look_at(one),
-            why="the stacks are of threads that Python has started: the main thread's was cut off, and it tells what the program does",
+            why="the stacks are of threads that the program has started: the main thread's was cut off, and it tells what the program does",
             outcomes=(
                 Outcome(seen="the main thread waits for a thread, a lock or a queue", means="the thread that should end that wait is the cause"),
                 Outcome(seen="it waits for another process", means="dump that one too"),
@@ -132,7 +132,9 @@ def _begins(frames: Sequence[Frame]) -> bool:
 
 
 def _is_started(frames: Sequence[Frame]) -> bool:
-    return any(f.file.endswith("threading.py") and short_name(f.function) in ("_bootstrap", "_bootstrap_inner") for f in frames[-3:])
+    if frames[-1].function in ("clone", "clone3", "__clone", "__clone3", "start_thread"):
+        return True
+    return any(f.file.endswith("threading.py") and short_name(f.function) in ("_bootstrap", "_bootstrap_inner", "run") for f in frames[-3:])
 
 
 def in_the_kernel(scene: Scene, one: Seen) -> NextDump:

@@ -135,6 +135,8 @@ def _main(dump: Partial) -> DumpThread | None:
 def _is_started(thread: DumpThread) -> bool:
     """Does its stack begin where Python, or the C library, starts a thread?"""
     outermost = thread.frames[-_OUTERMOST:]
+    if outermost and outermost[-1][0] == "run" and outermost[-1][1].endswith("threading.py"):
+        return True  # what lies further out was not copied
     return any(
         name.rsplit(".", 1)[-1] in ("_bootstrap", "_bootstrap_inner", "thread_run") and "threading" in file for name, file, _ in outermost
     ) or (bool(outermost) and outermost[-1][0] in ("clone", "clone3", "__clone", "__clone3", "start_thread"))
