@@ -39,7 +39,7 @@ from ray_rl_debug.formats.pasted import (
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.boxes import Box
-from ray_rl_debug.formats.pasted.classify import classify
+from ray_rl_debug.formats.pasted.classify import classify, cut_frame
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.ray_lists import read_lists
@@ -78,7 +78,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "said": lambda text: (said.remark(text), said.unread(text, expected=True), said.count_in(text), said.numbers(text)),
     "torn": lambda text: list(torn.rejoined(enumerate(f"    f (/opt/lib/python3.10/site-packages/torch/{text}\n{text}".split("\n"), 1))),
     "tracebacks": lambda text: (tracebacks.read(text), tracebacks.numbered(text), tracebacks.error_of(text)),
-    "classify": classify,
+    "classify": lambda text: (classify(text), cut_frame(text), cut_frame(f"    {text} (")),
+    "boxes": lambda text: (Box().begins_inside(text), Box().begins_inside(f"│ /a/{text}.py:3 in {text}")),
 }
 PIECES = (
     'Thread 12 (idle): "MainThread"|Thread 0x7f12 (most recent call first):|Current thread 0x7f (most recent call first):|'

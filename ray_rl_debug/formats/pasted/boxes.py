@@ -12,7 +12,9 @@ _CLOSES = re.compile(r"^\s{0,8}(?:╰|└|\+)[─-]{2}")
 _ROW = re.compile(r"^\s{0,8}[│|](?P<rest>.*)$")
 _WHOLE = re.compile(r"^.{1,400}:\d{1,7} in [^\s:]{1,200}$")
 _STARTS = re.compile(r"^(?:~|/|\.{1,2}/|[A-Za-z]:\\|<|[\w.-]{1,80}(?:/|\.py:))")
+_PLACE_IN = re.compile(r"(?:~|/|\.{1,2}/)\S{3,300}\.py:\d{1,6} in(?: [\w<>.]{1,80})?$")
 _MAX_CHARS = 1_000
+HEAD = "Traceback (most recent call last):"
 
 
 class Box:
@@ -28,12 +30,20 @@ class Box:
             if "Traceback" not in text or _OPENS.match(text) is None:
                 return text
             self._is_open, self._begun = True, ""
-            return "Traceback (most recent call last):"
+            return HEAD
         inner = _inner(text)
         if inner is None:
             self._is_open = False
             return None if _CLOSES.match(text) else text
         return self._frame(inner)
+
+    def begins_inside(self, text: str) -> bool:
+        """Is it a row with a frame of a box whose upper edge nobody copied? Then the box is open."""
+        inner = _inner(text) if not self._is_open and text.lstrip()[:1] in ("│", "|") else None
+        if inner is None or _PLACE_IN.match(inner.strip()) is None:
+            return False
+        self._is_open, self._begun = True, ""
+        return True
 
     def _frame(self, inner: str) -> str | None:
         stripped = inner.strip()

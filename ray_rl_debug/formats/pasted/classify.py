@@ -25,7 +25,7 @@ from ray_rl_debug.formats.pasted import (
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
-from ray_rl_debug.formats.pasted.frames import read_frame
+from ray_rl_debug.formats.pasted.frames import is_native, read_frame
 
 _GONE = re.compile(
     r"^[\W_]{0,8}(?:\.{2,}|…|⋮|(?:\[|\()?(?:snip|cut|truncated|omitted|elided|(?:\d{1,6} )?(?:more )?(?:frames?|lines?|threads?)"
@@ -55,6 +55,8 @@ _TEMPLATE = re.compile(r"^ {2,24}[A-Za-z_][\w:~]{2,120}<[^\n]{20,12000}$")
 """A name of C++ so long that somebody's form broke it; its library stands in the next line."""
 _EMPTY = re.compile(r"^ {2,24}(?P<name><module>|[A-Za-z_][\w.]{0,120}) \(\)$")
 """A frame whose file somebody took out."""
+_CUT = re.compile(r"^ {2,24}(?P<name>[A-Za-z_][\w.:~]{1,120}) \((?P<file>[\w./+-]{2,300})?$")
+"""The last line of what somebody copied may end in the middle of a frame."""
 _SHORTENED = re.compile(r"^ {2,24}[A-Za-z_][\w.]{0,60}(?: (?:→|⟶|←|->|<-) [A-Za-z_][\w.]{0,60}){1,12}$")
 """Frames one below the other, which somebody wrote on one line without their files."""
 _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
@@ -73,8 +75,10 @@ def may_tell(text: str) -> bool:
 
 def classify(text: str) -> tuple[Event, ...]:
     """The events of one line, without looking at others; empty for a line that no reader of stacks knows."""
-    if text.lstrip().startswith("| ") and (of_table := _table_row(text)):
-        return of_table
+    if text.lstrip().startswith("| "):
+        of_table = _table_row(text)
+        if of_table or text.rstrip().endswith(" |"):
+            return of_table
     if ";" in text and _FIELDS.match(text) and (of_fields := _labelled(text)):
         return of_fields
     found = _plain(text)
@@ -215,3 +219,12 @@ def symbol(text: str) -> Frames | None:
     if not (_SYMBOL.match(text) or _TEMPLATE.match(text)) or text.strip().endswith(":"):
         return None
     return Frames(places=((text.strip(), "", 0),), native=True)
+
+
+def cut_frame(text: str) -> Frames | None:
+    """A frame whose line ends in its file: where it is the first of a thread, the thread would be lost without it."""
+    found = _CUT.match(text)
+    if found is None:
+        return None
+    file = found["file"] or ""
+    return Frames(places=((found["name"], file, 0),), native=is_native(file))

@@ -9,7 +9,7 @@ import msgspec
 from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import gdb, kernel, labels, lone_names, said, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
-from ray_rl_debug.formats.pasted.classify import classify, is_same_row, may_tell, symbol, unread_row
+from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.lines import Line, indent_of, relabelled
@@ -44,6 +44,8 @@ class Stream:
 
     def feed(self, line: Line) -> None:
         """Take one line."""
+        if self._box.begins_inside(line.text):
+            self._take(line, Head(level="thread", source="traceback", order="outer"))
         plain = self._box.plain(line.text)
         if plain is None:
             return
@@ -80,8 +82,9 @@ class Stream:
             self._found.end_stack()
             return
         events = self._of_task(line) or (classify(text) if self._found.stack.threads or not line.stamped or may_tell(text) else ())
-        if not events and self._found.stack.takes_symbol(text) and (alone := symbol(text)) is not None:
-            events = (alone,)
+        if not events and self._found.stack.takes_symbol(text):
+            alone = symbol(text) or (cut_frame(text) if not self._found.stack.frames else None)
+            events = (alone,) if alone is not None else ()
         if not events and (placed := self._found.in_same_file(text)) is not None:
             events = (placed,)
         if not events and self._found.may_be_name(line) and (named := dotted_name(text)) is not None:
