@@ -101,6 +101,28 @@ class Blocked(Told, frozen=True, kw_only=True):
     is_over: bool = True
 
 
+class Stood(Told, frozen=True, kw_only=True):
+    """Where the loop's thread stood in callbacks during a stage, summed over many looks."""
+
+    stack: tuple[str, ...]
+    """Innermost first, down to the loop."""
+    waited_s: float = 0.0
+    """The process used no CPU meanwhile, and the thread did not want a core."""
+    computed_s: float = 0.0
+
+
+class LoopTime(Told, frozen=True, kw_only=True):
+    """What the loop's thread did in one stage."""
+
+    stage: int
+    looked_s: float
+    """Seconds that the looks cover."""
+    ran_s: float = 0.0
+    queued_s: float = 0.0
+    """It was ready and had no core."""
+    places: tuple[Stood, ...] = ()
+
+
 class Place(Told, frozen=True, kw_only=True):
     """Episodes of a stage that stand at the same place and wait for the same kind of thing, over all looks."""
 
@@ -189,6 +211,8 @@ class Facts(Told, frozen=True, kw_only=True):
     stages: tuple[Stage, ...] = ()
     episodes: tuple[Episode, ...] = ()
     blocked: tuple[Blocked, ...] = ()
+    loops: tuple[LoopTime, ...] = ()
+    """One for each stage that came to its end."""
     stuck_stage: int | None = None
     """In which an episode did not end in time; no stage follows it."""
     stuck: tuple[Place, ...] = ()

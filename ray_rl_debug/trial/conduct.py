@@ -16,7 +16,7 @@ import msgspec
 from ray_rl_debug.capture.here import take_here
 from ray_rl_debug.collect.options import CollectOptions
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.trial import Blocked, Episode, Error, Facts, Finding, Held, Plan, Stage
+from ray_rl_debug.model.trial import Blocked, Episode, Error, Facts, Finding, Held, LoopTime, Plan, Stage
 from ray_rl_debug.trial import looks
 from ray_rl_debug.trial.children import Child, stand_in_for
 from ray_rl_debug.trial.judge.loop import IMPORTING
@@ -66,6 +66,7 @@ class _Trial:
         self._stages: list[Stage] = []
         self._episodes: dict[int, Episode] = {}
         self._blocked: dict[float, Blocked] = {}
+        self._loops: list[LoopTime] = []
         self._looks: list[looks.Look] = []
         self._held: Held | None = None
         self._cpu_before: float | None = None
@@ -212,6 +213,8 @@ class _Trial:
         elif kind == "blocked":
             stage = self._stages[-1].number if self._stages else 0
             self._blocked[one["since_s"]] = msgspec.convert({**one, "stage": stage}, Blocked)
+        elif kind == "loop":
+            self._loops.append(msgspec.convert(one, LoopTime))
         elif kind == "contract":
             self._known |= {"contract": one["name"], "note": one["note"]}
         elif kind == "stage":
@@ -244,6 +247,7 @@ class _Trial:
             stages=tuple(self._stages),
             episodes=tuple(self._episodes.values()),
             blocked=tuple(sorted(self._blocked.values(), key=lambda b: -b.for_s)),
+            loops=tuple(self._loops),
             counters=self._last if self._server is not None else {},
             output=tuple(self._child.output),
             gate=self._plan.gate,

@@ -19,6 +19,7 @@ from typing import Any
 MAX_HEAD, MAX_BODY = 1 << 16, 64 << 20
 COUNTERS = "/trial/counters"
 """What it saw since it was asked last."""
+ASKED_FOR = "a failure that was asked for"
 MODEL = "stand-in"
 
 
@@ -96,7 +97,7 @@ class _Server:
                 await asyncio.sleep(pause_s)
         if draw < how.stalls + how.failures:
             self._failed += 1
-            return await _send(writer, 500, {"error": {"message": "a failure that was asked for", "type": "server_error"}})
+            return await _send(writer, 500, {"error": {"message": ASKED_FOR, "type": "server_error"}})
         whole = make(asked, how)
         if asked.get("stream") and "choices" in whole:
             return await _stream(writer, whole)

@@ -48,6 +48,19 @@ class BlocksLoop:
         time.sleep(1.2)
 
 
+class WaitsShortly:
+    """Each of its synchronous calls is too short to notice."""
+
+    async def run(self, data: dict[str, Any], **extra_kwargs: Any) -> float:
+        for _ in range(5):
+            self.look_up()
+            await asyncio.sleep(0)
+        return 1.0
+
+    def look_up(self) -> None:
+        time.sleep(0.05)
+
+
 class LeaksConnections:
     async def run(self, data: dict[str, Any], **extra_kwargs: Any) -> float:
         await ask(extra_kwargs["base_url"], close=False)

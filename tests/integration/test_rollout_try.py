@@ -56,6 +56,12 @@ def test_one_that_blocks_the_loop() -> None:
     assert best < 1 / 1.2
 
 
+def test_one_whose_calls_are_short() -> None:
+    found = trial("WaitsShortly", "--rounds", "1", code=1)
+    assert list(failures(found)) == ["try.loop"]
+    assert "at WaitsShortly.look_up" in failures(found)["try.loop"] and "in many short waits" in failures(found)["try.loop"]
+
+
 def test_one_that_leaks_connections() -> None:
     found = trial("LeaksConnections", code=1)
     assert list(failures(found)) == ["try.leak"]

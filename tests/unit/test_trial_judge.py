@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ray_rl_debug.model.health import Status
-from ray_rl_debug.model.trial import Blocked, Episode, Error, Facts, Figures, Gate, Held, Place, Stage
+from ray_rl_debug.model.trial import Blocked, Episode, Error, Facts, Figures, Gate, Held, LoopTime, Place, Stage, Stood
 from ray_rl_debug.render.trial import render
 from ray_rl_debug.trial.judge import CHECKS, judge
 from ray_rl_debug.trial.judge.figures import knee, quantile
@@ -50,6 +50,54 @@ def test_a_block_by_a_library_is_told_by_the_own_line() -> None:
     said = failing(facts(blocked=(Blocked(stage=0, since_s=0.0, for_s=3.0, stack=stack, cpu_s=2.9),)))
     assert said["try.loop"].startswith("the event loop was blocked once, for 3.0 s at Agent.tool (/home/me/agent.py:4), in read (")
     assert "it computed" in said["try.loop"]
+
+
+def loop(waited_s: float = 0.0, computed_s: float = 0.0, stack: tuple[str, ...] = ("Agent.ask (/home/me/agent.py:4)",), **more: float) -> LoopTime:
+    times = {"looked_s": 10.0, "ran_s": computed_s, **more}
+    return LoopTime(stage=0, places=(Stood(stack=stack, waited_s=waited_s, computed_s=computed_s),), **times)  # type: ignore[arg-type]
+
+
+def test_many_short_waits_add_up() -> None:
+    inner = ("recv (/usr/lib/python3.11/socket.py:9)", "Agent.ask (/home/me/agent.py:4)")
+    said = failing(facts(loops=(loop(6.0, stack=inner),)))
+    assert said["try.loop"].startswith("the event loop stood still 60% of 10.0 s at Agent.ask (/home/me/agent.py:4), in many short waits")
+    assert failing(facts(loops=(loop(2.0),))) == {}, "a fifth of the time is left to the others"
+    assert failing(facts(loops=(loop(6.0, stack=("recv (/x/site-packages/httpcore/sync.py:9)",)),))) == {}, "no line of the agent"
+    alone = msgspec.structs.replace(STAGE, concurrency=1)
+    assert failing(facts(stages=(alone,), loops=(loop(6.0),))) == {}, "nobody else waits"
+    long = Blocked(stage=0, since_s=0.0, for_s=3.0, stack=("Agent.ask (/home/me/agent.py:4)",))
+    told = [r for r in judge(facts(blocked=(long,), loops=(loop(6.0),))).results if r.check == "try.loop"]
+    assert len(told) == 1, "a line is told once"
+
+
+@pytest.mark.parametrize(
+    ("time", "named", "cure"),
+    [
+        (loop(computed_s=9.0), "100% of the loop's at Agent.ask (/home/me/agent.py:4)", "other processes"),
+        (loop(ran_s=1.0), "fill one core", "threads share one interpreter"),
+        (loop(computed_s=1.0, ran_s=8.0), "fill one core", "make once what all episodes can share"),
+    ],
+)
+def test_a_full_core_is_told_with_the_line_that_fills_it(time: LoopTime, named: str, cure: str) -> None:
+    stage = msgspec.structs.replace(STAGE, took_s=10.0, cpu_s=9.0)
+    told = next(r for r in judge(facts(stages=(stage,), loops=(time,))).results if r.check == "try.scale")
+    assert (told.status, told.measured.endswith(named)) == (Status.WARN, True), told.measured
+    assert cure in (told.remedy or "")
+
+
+def test_a_loop_that_had_no_core_is_full_too() -> None:
+    stage = msgspec.structs.replace(STAGE, took_s=10.0, cpu_s=5.0)
+    for queued_s, status in ((4.5, Status.WARN), (0.0, Status.OK)):
+        told = next(r for r in judge(facts(stages=(stage,), loops=(loop(computed_s=5.0, queued_s=queued_s),))).results if r.check == "try.scale")
+        assert told.status is status
+
+
+def test_a_failure_that_was_asked_for_needs_no_company() -> None:
+    asked = Error(type="InternalServerError", text="500: a failure that was asked for", frames=("Agent.run (/home/me/agent.py:4)",))
+    episodes = tuple(Episode(number=i, stage=0, group=0, began_s=0.0, took_s=0.5, error=asked if i == 3 else None) for i in range(4))
+    told = next(r for r in judge(facts(episodes=episodes)).results if r.check == "try.errors")
+    assert "(as --failures asked)" in told.measured
+    assert told.remedy == "catch it in the agent and return a reward"
 
 
 def test_a_limit_needs_most_episodes_and_more_than_one_look() -> None:

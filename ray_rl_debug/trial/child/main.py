@@ -16,6 +16,7 @@ import traceback
 from typing import Any
 
 from ray_rl_debug.trial.child.contracts import Contract, ContractError, detect, load
+from ray_rl_debug.trial.child.loop_share import LoopShare
 from ray_rl_debug.trial.child.watchdog import Watchdog
 
 SETTLE_S = 0.3
@@ -43,10 +44,13 @@ class _Child:
         call = contract.make()
         self.tell("contract", name=contract.name, note=contract.note, loop=type(loop).__module__)
         Watchdog(loop, self.tell)
+        share = LoopShare()
         loop.add_reader(0, self._listen, orders)
         while True:
             order = await orders.get()
+            share.begin()
             await self._stage(order, contract, call, plan["rows"])
+            self.tell("loop", stage=order["number"], **share.seen())
             gc.collect()
             await asyncio.sleep(SETTLE_S)
             self.tell("stage", number=order["number"])

@@ -49,7 +49,7 @@ class Watchdog:
             self._follow_task(since, asyncio.current_task(self._loop))
 
     def _follow_task(self, since: float, task: asyncio.Task[Any] | None) -> None:
-        began, clock, pause_s, is_told = time.monotonic(), self._clock(), BEAT_S, False
+        began, clock, pause_s, is_told = time.monotonic(), thread_clock(self._tid), BEAT_S, False
         seen: Counter[tuple[str, ...]] = Counter()
 
         def tell(*, is_over: bool) -> bool:
@@ -57,7 +57,7 @@ class Watchdog:
             if taken_s < BLOCKED_S:
                 return False
             stack, often = seen.most_common(1)[0] if seen else ((), 0)
-            ran, queued = (after - before for after, before in zip(self._clock(), clock, strict=True))
+            ran, queued = (after - before for after, before in zip(thread_clock(self._tid), clock, strict=True))
             looks = sum(seen.values())
             share = often / looks if looks else 0.0
             self._tell(
@@ -68,23 +68,24 @@ class Watchdog:
         while self._beat_at == since and asyncio.current_task(self._loop) is task and os.getppid() == self._parent:
             frame = sys._current_frames().get(self._thread)
             if frame is not None:
-                seen[_callback_frames(frame)] += 1
+                seen[callback_frames(frame)] += 1
             is_told = is_told or tell(is_over=False)
             time.sleep(pause_s)
             pause_s = min(0.5, pause_s * 1.1)
         tell(is_over=True)
 
-    def _clock(self) -> tuple[float, float]:
-        """Seconds that the loop's thread ran, and that it was ready and had no core."""
-        try:
-            with open(f"/proc/self/task/{self._tid}/schedstat") as f:
-                ran, queued, _ = f.read().split()
-            return int(ran) / 1e9, int(queued) / 1e9
-        except (OSError, ValueError):
-            return 0.0, 0.0
+
+def thread_clock(tid: int) -> tuple[float, float]:
+    """Seconds that a thread of this process ran, and that it was ready and had no core."""
+    try:
+        with open(f"/proc/self/task/{tid}/schedstat") as f:
+            ran, queued, _ = f.read().split()
+        return int(ran) / 1e9, int(queued) / 1e9
+    except (OSError, ValueError):
+        return 0.0, 0.0
 
 
-def _callback_frames(frame: FrameType) -> tuple[str, ...]:
+def callback_frames(frame: FrameType) -> tuple[str, ...]:
     """Innermost first, down to the loop; empty when the loop itself is on top: it only waits, or had no core."""
     frames: list[str] = []
     for one, line in reversed(list(traceback.walk_stack(frame))[: 4 * MAX_FRAMES]):

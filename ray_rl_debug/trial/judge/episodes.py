@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.doctor import answers
 from ray_rl_debug.model.health import Result
 from ray_rl_debug.model.trial import Error, Facts, Place
+from ray_rl_debug.trial.stand_in import ASKED_FOR
 
 MAX_KINDS = 6
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -105,6 +106,8 @@ def errors(facts: Facts) -> Iterator[Result]:
         since = "also alone" if alone <= 1 else f"first at concurrency {alone}"
         then = "each one is a lost trajectory; a group that loses some has the wrong size"
         cure = "catch it in the agent and return a reward" if alone <= 1 else "it needs concurrency: look for shared state, limits and time-outs"
+        if ASKED_FOR in first.text:
+            since, cure = "as --failures asked", "catch it in the agent and return a reward"
         cure = _OTHER_PYTHON if kind in ("ModuleNotFoundError", "ImportError") else cure
         measured = f"{len(found)} of {ended} episodes raised {kind}: {first.text}{cause} at {where} ({since})"
         yield answers.fail(measured, "no exception", then, cure)
@@ -114,8 +117,17 @@ def errors(facts: Facts) -> Iterator[Result]:
 
 def own_line(frames: Sequence[str]) -> str:
     """The innermost frame that is neither a library's nor ours; else the innermost."""
-    own = next((f for f in frames if not _LIBRARY.search(f) and _OURS not in f), None)
+    own = next(_own(frames), None)
     return own or next(iter(frames), "an unknown line")
+
+
+def has_own(frames: Sequence[str]) -> bool:
+    """Is any frame the user's?"""
+    return next(_own(frames), None) is not None
+
+
+def _own(frames: Sequence[str]) -> Iterator[str]:
+    return (f for f in frames if not _LIBRARY.search(f) and _OURS not in f)
 
 
 def stuck(facts: Facts) -> Iterator[Result]:

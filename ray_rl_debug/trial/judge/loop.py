@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ray_rl_debug.doctor import answers
 from ray_rl_debug.model.health import Result
 from ray_rl_debug.model.trial import Blocked, Facts, Figures, Place, Stage
-from ray_rl_debug.trial.judge.episodes import own_line
+from ray_rl_debug.trial.judge.episodes import has_own, own_line
 from ray_rl_debug.trial.judge.figures import figures, knee
 
 STARVED = 0.5
@@ -20,13 +20,15 @@ IMPORTING = "<frozen importlib"
 """A module that is imported by the first episode is imported once."""
 BUSY = 0.85
 """Part of one core."""
+OFTEN = 0.25
+"""Part of the stages with several episodes at once: short waits in the loop that add up to this leave the other episodes too little."""
 
 
 def blocked(facts: Facts) -> Iterator[Result]:
     """A synchronous call ran in the event loop. All episodes, and in AReaL all traffic to the engines, stand still meanwhile.
 
     Evidence: the loop's own beat was late; a thread of ours took the stack of the loop's thread again and again until it was back. CPU time tells
-    a wait from a computation.
+    a wait from a computation. Waits that are too short for this are added up from looks every 20 ms.
 
     Remedy: use the asynchronous client, or ``await asyncio.to_thread(...)``.
 
@@ -36,13 +38,13 @@ def blocked(facts: Facts) -> Iterator[Result]:
     for one in facts.blocked:
         if one.stack and one.queued_s < STARVED * one.for_s and not any(IMPORTING in f for f in one.stack):
             by_place[own_line(one.stack)].append(one)
-    grave = False
+    told = set()
     for place, found in sorted(by_place.items(), key=lambda p: -sum(b.for_s for b in p[1]))[:MAX_PLACES]:
         longest = max(found, key=lambda b: b.for_s)
         all_s = sum(b.for_s for b in found)
         if longest.for_s < LONG_S and all_s < 3 * LONG_S:
             continue
-        grave = True
+        told.add(place)
         still = "" if longest.is_over else ", and had not come back"
         times = (
             f"{len(found)} times, {all_s:.1f} s in all, the longest {longest.for_s:.1f} s" if len(found) > 1 else f"once, for {longest.for_s:.1f} s"
@@ -52,12 +54,56 @@ def blocked(facts: Facts) -> Iterator[Result]:
         measured = f"the event loop was blocked {times}{still} at {place}{inner}; it {does}: {longest.cpu_s:.1f} s of CPU time"
         then = "no other episode moves meanwhile: throughput is that of one episode, and time-outs elsewhere fire"
         yield answers.fail(measured, "no callback longer than 0.3 s", then, "await asyncio.to_thread(CALL), or an asynchronous client")
+    for place, waited_s, looked_s in _short_waits(facts):
+        if place not in told:
+            told.add(place)
+            measured = f"the event loop stood still {waited_s / looked_s:.0%} of {looked_s:.1f} s at {place}, in many short waits: a synchronous call"
+            then = "no other episode moves meanwhile: throughput is that of one episode, whatever the concurrency"
+            yield answers.fail(measured, "no synchronous wait in the loop", then, "await asyncio.to_thread(CALL), or an asynchronous client")
     starved = [b for b in facts.blocked if b.queued_s >= STARVED * b.for_s]
-    if not grave and facts.stages:
+    if not told and facts.stages:
         rest = max((b.for_s for b in facts.blocked if b.stack and b not in starved), default=None)
         worst = f"the longest callback took {rest:.1f} s" if rest is not None else "no callback took more than 0.3 s"
         late = f"; {len(starved)} times the loop was ready but had no core" if starved else ""
         yield answers.ok(worst + late)
+
+
+def _short_waits(facts: Facts) -> Iterator[tuple[str, float, float]]:
+    """Lines where the loop's thread waited for a large part of the stages that run several episodes, with both times."""
+    several = {s.number for s in facts.stages if s.concurrency > 1}
+    loops = [one for one in facts.loops if one.stage in several]
+    looked_s = sum(one.looked_s for one in loops)
+    waits: dict[str, float] = defaultdict(float)
+    for stood in (s for one in loops for s in one.places):
+        if has_own(stood.stack) and not any(IMPORTING in f for f in stood.stack):
+            waits[own_line(stood.stack)] += stood.waited_s
+    for place, waited_s in sorted(waits.items(), key=lambda w: -w[1]):
+        if waited_s > max(OFTEN * looked_s, LONG_S):
+            yield place, waited_s, looked_s
+
+
+def _most_computed(facts: Facts, stage: Stage) -> tuple[str, float] | None:
+    """The own line that took the most of the loop's CPU time in a stage, and its part, where that is more than half."""
+    loop = next((one for one in facts.loops if one.stage == stage.number), None)
+    times: dict[str, float] = defaultdict(float)
+    for stood in loop.places if loop is not None else ():
+        if has_own(stood.stack):
+            times[own_line(stood.stack)] += stood.computed_s
+    place, most = max(times.items(), key=lambda t: t[1], default=("", 0.0))
+    return (place, most / loop.ran_s) if loop is not None and most > MOSTLY * max(loop.ran_s, LONG_S) else None
+
+
+def _is_in_threads(facts: Facts, stage: Stage) -> bool:
+    """Did other threads than the loop's use most of the CPU time?"""
+    loop = next((one for one in facts.loops if one.stage == stage.number), None)
+    return loop is not None and stage.cpu_s is not None and loop.ran_s < MOSTLY * stage.cpu_s
+
+
+def _is_full(facts: Facts, stage: Stage) -> bool:
+    """Did the process, or its loop's thread, want a core all the time? Time without a core is the machine's."""
+    took_s, loop = stage.took_s or 0.0, next((one for one in facts.loops if one.stage == stage.number), None)
+    had_s = max(loop.looked_s - loop.queued_s, 0.0) if loop is not None else 0.0
+    return (stage.cpu_s or 0.0) > BUSY * took_s or (loop is not None and had_s > LONG_S and loop.ran_s > BUSY * had_s)
 
 
 def limits(facts: Facts) -> Iterator[Result]:
@@ -118,13 +164,16 @@ def scale(facts: Facts) -> Iterator[Result]:
         return
     stage = max((s for s in facts.stages if s.took_s), key=lambda s: s.concurrency, default=None)
     took_s = (stage.took_s if stage is not None else None) or 0.0
-    if stage is not None and stage.cpu_s is not None and took_s > LONG_S and stage.cpu_s > BUSY * took_s:
+    if stage is not None and stage.cpu_s is not None and took_s > LONG_S and _is_full(facts, stage):
         each_ms = 1000 * stage.cpu_s / max(1, stage.episodes)
-        measured = f"{said}; the agent's own process is the limit: {each_ms:.0f} ms of CPU time per episode fill one core"
+        at_most = _most_computed(facts, stage)
+        place = f", {at_most[1]:.0%} of the loop's at {at_most[0]}" if at_most is not None else ""
+        measured = f"{said}; the agent's own process is the limit: {each_ms:.0f} ms of CPU time per episode fill one core{place}"
         then = f"one rollout process does no more than {1000 / max(each_ms, 1e-3):.3g} episodes per second, whatever the engine can"
-        yield answers.warn(
-            measured, "a core that is not full", then, "make one client for all episodes (extra_kwargs['http_client']), not one for each"
-        )
+        cure = "make once what all episodes can share, such as the client (extra_kwargs['http_client'])"
+        if at_most is not None or _is_in_threads(facts, stage):
+            cure = "compute it in other processes, since threads share one interpreter: await loop.run_in_executor(ProcessPoolExecutor(), FUNCTION)"
+        yield answers.warn(measured, "a core that is not full", then, cure)
     elif at is not None:
         yield answers.ok(f"{said}; the knee is at {at}: more concurrency brings no more")
     else:
