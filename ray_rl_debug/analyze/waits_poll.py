@@ -70,7 +70,7 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         sure = Certainty.LIKELY if polls else Certainty.POSSIBLE
         at = one.place.path[0][0] if one.place and one.place.path else "poll"
         others = [p for p in view if p is not one and one.key not in targets.get(p.key, set())]
-        producers = [p for p in others if _may_produce(p, one)]
+        producers = [p for p in others if _may_produce(p, one) and not _only_launches(view, p)]
         dead = dead_fellows(view, one) if not producers else []
         died_s = max((a.end_time_s or 0.0 for a in dead), default=0.0)
         over_s = one.node.started_time_s + one.node.window_s - died_s
@@ -95,6 +95,12 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             evidence = f"polls in {at}; {actor.name or actor.class_name} is dead: {how_dead(actor)}"
             target = node_of(NodeKind.ACTOR, actor.actor_id)
             yield Edge(source=one.key, target=target, why=Why.POLL, evidence=evidence, certainty=sure_dead)  # nobody is left who delivers
+
+
+def _only_launches(view: View, one: Seen) -> bool:
+    """Does it wait for the end of its children, whose stacks were all seen? It makes nothing itself, and each of them is asked for itself."""
+    children = view.children(one)
+    return one.kind is Kind.CHILD and bool(children) and all(c.threads for c in children)
 
 
 def _brought_so_far(view: View, poller: Seen, asked: Sequence[Seen]) -> list[Seen]:

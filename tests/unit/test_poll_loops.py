@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.analyze.waits_poll import poll_edges
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, State, Verdict
 from ray_rl_debug.model.snapshot import Awaited, OpenFile, Socket
-from tests.unit.scenes import Stacks, process, snapshot
+from tests.unit.scenes import ALL_REDUCE, Stacks, process, snapshot
 from tests.unit.test_coroutines import task
 
 EXECUTOR = "areal/infra/workflow_executor.py"
@@ -83,3 +86,19 @@ def test_a_poller_that_came_back_to_its_caller_has_moved(look: int) -> None:
 def test_another_call_of_the_poller_is_progress() -> None:
     later = BETWEEN["looks"].replace("train.py:95", "train.py:140")
     assert verdict(WAITS, WAITS, later)[0].state is State.HEALTHY
+
+
+@pytest.mark.parametrize("unread", [False, True], ids=["all ranks were read", "a rank was not read"])
+def test_a_launcher_of_ranks_brings_nothing(unread: bool) -> None:
+    """A rank looks for a file in a loop, the others wait for it in a collective, and who started them waits for their end."""
+    stacks = Stacks()
+    starts = "Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 <module>@app/train.py:57"
+    launcher = process(stacks, 100, "python train.py", starts, kind="named", wchan="do_wait", syscall=61)
+    looks = process(stacks, 201, "python train.py", "wait_for@app/train.py:33", kind="child", ppid=100, wchan="hrtimer_nanosleep", syscall=230)
+    other = process(
+        stacks, 202, "python train.py", f"{ALL_REDUCE} step@app/train.py:20", kind="child", ppid=100, wchan="futex_do_wait", rank=1, size=2
+    )
+    other = msgspec.structs.replace(other, samples=()) if unread else other
+    view = build_view(snapshot(stacks.node([launcher, looks, other])))
+    waits = [Edge(source="node1/202", target="node1/201", why=Why.COLLECTIVE, evidence="")]
+    assert [e.target for e in poll_edges(view, waits)] == (["node1/100"] if unread else [])
