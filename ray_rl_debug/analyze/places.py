@@ -210,6 +210,9 @@ def _place(
                 kind = Kind.CODE
             elif kind is Kind.LOCK:
                 kind, op = _frameless_wait(frames, names, own, in_group) or (kind, op)
+            elif kind is Kind.SLEEP and own == 0 and "sleep" not in (frames[0].calls or ("sleep",)):
+                at = _frameless_wait(frames, names, own, in_group)
+                (kind, op), was_left = at or (kind, op), ran and at is not None  # the line waits and does not sleep: it went on meanwhile
             elif in_group and call == "poll" and own == 0 and _STORE & set(frames[0].calls or ()):
                 kind, op = Kind.RENDEZVOUS, STORE_KEY
             if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):

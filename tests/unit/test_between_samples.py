@@ -6,11 +6,12 @@ import pytest
 from msgspec.structs import replace
 from scenes import EXECUTOR, IDLE, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import build_view
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Cause, State
-from ray_rl_debug.model.snapshot import Snapshot, Socket
+from ray_rl_debug.model.snapshot import Snapshot, Socket, Thread
 
 ASKS = f"{RAY_GET} Trainer.wait_for_batch@app/trainer.py:9 Trainer.fit@app/trainer.py:4 {EXECUTOR} {MAIN}"
 
@@ -139,3 +140,24 @@ def test_a_receiver_of_many_connections_is_met_in_its_select_each_time(
     )
     one = replace(one, threads=(replace(one.threads[0], run_slices=slices), *one.threads[1:]))
     assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is motion
+
+
+@pytest.mark.parametrize(
+    ("calls", "slices", "kind", "motion"),
+    [
+        (("wait", "batch_isend_irecv"), 475, Kind.P2P, Motion.MOVING),
+        (("wait", "batch_isend_irecv"), 6, Kind.P2P, Motion.FROZEN),
+        (("sleep",), 475, Kind.SLEEP, Motion.FROZEN),
+        (None, 475, Kind.SLEEP, Motion.FROZEN),
+    ],
+    ids=["it went on to a pause", "its wait naps in C", "it sleeps there", "the line was not read"],
+)
+def test_a_rank_that_the_kernel_meets_in_a_pause_has_left_its_wait(calls: tuple[str, ...] | None, slices: int, kind: Kind, motion: Motion) -> None:
+    stacks = Stacks()
+    rank = process(stacks, 100, "python train.py", "exchange@app/train.py:22", kind="named", wchan="hrtimer_nanosleep", syscall=230, rank=0, size=2)
+    gloo = Thread(tid=101, comm="pt_gloo_runloop", state="S")
+    rank = replace(rank, threads=(replace(rank.threads[0], run_slices=slices), gloo))
+    node = stacks.node([rank])
+    frames = tuple(replace(f, calls=calls) for f in node.frames)
+    one = build_view(snapshot(replace(node, frames=frames))).seen["node1/100"]
+    assert (one.kind, one.motion) == (kind, motion)
