@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.ending_calls import call_behind
 from ray_rl_debug.analyze.handlers import (
     fellow_that_goes_on,
     library_goes_on,
@@ -106,6 +107,11 @@ def _looks_at_variables(f: Facts) -> str | None:
     if not looks_at_variables(f.view, f.one):
         return None
     return "it looks again and again at variables of its own, and none of its threads does anything else that could change them"
+
+
+def _ended_behind(f: Facts) -> str | None:
+    behind = call_behind(f.view, f.one)
+    return f"it goes round until {behind[0].name} sets its flag, and that call stands behind it for {behind[1]:.0f} s" if behind is not None else None
 
 
 def _imports_in_ring(f: Facts) -> str | None:
@@ -275,6 +281,7 @@ TABLE: tuple[Row, ...] = (
     Row("stopped", Outlook.STANDS, _stopped, Certainty.PROVEN),
     Row("looks again", Outlook.STANDS, _looks_again, needs=Needs.WAITS),
     Row("moves", Outlook.MOVES, _moves),
+    Row("the call that would end it stands behind it", Outlook.STANDS, _ended_behind),
     Row("looks at its own variables", Outlook.STANDS, _looks_at_variables),
     Row("its thread has ended, as its fellows show", Outlook.STANDS, outlook_asked.lacks_thread, needs=Needs.ASKED),
     Row("a module and a thread wait for each other", Outlook.STANDS, _imports_in_ring),

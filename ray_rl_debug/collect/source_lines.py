@@ -51,6 +51,8 @@ class SourceLine(NamedTuple):
     """Of a line that pauses: does it lie in a loop over what a coroutine is sent?"""
     goes_round: bool | None = None
     """Of the same: does it lie in a loop that nothing ends?"""
+    ended_by: tuple[str, ...] | None = None
+    """Of the same: methods that set the flag which alone ends its loop."""
 
 
 _silent_mounts: set[str] = set()
@@ -100,8 +102,9 @@ def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
     for line in out.splitlines():
         try:
             key, names, apart, looks, *more = json.loads(line)
-            told = [one if isinstance(one, bool) else None for one in (apart, *more)]
-            yield int(key), SourceLine(tuple(map(str, names)), told[0], tuple(map(str, looks)) if looks is not None else None, *told[1:4])
+            is_apart, brings, takes, goes_round = (one if isinstance(one, bool) else None for one in (apart, *(*more, None, None, None)[:3]))
+            looked, ended = (tuple(map(str, one)) if one is not None else None for one in (looks, more[3] if len(more) > 3 else None))
+            yield int(key), SourceLine(tuple(map(str, names)), is_apart, looked, brings, takes, goes_round, ended)
         except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
             return
 
@@ -150,7 +153,7 @@ def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: f
             return tree_of(pid, f"{file.rpartition('/')[0]}/{module}.py") if module.isidentifier() else None
 
         apart = is_apart(tree, line, beside) if "sleep" in calls else None
-        yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in ("looks_at", "brings", "takes", "goes_round")))
+        yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in ("looks_at", "brings", "takes", "goes_round", "ended_by")))
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:

@@ -84,6 +84,45 @@ def goes_round(tree: ast.Module, line: int) -> bool | None:
     return isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and not any(_ways_out(loop))
 
 
+def ended_by(tree: ast.Module, line: int) -> tuple[str, ...] | None:
+    """Methods of its class that set the flag which alone ends the loop around a pause; empty where none does.
+
+    None: the line holds no pause, its loop ends otherwise, or the function around it sets the flag itself.
+    """
+    around = [*_around(tree, line)]
+    function = next((n for n in reversed(around) if isinstance(n, _Function)), None)
+    class_ = next((n for n in reversed(around) if isinstance(n, ast.ClassDef)), None)
+    if function is None or class_ is None or not any(line in (c.lineno, c.end_lineno) and _name(c) in PAUSES for c in _calls(function)):
+        return None
+    loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While | ast.For | ast.AsyncFor)), None)
+    flag = _flag(loop.test) if isinstance(loop, ast.While) and not any(_ways_out(loop)) else None
+    if loop is None or flag is None or flag in _set_in(loop):
+        return None
+    methods = [m for m in class_.body if isinstance(m, _Function) and m is not function and m.name != "__init__"]
+    return tuple(m.name for m in methods if flag in _set_in(m))[:_MOST]
+
+
+def _flag(test: ast.AST) -> str | None:
+    """``stopped`` of ``not self.stopped``, also of ``not self.stopped.is_set()``."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Call) and not test.args and _name(test) == "is_set" and isinstance(test.func, ast.Attribute):
+        test = test.func.value
+    is_own = isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name) and test.value.id == "self"
+    return test.attr if is_own and isinstance(test, ast.Attribute) else None
+
+
+def _set_in(node: ast.AST) -> set[str]:
+    """Attributes that are assigned there, and events that are set or cleared."""
+    found: set[str] = set()
+    for one in ast.walk(node):
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AugAssign | ast.AnnAssign) else []
+        found |= {t.attr for t in targets if isinstance(t, ast.Attribute)}
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in ("set", "clear"):
+            found |= {one.func.value.attr} if isinstance(one.func.value, ast.Attribute) else set()
+    return found
+
+
 def takes(tree: ast.Module, line: int) -> bool | None:
     """Does a pause lie in a loop over what a coroutine is sent, piece by piece? Then it has one in its hands, unlike one that keeps a rhythm.
 

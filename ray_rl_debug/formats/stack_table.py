@@ -40,9 +40,12 @@ _OF_ONE_FUNCTION = {
 """Names of files that many programs have, where the function tells the library."""
 
 
-OfSource = tuple[tuple[str, ...], bool | None, tuple[str, ...] | None, bool | None, bool | None, bool | None]
+OfSource = tuple[tuple[str, ...], bool | None, tuple[str, ...] | None, bool | None, bool | None, bool | None, tuple[str, ...] | None]
 """What a line calls, whether its function is apart from the rest of the program, what the loop around it looks at, whether its function brings what
-it waits for, whether its loop takes what it is sent, and whether it goes round for ever."""
+it waits for, whether its loop takes what it is sent, whether it goes round for ever, and which methods end it."""
+
+
+_NOT_READ = (None, None, None, None, None, None, None)
 
 
 class StackTable:
@@ -65,10 +68,20 @@ class StackTable:
         """All frames; of some of them what their source tells."""
         found = []
         for number, (function, file, line) in enumerate(self._frames):
-            calls, apart, looks, brings, _, goes_round = lines.get(number, (None, None, None, None, None, None))
+            calls, apart, looks, brings, _, goes_round, ended_by = lines.get(number, _NOT_READ)
             short = _OF_ONE_FUNCTION.get((function.rsplit(".", 1)[-1], file)) or short_file(file)[0]
             found.append(
-                Frame(function=function, file=short, line=line or None, calls=calls, apart=apart, looks=looks, brings=brings, goes_round=goes_round)
+                Frame(
+                    function=function,
+                    file=short,
+                    line=line or None,
+                    calls=calls,
+                    apart=apart,
+                    looks=looks,
+                    brings=brings,
+                    goes_round=goes_round,
+                    ended_by=ended_by,
+                )
             )
         return tuple(found)
 

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from ray_rl_debug.collect.source_loops import brings, goes_round, looks_at, takes
+from ray_rl_debug.collect.source_loops import brings, ended_by, goes_round, looks_at, takes
 
 HEAD = """
 import os, time, ray
@@ -139,3 +139,38 @@ def test_who_goes_round_for_ever(body: str, is_round: bool | None) -> None:
     source = f"{HEAD}def serve(self):\n{textwrap.indent(body, '    ')}\n"
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
     assert goes_round(ast.parse(source), line) is is_round
+
+
+CLASS = """
+class Rollout:
+    def __init__(self):
+        self.stopped = False
+    def run(self, n):
+{body}
+    def stop(self):
+        self.stopped = True
+    def end(self):
+        self.over.set()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "methods"),
+    [
+        ("while not self.stopped:\n    time.sleep(0.2)  # here", ("stop",)),
+        ("while not self.stopped:\n    if n:\n        self.play()\n    time.sleep(0.2)  # here\nself.stopped = False", ("stop",)),
+        ("while not self.over.is_set():\n    time.sleep(0.2)  # here", ("end",)),
+        ("while self.playing:\n    time.sleep(0.2)  # here", ()),
+        ("while not self.stopped:\n    self.stopped = self.look()\n    time.sleep(0.2)  # here", None),
+        ("while not self.stopped:\n    if n:\n        break\n    time.sleep(0.2)  # here", None),
+        ("while not self.stopped and n:\n    time.sleep(0.2)  # here", None),
+        ("while not n:\n    time.sleep(0.2)  # here", None),
+        ("for _ in range(n):\n    time.sleep(0.2)  # here", None),
+        ("time.sleep(0.2)  # here", None),
+        ("while not self.stopped:\n    self.play()  # here", None),
+    ],
+)
+def test_whose_call_ends_a_loop(body: str, methods: tuple[str, ...] | None) -> None:
+    source = CLASS.format(body=textwrap.indent(body, " " * 8))
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert ended_by(ast.parse(source), line) == methods
