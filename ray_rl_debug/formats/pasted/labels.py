@@ -20,6 +20,8 @@ _OF_ITSELF = re.compile(r"(?<![\w./(-])(?<!-\w )(?<!-\w=)(?P<pid>\d{1,9})\b(?![\
 """A number alone. One behind an option is the option's (``record -d 60``)."""
 _OF_THREADS = re.compile(r"\b(?:apply|[Tt]hreads?|t a)(?:[ ,]{1,2}\d{1,6}\b){1,60}")
 """gdb's own numbers: ``thread apply 4 9 bt``."""
+_OF_ANOTHER = re.compile(r"\b(?:ranks?|nodes?|hosts?|gpus?|workers?|replicas?|stages?|steps?|[TDPE]P|threads?|engines?)[ #:=_-]{0,2}$", re.IGNORECASE)
+"""Words of which the number behind them is no process id: *py-spy dump on the stuck rank 1*."""
 _LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
 _COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")
 _SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5})(?P<unit>[smh]?) ?(?:;|&&|$)")
@@ -224,7 +226,8 @@ def _command(text: str) -> int | None:
         if named := _OF_PID.search(told):
             return int(named["pid"])
         told = _OF_THREADS.sub("", told)
-        alone = next((n for n in _OF_ITSELF.finditer(told) if not _LONG_OPTION.search(told[: n.start()])), None)
+        before = ((told[: n.start()], n) for n in _OF_ITSELF.finditer(told))
+        alone = next((n for text_before, n in before if not (_LONG_OPTION.search(text_before) or _OF_ANOTHER.search(text_before))), None)
         if alone is not None:
             return int(alone["pid"])
     return None
