@@ -176,6 +176,8 @@ def _frames(text: str) -> list[CodePlace]:
             found = new
         elif found[-1][0] == new[0][0] or _CHOICE.search(between):
             continue
+        elif re.match(r"['’]s\s", between):
+            found = [*new, *found]
         elif _INWARD.search(between):
             inward = True
             found = [*found, *new]
