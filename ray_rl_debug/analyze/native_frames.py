@@ -47,7 +47,7 @@ _MPI_INSIDE = re.compile(
 """The same inside of Open MPI and MPICH, where the call itself was cut off."""
 _MAKES = re.compile(
     r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:get|wait)\b"
-    r"|^P?MPI_(?:Init(?:_thread)?|Comm_(?:split|dup|create)\w*)$",
+    r"|^P?MPI_(?:Init(?:_thread)?|Comm_(?:split|dup|create)\w*)$|^bootstrap(?:Net|Init|Root|AllGather|Barrier|Split)\w*$|^initTransportsRank$",
     re.IGNORECASE,
 )
 """The ranks of a group meet to make their communicator; each comes back when all have come."""
