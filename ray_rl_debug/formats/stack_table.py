@@ -13,7 +13,7 @@ _SOURCE_TREES = re.compile(
     r".*/(torch/(?:distributed|nn|autograd|utils|cuda|optim|_dynamo|_inductor|multiprocessing)/.+|ray/_private/.+|ray/_raylet\.pyx)"
 )
 """Libraries that were built from source, or lie on PYTHONPATH: folders that no program of a user's has."""
-_STANDARD_LIBRARY = re.compile(r".*/lib/python3\.\d+t?/(.+)")
+_STANDARD_LIBRARY = re.compile(r".*/lib(?:64|/[\w.-]{1,40})?/python[23]\.\d+t?/(.+)")
 _OF_ONE_LIBRARY = {
     "distributed_c10d.py": "torch/distributed/distributed_c10d.py",
     "c10d_logger.py": "torch/distributed/c10d_logger.py",

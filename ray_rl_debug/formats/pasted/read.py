@@ -75,6 +75,9 @@ def _name_local_ranks(dumps: list[Partial]) -> None:
         dump.rank = number + min(first)
 
 
+_PYTHON_2 = "python2."
+
+
 def _tells(dump: Partial) -> bool:
     if dump.source == "ps":
         return True
@@ -82,6 +85,9 @@ def _tells(dump: Partial) -> bool:
     if dump.source == "py-spy" and dump.pid is not None and dump.threads and not any(t.frames for t in dump.threads) and not dump.said:
         dump.said.append((dump.line or 1, Said(kind="unread", text="py-spy shows its threads, and no frame of Python in them")))
     dump.threads = [t for t in dump.threads if t.frames or t.wchan or t.call]
+    for thread in dump.threads:
+        if thread.waits_for_gil and thread.frames and _PYTHON_2 in thread.frames[0][1]:
+            thread.waits_for_gil = None  # its py-bt takes each lock for the interpreter's
     return bool(dump.threads or dump.said or dump.tasks)
 
 
