@@ -19,12 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.by_hand import source_of
+from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence
 
 ID = "RRD501"
 NAME = "process stopped"
 CAUSE = Cause.PROCESS_STOPPED
+
+
+_TRACED = "t"
+"""State of a process that a debugger or strace holds."""
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -34,7 +40,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         waited = bool(scene.graph.into([one.key]))
         traced = one.process.tracer_pid
-        by = f" by tracer pid {traced}" if traced else ""
+        by = f" by tracer pid {traced}" if traced else " by the tool that traces it" if one.process.state == _TRACED else ""
         finding = make_finding(
             ID,
             NAME,
@@ -42,11 +48,22 @@ def detect(scene: Scene) -> Iterator[Found]:
             Certainty.PROVEN if waited else Certainty.LIKELY,
             f"{one.where()} is stopped (state {one.process.state}){by}; its stack does not matter",
             who=[one.who()],
-            evidence=[proc_evidence(one, f"/proc/{one.process.pid}/status: State {one.process.state}, TracerPid {traced or 0}")],
-            remedy=[
-                f"on {one.identity.node}: kill -CONT {one.process.pid}" if not traced else f"detach the tracer: pid {traced}",
-                "find who stopped it: a debugger, an operator, a cgroup freezer, job control",
-            ],
+            evidence=[proc_evidence(one, _state(one, traced))],
+            remedy=[_remedy(one, traced), "find who stopped it: a debugger, an operator, a cgroup freezer, job control"],
             phase=one.phase,
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _state(one: Seen, traced: int | None) -> str:
+    if source_of(one.process) is not None:
+        return f"state {one.process.state}, as its line says{f'; TracerPid {traced}' if traced else ''}"
+    return f"/proc/{one.process.pid}/status: State {one.process.state}, TracerPid {traced or 0}"
+
+
+def _remedy(one: Seen, traced: int | None) -> str:
+    if traced:
+        return f"detach the tracer: pid {traced}"
+    if one.process.state == _TRACED:
+        return f"on {one.identity.node}: grep TracerPid /proc/{one.process.pid}/status, and end that tool (strace, gdb, a profiler)"
+    return f"on {one.identity.node}: kill -CONT {one.process.pid}"
