@@ -204,7 +204,8 @@ def _label(stacks: Stacks, node: Node, process: Process, actor: RayActor | None,
     if not process.pid and (source := source_of(process)) is not None and not agent_lightning:
         # nothing but its file is known of it, or what its writer calls it
         is_nameless = process.title == source.split(".", 1)[0]
-        name, count = source if is_nameless else process.title[:60], stands_for(process)
+        placed = f"the process at {source}" if source.rpartition(":")[2].isdecimal() else source
+        name, count = placed if is_nameless else process.title[:60], stands_for(process)
         return f"{name} ({count} ranks)" if count > 1 else name
     name = agent_lightning or _program(process.title.strip() or process.comm or "process")
     return f"{name} (pid {process.pid})" if process.pid else name
