@@ -301,7 +301,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         certainty,
         f"{one.where()} {one.does()}{said}",
         who=[*(p.who() for p in parents), one.who()],
-        evidence=[stack_evidence(one), *threads, proc_evidence(one, reason)],
+        evidence=[stack_evidence(one, thread=one.telling), *threads, proc_evidence(one, reason)],
         remedy=[
             *(["take no lock in a signal's handler; try without the profiler or watchdog that sends the signal"] if " handler " in said else []),
             "take locks in the same order everywhere; never fork while threads hold locks (use the start method spawn)",
