@@ -100,6 +100,30 @@ def test_a_failure_that_was_asked_for_needs_no_company() -> None:
     assert told.remedy == "catch it in the agent and return a reward"
 
 
+def test_what_starts_once_blocks_nobody() -> None:
+    stages = (msgspec.structs.replace(STAGE, concurrency=1), msgspec.structs.replace(STAGE, number=1, concurrency=8))
+    many = tuple(Episode(number=i, stage=min(i, 1), group=0, began_s=0.0, took_s=0.5, reward=1.0) for i in range(9))
+    one = Blocked(stage=0, since_s=0.0, for_s=3.0, stack=("Agent.run (/home/me/agent.py:4)",))
+    given = facts(stages=stages, episodes=many, blocked=(one,))
+    assert failing(given) == {}
+    assert "the longest callback took 3.0 s" in next(r.measured for r in judge(given).results if r.check == "try.loop")
+    for blocked in ((msgspec.structs.replace(one, stage=1),), (one, one), (msgspec.structs.replace(one, is_over=False),)):
+        assert list(failing(msgspec.structs.replace(given, blocked=blocked))) == ["try.loop"]
+    assert list(failing(msgspec.structs.replace(given, episodes=many[:4]))) == ["try.loop"], "few episodes came after it"
+
+
+def test_a_pool_that_is_starting_is_no_limit() -> None:
+    waits = Place(where="Agent.run (/a.py:3)", kind="executor", what="thread future pending", count=30)
+    works = Place(where="Agent.run (/a.py:4)", kind="socket", count=10)
+    first = msgspec.structs.replace(STAGE, concurrency=8, looks=3, places=(waits, works))
+    after = msgspec.structs.replace(first, number=1, places=(msgspec.structs.replace(waits, count=5), works))
+    smaller = msgspec.structs.replace(after, concurrency=4)
+    assert failing(facts(stages=(first, after))) == {}
+    assert list(failing(facts(stages=(first, msgspec.structs.replace(first, number=1))))) == ["try.limit"]
+    assert list(failing(facts(stages=(first, smaller)))) == ["try.limit"], "fewer at once tell nothing"
+    assert list(failing(facts(stages=(first,)))) == ["try.limit"]
+
+
 def test_a_limit_needs_most_episodes_and_more_than_one_look() -> None:
     waits = Place(where="Agent.run (/a.py:3)", kind="semaphore", what="Semaphore value=0", count=30, lets_in=2)
     works = Place(where="Agent.run (/a.py:4)", kind="socket", count=10)

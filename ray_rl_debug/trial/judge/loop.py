@@ -15,6 +15,8 @@ STARVED = 0.5
 """A block during which the thread was ready but had no core for this part of the time is the machine's."""
 MOSTLY = 0.5
 LONG_S = 1.0
+ENOUGH_LATER = 8
+"""Episodes after the first stage that a block of once did not touch."""
 MAX_PLACES = 3
 IMPORTING = "<frozen importlib"
 """A module that is imported by the first episode is imported once."""
@@ -32,7 +34,8 @@ def blocked(facts: Facts) -> Iterator[Result]:
 
     Remedy: use the asynchronous client, or ``await asyncio.to_thread(...)``.
 
-    Not this when: the thread was ready but got no core (another program keeps them busy), or the stack is the loop's own.
+    Not this when: the thread was ready but got no core (another program keeps them busy), the stack is the loop's own, or only the first episode was
+    blocked: what starts once (a pool of processes, a model) costs a run nothing.
     """
     by_place: dict[str, list[Blocked]] = defaultdict(list)
     for one in facts.blocked:
@@ -42,7 +45,7 @@ def blocked(facts: Facts) -> Iterator[Result]:
     for place, found in sorted(by_place.items(), key=lambda p: -sum(b.for_s for b in p[1]))[:MAX_PLACES]:
         longest = max(found, key=lambda b: b.for_s)
         all_s = sum(b.for_s for b in found)
-        if longest.for_s < LONG_S and all_s < 3 * LONG_S:
+        if (longest.for_s < LONG_S and all_s < 3 * LONG_S) or _is_start(facts, found):
             continue
         told.add(place)
         still = "" if longest.is_over else ", and had not come back"
@@ -119,11 +122,27 @@ def limits(facts: Facts) -> Iterator[Result]:
     for stage in sorted(facts.stages, key=lambda s: -s.concurrency):
         total = sum(p.count for p in stage.places)
         for place in stage.places:
-            if _is_limit(place) and place.count > MOSTLY * total and stage.looks > 1 and place.where not in told:
+            if _is_limit(place) and place.count > MOSTLY * total and stage.looks > 1 and place.where not in told and _stays(facts, stage, place):
                 told.add(place.where)
                 yield _limited(stage, place, total)
     if not told and any(s.places for s in facts.stages):
         yield answers.ok("most episodes waited for no semaphore, pool or executor of their own process")
+
+
+def _is_start(facts: Facts, found: list[Blocked]) -> bool:
+    """One block of the first stage that no later episode met."""
+    first = min((s.number for s in facts.stages), default=0)
+    later = sum(e.stage > first and e.took_s is not None for e in facts.episodes)
+    return len(found) == 1 and found[0].is_over and found[0].stage == first and later >= ENOUGH_LATER
+
+
+def _stays(facts: Facts, stage: Stage, place: Place) -> bool:
+    """Does the limit hold in later stages of at least this concurrency too? A pool whose processes are still starting is none."""
+    later = [s for s in facts.stages if s.number > stage.number and s.concurrency >= stage.concurrency and s.looks > 1 and s.places]
+    held = [
+        any(p.where == place.where and p.kind == place.kind and p.count > MOSTLY * sum(q.count for q in s.places) for p in s.places) for s in later
+    ]
+    return not later or any(held)
 
 
 def _is_limit(place: Place) -> bool:
