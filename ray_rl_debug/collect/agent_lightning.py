@@ -25,6 +25,7 @@ MAX_SPANS = 200
 OPEN = ("queuing", "preparing", "running", "requeuing")
 _OURS = ("agentlightning.reward", "agentlightning.annotation", "agentlightning.message", "agentlightning.object", "agentlightning.exception")
 """Names of spans that are not calls of a model or a tool."""
+NO_JSON = "the answer is no JSON"
 _WORKER = ("worker_id", "status")
 
 
@@ -57,10 +58,10 @@ def ask_store(url: str, *, deadline_s: float = 20.0, between_s: float = BETWEEN_
     answers = _ask(where, paths, min(until, began + deadline_s / 2))
     health, numbers, workers, newest, resources, open_ = answers
     if all(isinstance(a, str) for a in answers):
-        return Store(url=url, reason=str(health))
-    if not isinstance(numbers, Mapping) or not isinstance(workers, Mapping):
+        return Store(url=url, reason=str(health), is_other=health in (NO_JSON, "status 404"))
+    if not isinstance(numbers, Mapping) or not isinstance(workers, Mapping) or not isinstance(workers.get("items"), list):
         said = next((a for a in (numbers, workers, health) if isinstance(a, str)), "its answers have another form")
-        return Store(url=url, reason=f"{said}; it may be no store of Agent-Lightning")
+        return Store(url=url, reason=f"{said}; it may be no store of Agent-Lightning", is_other=True)
     runners = tuple(r for r in map(_runner, _items(workers)) if r is not None)
     rollouts = _rollouts([*_items(open_), *_items(newest)])
     missing = [_gap(url, p, a) for p, a in zip(paths, answers, strict=True) if isinstance(a, str)]
@@ -111,7 +112,7 @@ def _decoded(answer: Answer | str) -> Any:
     try:
         return msgspec.json.decode(answer.body)
     except (msgspec.DecodeError, RecursionError):
-        return "the answer is no JSON"
+        return NO_JSON
 
 
 def _items(answer: Any) -> list[Any]:

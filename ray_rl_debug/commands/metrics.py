@@ -79,6 +79,7 @@ def metrics(
         raise UsageError(f"{len(sources)} sources were given", hint="give one run, or two to compare them")
     columns, known = _pairs("--map", names), _pairs("--set", settings)
     _check_names(columns)
+    _check_settings(known)
     limits = read_thresholds(thresholds)
     format_ = "json" if as_json else format_
     if is_followed:
@@ -207,6 +208,14 @@ def _check_names(columns: dict[str, str]) -> None:
     for name in columns:
         if name not in known:
             raise UsageError(f"--map knows no quantity {name!r}", hint=f"the quantities are: {', '.join(known)}")
+
+
+def _check_settings(known: dict[str, str]) -> None:
+    from ray_rl_debug.metrics.bench import SETTINGS, last_part
+
+    for key in known:
+        if last_part(key) not in SETTINGS and not key.endswith("rollout.name"):
+            raise UsageError(f"no rule asks for the setting {key!r}", hint=f"the settings are: {', '.join(SETTINGS)}")
 
 
 def _width() -> int:

@@ -41,5 +41,5 @@ def record(engine: str, file: Path, port: int, timeout_s: float, quiet: bool) ->
         loopback.record(engine, writer, port, click.echo, show, timeout_s=timeout_s)
     finally:
         writer.close()
-        show(f"{writer.count} answers in {file}")
+    show(f"{writer.count} answers in {file}" if writer.count else "no answer came, so no file was kept")
     return EXIT_OK

@@ -168,9 +168,11 @@ def _plan(target: str, given: dict[str, Any]) -> Plan:
 
 def _absolute(target: str) -> str:
     where, _, name = target.rpartition(":")
-    if not where or not name:
+    if not where or not name or ":" in where:
         raise UsageError(f"{target!r} is not MODULE:CLASS", hint="write it as my_agent:MyAgent or path/my_agent.py:MyAgent")
     if not where.endswith(".py"):
+        if Path(where).is_file():
+            raise UsageError(f"{where} is no Python file", hint="write it as my_agent:MyAgent or path/my_agent.py:MyAgent")
         return target
     if not Path(where).is_file():
         raise UsageError(f"there is no file {where}", hint="write it as my_agent:MyAgent or path/my_agent.py:MyAgent")

@@ -31,7 +31,12 @@ def reachable(health: Health) -> Iterator[Result]:
         return
     if store.reason is not None:
         then = "runners cannot fetch rollouts, spans are lost, and run_until_all_finished() waits for ever"
-        yield answers.fail(f"{store.url}: {store.reason}", "an answer of the store", then, "rayrl-debug snapshot --here, on the trainer's node")
+        cure = (
+            "give the store's own address: AGL_SERVER_HOST and AGL_SERVER_PORT say it, port 4747 is the default"
+            if store.is_other
+            else "rayrl-debug snapshot --here, on the trainer's node; the address: AGL_SERVER_HOST and AGL_SERVER_PORT"
+        )
+        yield answers.fail(f"{store.url}: {store.reason}", "an answer of the store", then, cure)
         return
     numbers = ", ".join(f"{n} {s}" for s, n in sorted(store.counts.items()))
     text = f"{store.total_rollouts} rollouts ({numbers or 'none'}), {store.total_spans} spans, {len(store.runners)} runners"

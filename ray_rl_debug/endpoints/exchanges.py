@@ -57,7 +57,7 @@ class Writer:
             raise OutputError(f"{path} cannot be written: {e.strerror}", hint="choose another file with -o") from e
         self._file.write(msgspec.json.encode({"schema": SCHEMA}) + b"\n")
         self._file.flush()
-        self.count = 0
+        self._path, self.count = path, 0
 
     def add(self, exchange: Exchange) -> None:
         self._file.write(msgspec.json.encode(exchange) + b"\n")
@@ -65,7 +65,10 @@ class Writer:
         self.count += 1
 
     def close(self) -> None:
+        """A file without an answer is removed: the next recording may have its name."""
         self._file.close()
+        if not self.count:
+            self._path.unlink(missing_ok=True)
 
 
 def read_exchanges(path: Path) -> list[Exchange]:

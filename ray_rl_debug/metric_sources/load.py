@@ -30,6 +30,10 @@ def load(paths: Sequence[Path], names: Mapping[str, str], settings: Mapping[str,
     """
     gathered = Gathered(paths[0].name or str(paths[0]))
     for path in paths:
+        if wanted is not None and path.is_file() and not mlflow_database.is_database(path):
+            raise UsageError(
+                f"{path.name} holds one run, not several", hint="leave --run out: it names a run of a folder, or of a database of MLflow"
+            )
         one = Gathered(gathered.label)
         try:
             if path.is_dir():
@@ -49,7 +53,9 @@ def load(paths: Sequence[Path], names: Mapping[str, str], settings: Mapping[str,
 
 
 def _read_file(path: Path, into: Gathered, names: Mapping[str, str], wanted: str | None) -> None:
-    if mlflow_database.is_database(path):
+    if not path.stat().st_size:
+        into.trouble(str(path), "the file is empty")
+    elif mlflow_database.is_database(path):
         mlflow_database.read(path, into, wanted)
     elif path.suffix == ".wandb":
         wandb.read(path, into)
@@ -99,9 +105,9 @@ def _read_folder(path: Path, into: Gathered, names: Mapping[str, str], wanted: s
 
 def _only(folder: Path, runs: Sequence[Path], wanted: str | None) -> Path:
     """The one run, or the one that is wanted by the name of its file or folder."""
-    found = [r for r in runs if wanted is None or wanted in (r.name, r.stem) or wanted == _shown(folder, r)]
-    if len(found) == 1 or len(runs) == 1:
-        return (found or runs)[0]
+    found = [r for r in runs if wanted is None or wanted in (r.name, r.stem, r.parent.name) or wanted == _shown(folder, r)]
+    if len(found) == 1:
+        return found[0]
     shown = ", ".join(_shown(folder, r) for r in (found or runs)[:4]) + (", ..." if len(found or runs) > 4 else "")
     held = f"{len(runs)} runs" if wanted is None else f"{len(found) or 'no'} run{'s' if len(found) > 1 else ''} called {wanted}"
     raise UsageError(f"{folder} holds {held}", hint=f"name one of them, by its path or with --run: {shown}")

@@ -30,9 +30,10 @@ def read(path: Path, into: Gathered) -> None:
     except ImportError as e:
         raise MissingExtraError(f"event files need TensorBoard's reader ({e})", hint="pip install 'ray-rl-debug[tensorboard]'") from e
     logging.getLogger("tensorboard").setLevel(logging.ERROR)
-    values = 0
+    values = events = 0
     try:
         for event in EventFileLoader(str(path)).Load():
+            events += 1
             for one in event.summary.value:
                 value = _scalar(one, tensor_util, DT_STRING)
                 if value is not None:
@@ -40,6 +41,8 @@ def read(path: Path, into: Gathered) -> None:
                     into.add(int(event.step), one.tag, value)
     except Exception as e:  # noqa: BLE001 the reader raises errors of protobuf, TensorFlow and its own for files that are cut or damaged
         into.trouble(str(path), f"damaged after {values:,} values, which were used ({type(e).__name__})")
+    if not events:
+        into.trouble(str(path), "no event could be read: the file is damaged, or none of TensorBoard's")
     into.sources.append(f"{path.name}: TensorBoard events, {values:,} values")
 
 

@@ -12,6 +12,8 @@ from ray_rl_debug.metrics.quantities import Quantity, find
 Known = TypeVar("Known")
 RARE = 0.05
 """Part of the steps whose largest and smallest rewards may be outliers."""
+SETTINGS = ("gpu", "gpu_type", "gpu_name", "engine", "engine_version", "ppo_n_minibatches", "max_head_offpolicyness", "behave_imp_weight_cap")
+"""What rules ask for, by the last part of its key."""
 
 
 class Bench:
@@ -48,9 +50,8 @@ class Bench:
 
     def setting(self, name: str) -> str | None:
         """A setting of the run by the last part of its key: ``ppo_n_minibatches`` finds ``actor.ppo_n_minibatches``."""
-        wanted = name.lower()
         for key, value in sorted(self.run.settings.items(), key=lambda pair: len(pair[0])):
-            if re.split(r"[./]", key.lower())[-1] == wanted:
+            if last_part(key) == name:
                 return value
         return None
 
@@ -81,3 +82,8 @@ class Bench:
             return 1.0
         typical = abs(values[len(values) // 2])
         return max(values[-1] - values[0], typical) or 1.0
+
+
+def last_part(key: str) -> str:
+    """``actor.ppo_n_minibatches`` is ``ppo_n_minibatches``."""
+    return re.split(r"[./]", key.lower())[-1]

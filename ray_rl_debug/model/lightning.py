@@ -51,6 +51,8 @@ class Store(Held, frozen=True, kw_only=True):
     url: str
     reason: str | None = None
     """Why it did not answer; then nothing else is known."""
+    is_other: bool = False
+    """Something answers there that is no store."""
     is_healthy: bool | None = None
     now_s: float | None = None
     """The newest time in its tables, at the first look: ages are at least as long."""

@@ -186,7 +186,7 @@ def _verdict(view: View, findings: Sequence[Found], both: Sequence[Pair], move: 
         return Verdict(state=State.DIFFER, summary=trouble[0].summary, certainty=trouble[0].certainty)
     failed = [p.engine.error for p in view.trial.pairs if p.engine.error is not None]
     if len(failed) * 2 > len(view.trial.pairs):
-        said = f"{len(failed)} of {len(view.trial.pairs)} requests to the engine failed, most of them: {failed[0]}"
+        said = f"{len(failed)} of {len(view.trial.pairs)} requests to the engine failed; the first: {failed[0]}"
         return Verdict(state=State.UNKNOWN, summary=said, certainty=Certainty.POSSIBLE)
     far = view.distance
     if far is not None and far.tokens >= MIN_TOKENS and view.size is not Size.UNTOLD:

@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -120,14 +121,21 @@ def test_a_dead_engine_and_a_broken_file_are_told(tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     with running("record", "http://127.0.0.1:9/v1", "-o", file) as (port, _):
         assert ask(port, HELLO)[0] == 502
+    assert not file.exists(), "a recording without an answer is of no use, and its name stays free"
+    file.write_text("")
+    listener = socket.create_server(("127.0.0.1", 0))
+    taken = listener.getsockname()[1]
     command = [sys.executable, "-m", "ray_rl_debug", "rollout"]
     for arguments, code in (
         (["serve", str(file)], 3),
         (["serve", __file__], 3),
         (["record", "127.0.0.1:9", "-o", str(tmp_path / "x")], 2),
         (["record", "http://127.0.0.1:9/v1", "-o", str(file)], 3),
+        (["record", "http://127.0.0.1:9/v1", "-o", str(tmp_path / "y"), "--port", str(taken), "-q"], 2),
     ):
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == code, done
         assert done.stderr.startswith("error: ")
         assert "Traceback" not in done.stderr
+    assert not (tmp_path / "y").exists()
+    listener.close()

@@ -142,6 +142,12 @@ def test_no_store_at_that_address() -> None:
     assert store.reason == "no answer in time"
     with serving({}) as url:
         assert "status 404" in str(ask_store(url, deadline_s=2.0).reason)
+    asked = ("health", "statistics", "workers", "rollouts", "resources")
+    for body in (b"<html>", b'{"data": []}'):
+        with serving({f"/v1/agl/{p}": body for p in asked}) as url:
+            other = ask_store(url, deadline_s=2.0, between_s=0.0)
+        result = examine(Health(nodes=(), store=other), STORE_CHECKS).results[0]
+        assert (result.status, "give the store's own address" in (result.remedy or "")) == (Status.FAIL, True)
     for result in examine(Health(nodes=(), store=store), STORE_CHECKS).results:
         assert result.status is Status.FAIL
         assert result.check == "agl.store"

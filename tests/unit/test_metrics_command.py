@@ -59,6 +59,17 @@ def test_a_file_without_metrics_says_what_is_wanted(text: str, tmp_path: Path, c
     assert capsys.readouterr().out.startswith("UNKNOWN: no metric is in the source; wanted: the trainer's log")
 
 
+def test_empty_and_damaged_files_are_called_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("train.log", "run.jsonl", "run.csv"):
+        (tmp_path / name).touch()
+        assert main(["metrics", str(tmp_path / name)]) == 3
+        assert f"{name}: the file is empty" in capsys.readouterr().out
+    pytest.importorskip("tensorboard", reason="event files need TensorBoard's reader")
+    (tmp_path / "events.out.tfevents.1").write_bytes(bytes(range(256)) * 20)
+    assert main(["metrics", str(tmp_path / "events.out.tfevents.1")]) == 3
+    assert "no event could be read: the file is damaged" in capsys.readouterr().out
+
+
 def test_json_and_files(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", files["bad"], "--json", "-o", str(tmp_path / "out")]) == 1
     document = json.loads(capsys.readouterr().out)
@@ -116,6 +127,9 @@ def test_runs_that_differ_from_the_start(tmp_path: Path, files: dict[str, str], 
         ["metrics", str(DATA / "verl.jsonl"), "--map", "rewards=x"],
         ["metrics", str(DATA / "verl.jsonl"), "--threshold", "kl=1"],
         ["metrics", str(DATA / "verl.jsonl"), "--set", "gpu"],
+        ["metrics", str(DATA / "verl.jsonl"), "--set", "gpus=H100"],
+        ["metrics", str(DATA / "verl.jsonl"), "--run", "5"],
+        ["metrics", str(DATA / "wandb"), "--run", "nope"],
         ["metrics", *[str(DATA / "verl.jsonl")] * 3],
     ],
 )

@@ -24,6 +24,8 @@ from ray_rl_debug.model.errors import EndpointError, UnreadableFileError, UsageE
         (["agent"], "'agent' is not MODULE:CLASS"),
         (["agent.py:"], "is not MODULE:CLASS"),
         (["/no/such/agent.py:Agent"], "there is no file /no/such/agent.py"),
+        (["agent.py:Agent:run"], "is not MODULE:CLASS"),
+        ([f"{Path(__file__).parents[2]}/LICENSE:Agent"], "LICENSE is no Python file"),
         (["a:B", "--init", "{"], "--init is no JSON"),
         (["a:B", "--extra", "[1]"], "--extra is no JSON object"),
         (["a:B", "--concurrency", "1,x"], "is no list of whole numbers"),
