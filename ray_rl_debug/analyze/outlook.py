@@ -130,7 +130,7 @@ def _counted(f: Facts) -> str | None:
 
 def _fellow_goes_on(f: Facts) -> str | None:
     thread = fellow_that_goes_on(f.one)
-    return f"its thread {thread.name or thread.tid} has work of the same loop, and goes on" if thread is not None else None
+    return f"its thread {thread.called} has work of the same loop, and goes on" if thread is not None else None
 
 
 def _waits(f: Facts) -> str | None:
