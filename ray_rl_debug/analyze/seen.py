@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import msgspec
 from msgspec.structs import force_setattr
 
@@ -63,7 +65,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         place, state = self.telling.place if self.telling is not None else None, self.process.state
         force_setattr(self, "place", place)
         force_setattr(self, "kind", place.kind if place is not None else None)
-        force_setattr(self, "kinds", frozenset([t.place.kind for t in self.threads]))
+        force_setattr(self, "kinds", _set_of(tuple([t.place.kind for t in self.threads])))
         force_setattr(self, "is_stopped", state == "T" or (state == "t" and self.motion is not Motion.MOVING))
         force_setattr(self, "has_ended", state in ("Z", "X"))
 
@@ -173,6 +175,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """The same as the object of "wait in": ``all_reduce in step (train.py:40)``, or where it pauses: ``step (train.py:40)``."""
         text = self.at()
         return text.removeprefix("waits in ") if text.startswith("waits in ") else text.partition(" in ")[2] or text
+
+
+@lru_cache(maxsize=1 << 10)
+def _set_of(kinds: tuple[Kind, ...]) -> frozenset[Kind]:
+    """Equal sets are one: a cluster has few, and very many processes."""
+    return frozenset(kinds)
 
 
 def as_verb(text: str) -> str:
