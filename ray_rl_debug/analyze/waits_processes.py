@@ -146,6 +146,8 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
             yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
         return
     family = _ended_fellows(view, one)
+    if not family and _went_with_its_holder(view, node, one, semaphore):
+        return  # nobody is left who could end this wait
     if not family and not one.is_idle:  # a worker between two tasks is at the lock of its queue by design
         yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
     for dead in family:
@@ -166,6 +168,37 @@ def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, wh
         yield Edge(source=one.key, target=other.key, why=Why.GIVERS, op=MEETING, evidence=evidence, certainty=Certainty.LIKELY)
     if not absent:
         yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
+
+
+def lost_lock(view: View, one: Seen) -> bool:
+    """Does it wait for a lock of multiprocessing that went with the process that had it?"""
+    own = (s for s in one.node.semaphores if s.value == 0 and any(pid == one.process.pid for pid, _ in s.waiters))
+    return any(_went_with_its_holder(view, one.node, one, s) for s in own)
+
+
+def _went_with_its_holder(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> bool:
+    """Is a lock taken by none of those who have it, each of which was asked, while one of them was started in the place of another?
+
+    It has no name any more, so that only who inherits it can have it.
+    """
+    if semaphore.maximum != 1 or semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
+        return False
+    if one.is_idle or one.motion is not Motion.FROZEN:
+        return False
+    on_node = [s for s in view if s.node is one.node and not s.has_ended]
+    if any(s.process.files is None for s in on_node) or (node.name, one.process.ppid) not in view.by_node_pid:
+        return False
+    files = {s.key: [f for f in s.process.files or () if f.inode == semaphore.inode and f.path.startswith(SEGMENT)] for s in on_node}
+    have_it = [s for s in on_node if files[s.key]]
+    is_inherited = bool(have_it) and all(f.path.endswith(DELETED) for s in have_it for f in files[s.key])
+    started_s = [s.process.start_time_s for s in have_it if s.process.ppid == one.process.ppid and s.process.start_time_s is not None]
+    return is_inherited and bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
+
+
+DELETED = " (deleted)"
+"""How the kernel marks a file that has no name any more."""
+STARTED_TOGETHER_S = 0.5
+"""Workers of a pool start one after the other, each within fractions of a second."""
 
 
 def _is_given_back(semaphore: SharedSemaphore) -> bool:

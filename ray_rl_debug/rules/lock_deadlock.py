@@ -35,6 +35,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.timed_waits import wakes_by_itself
 from ray_rl_debug.analyze.waits_calls import only_ray_connects
 from ray_rl_debug.analyze.waits_children import has_process_pool, is_tracker, waits_for_work
+from ray_rl_debug.analyze.waits_processes import STARTED_TOGETHER_S, lost_lock
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding
 from ray_rl_debug.rules.rings import ring_found, rings, thread_at_own_lock
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waits, weaker
@@ -120,7 +121,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         blind = thread.place.kind is Kind.FUTURE and has_process_pool(one) and not scene.view.children(one)
         certainty = Certainty.POSSIBLE if blind or pauses or (lost and held_feeder(one) is None and not _lost_one(scene, one)) else Certainty.LIKELY
         yield Found(
-            finding=_finding(one, others or (pauses if is_open else []), parents, certainty, scene.reason(one), lost=lost),
+            finding=_finding(scene, one, others or (pauses if is_open else []), parents, certainty, lost=lost),
             explains=frozenset([*root.nodes, *(p.key for p in parents)]),
         )
 
@@ -248,12 +249,8 @@ def _lost_one(scene: Scene, one: Seen) -> bool:
     if any(c.kind is Kind.QUEUE for c in children):
         return True
     started_s = [c.process.start_time_s for c in children if c.process.start_time_s is not None]
-    replaced = bool(started_s) and max(started_s) - min(started_s) > _STARTED_TOGETHER_S
+    replaced = bool(started_s) and max(started_s) - min(started_s) > STARTED_TOGETHER_S
     return replaced or any(c.has_ended for c in children) or lacks_taker(one) or ends_in_vain(one)
-
-
-_STARTED_TOGETHER_S = 0.5
-"""Workers of a pool start one after the other, each within fractions of a second."""
 
 
 def _runs_thread_pool(one: Seen) -> bool:
@@ -269,7 +266,7 @@ def _asleep(thread: SeenThread) -> bool:
     return thread.kernel is None or thread.kernel.state == "S"
 
 
-def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, reason: str, *, lost: bool) -> Finding:
+def _finding(scene: Scene, one: Seen, others: list[SeenThread], parents: list[Seen], certainty: Certainty, *, lost: bool) -> Finding:
     if lost and ends_in_vain(one):
         said = "; its workers end before they have delivered anything, and the pool makes others in their places"
     elif lost and lacks_taker(one):
@@ -280,6 +277,8 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         said = "; all its worker processes wait for work: the task is lost, most likely with a worker that was killed"
     elif one.lane_of is not None:
         said = "; other calls of it finish, and none of them ends this wait"
+    elif lost_lock(scene.view, one):
+        said = "; none of those who have this lock of multiprocessing has taken it: it went with a process that was replaced since"
     elif others:
         said = f"; its thread {others[0].called} {describe_place(others[0].place)}"
     elif one.process.kind == "child" and parents:
@@ -301,7 +300,7 @@ def _finding(one: Seen, others: list[SeenThread], parents: list[Seen], certainty
         certainty,
         f"{one.where()} {one.does()}{said}",
         who=[*(p.who() for p in parents), one.who()],
-        evidence=[stack_evidence(one, thread=one.telling), *threads, proc_evidence(one, reason)],
+        evidence=[stack_evidence(one, thread=one.telling), *threads, proc_evidence(one, scene.reason(one))],
         remedy=[
             *(["take no lock in a signal's handler; try without the profiler or watchdog that sends the signal"] if " handler " in said else []),
             "take locks in the same order everywhere; never fork while threads hold locks (use the start method spawn)",

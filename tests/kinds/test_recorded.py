@@ -43,7 +43,6 @@ MISSED = {
     "served_after_load-hang": "two rollouts try to connect with growing pauses, and whom they try waits for them: slow, they pause",
     "kernels_of_device-hang": "a thread has dropped what the main thread waits for in C: possible, as a heartbeat beside it sleeps and might do it",
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
-    "lock_of_killed_worker-hang": "unknown: who had the lock was killed, and nothing of it is left in its pages or among the processes",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
 BYSTANDER_FIRST = {

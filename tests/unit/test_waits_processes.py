@@ -206,3 +206,31 @@ def test_a_barrier_that_the_absent_one_never_used_leads_to_whoever_has_it() -> N
     for files, found in (((), [("200", "201")]), (None, [("200", "unseen")])):
         view = view_of(stacks, parent_of(stacks, files), meets, works, semaphores=(taken(8, (FIRST, -2)),))
         assert told(list(semaphore_edges(view))) == found
+
+
+LEFT = OpenFile(fd=None, path="/dev/shm/sem.Xy1 (deleted)", kind="file", inode=9)
+
+
+@pytest.mark.parametrize(
+    ("later_s", "path", "files", "found"),
+    [
+        (2.0, LEFT.path, (), []),
+        (0.1, LEFT.path, (), [("200", "unseen")]),
+        (2.0, "/dev/shm/sem.Xy1", (), [("200", "unseen")]),
+        (2.0, LEFT.path, None, [("200", "unseen")]),
+    ],
+    ids=["it went with one that was replaced", "none was replaced", "others may open it by its name", "not all were read"],
+)
+def test_a_lock_that_went_with_its_holder(later_s: float, path: str, files: tuple[OpenFile, ...] | None, found: list[tuple[str, str]]) -> None:
+    """Of those who have it each was asked, and none has taken it."""
+    stacks = Stacks()
+    held, answers = replace(LEFT, path=path), OpenFile(fd=6, path="pipe:[78]", kind="pipe", inode=78, writable=False)
+    waits = replace(child(stacks, FIRST, ACQUIRES, files=(held, replace(answers, fd=7, writable=True))), start_time_s=100.0)
+    waits = replace(waits, threads=(replace(waits.threads[0], wchan="futex_do_wait", syscall=202),))
+    newer = replace(child(stacks, SECOND, RESTS, files=(held,)), start_time_s=100.0 + later_s)
+    collects = f"{RECEIVE} collect@app/train.py:31"
+    leads = process(stacks, PARENT, "python train.py", collects, kind="named", wchan="anon_pipe_read", syscall=READ, arg0=6)
+    family = [replace(leads, files=(*files, answers) if files is not None else None), waits, newer]
+    assert told(list(semaphore_edges(view_of(stacks, *family, semaphores=(taken(1),))))) == found
+    named = [f for f in diagnose(snapshot(stacks.node(family, semaphores=(taken(1),)))).findings if "went with a process" in f.summary]
+    assert [w.pid for f in named for w in f.who] == ([] if found else [FIRST])
