@@ -38,8 +38,8 @@ def is_stacks_alone(process: Process) -> bool:
     return bool(process.samples) and process.window_s is None
 
 
-FAR_APART_S = 15.0
-"""Between two looks that show the same, for it to mean more than that a step takes its time."""
+FAR_APART_S = 30.0
+"""Between two looks that show the same, for it to mean more than that a step takes its time: stacks do not show a pause that will end."""
 
 
 def is_assumed(process: Process) -> bool:

@@ -33,7 +33,7 @@ def test_equal_looks_at_a_distance_are_likely(tmp_path: Path) -> None:
     assert report.next_dumps == ()
 
 
-@pytest.mark.parametrize("apart_s", [None, 3.0])
+@pytest.mark.parametrize("apart_s", [None, 3.0, 25.0])
 def test_equal_looks_within_moments_stay_possible(tmp_path: Path, apart_s: float | None) -> None:
     look = ranks({**SEVEN, 4008: WORK})
     report = judge(tmp_path, look, look, apart_s=apart_s)
