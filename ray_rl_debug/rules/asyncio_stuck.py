@@ -319,7 +319,9 @@ def _is_closed(scene: Scene, one: Seen) -> bool:
     """Is nothing left that could complete what the coroutines wait for: none that goes on, no thread at work, no peer, no child process?"""
     tasks, sockets = one.process.async_tasks or (), one.process.sockets
     others = [t for t in tasks if not is_apart(t)]
-    if scene.view.children(one) or sockets is None or not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in others):
+    if any(_may_tell(one, c) for c in scene.view.children(one)) or sockets is None:
+        return False
+    if not all(t.stable and t.awaited is not None and t.awaited.kind in _INSIDE for t in others):
         return False
     if any(t.timer_s is not None and 0 <= t.timer_s < SOON_S and _has_other_timers(t, tasks) for t in others):
         return False
@@ -331,6 +333,21 @@ def _is_closed(scene: Scene, one: Seen) -> bool:
     elif any(s.peer_inode is None or s.peer_inode not in ends for s in sockets):  # an event loop wakes itself through a pair
         return False
     return all(t.place.kind in IDLE_KINDS or not t.place.path for t in one.threads)
+
+
+def _may_tell(one: Seen, child: Seen) -> bool:
+    """May a child have something to tell, through what both hold, or by its end? Not one that rests and shares files alone with its parent."""
+    shared = ("pipe", "fifo", "eventfd")
+    if not child.is_idle or child.process.files is None or child.process.sockets is None or one.process.files is None:
+        return True
+    if any(f.kind in shared or f.path.startswith(SEGMENTS) for f in child.process.files if f.path in {o.path for o in one.process.files}):
+        return True
+    ends = {s.inode for s in one.process.sockets or ()}
+    return any(s.inode in ends or s.peer_inode in ends for s in child.process.sockets if s.inode is not None)
+
+
+SEGMENTS = "/dev/shm/"
+"""Where memory lies that processes share."""
 
 
 def _is_at_queue(task: AsyncTask) -> bool:

@@ -43,7 +43,6 @@ MISSED = {
     "served_after_load-hang": "two rollouts try to connect with growing pauses, and whom they try waits for them: slow, they pause",
     "kernels_of_device-hang": "a thread has dropped what the main thread waits for in C: possible, as a heartbeat beside it sleeps and might do it",
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
-    "rounds_of_agents-hang": "possible: coroutines wait for one more at a barrier, and a message of their idle tool server might bring it",
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""

@@ -9,7 +9,7 @@ from test_coroutines import LOOP, NO_PERMIT, lock, of, task
 from ray_rl_debug.analyze.coroutines import describe_awaited, find_ends
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, Report, State
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, Process, Socket
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, OpenFile, Process, Socket
 from tests.unit.scenes import Stacks, process, snapshot
 
 EVENT = Awaited(kind="event", detail="Event unset", address=5)
@@ -19,6 +19,8 @@ PEER = Socket(family="tcp", state="ESTABLISHED", local="10.0.0.1:5000", remote="
 LISTENS = Socket(family="tcp", state="LISTEN", local="0.0.0.0:80", inode=8)
 SERVES = Socket(family="tcp", state="ESTABLISHED", local="10.0.0.1:80", remote="10.0.0.1:5001", fd=9, inode=9)
 CLIENT = msgspec.structs.replace(SERVES, local=SERVES.remote, remote=SERVES.local, inode=10)
+LOG = OpenFile(fd=1, path="/job/log", kind="file", inode=50)
+PIPE = OpenFile(fd=5, path="pipe:[60]", kind="pipe", inode=60)
 WORKS = "score@/job/reward.py:7 run@concurrent/futures/thread.py:58 _worker@concurrent/futures/thread.py:83 run@threading.py:982"
 
 
@@ -175,3 +177,27 @@ def test_a_coroutine_on_its_way_may_end_the_wait_for_its_result(stable: bool, su
     asks = process(stacks, 300, "sh", "wait@/job/play.py:3", kind="named")
     said = diagnose(snapshot(stacks.node([main, asks])))
     assert {f.certainty for f in said.findings} - {Certainty.POSSIBLE} == sure
+
+
+@pytest.mark.parametrize(
+    ("stack", "files", "sockets", "sure"),
+    [
+        (LOOP, (), (), True),
+        (LOOP, (LOG,), (LISTENS,), True),
+        (LOOP, (PIPE,), (), False),
+        (LOOP, (), (msgspec.structs.replace(PAIR[0], inode=77, peer_inode=3),), False),
+        (LOOP, None, (), False),
+        ("wait@/job/tool.py:1", (), (), False),
+    ],
+    ids=["it rests", "a server with the same log", "a pipe of both", "a pair of both", "its files were not read", "it is at work"],
+)
+def test_a_child_that_shares_nothing_with_them_wakes_nobody(
+    stack: str, files: tuple[OpenFile, ...] | None, sockets: tuple[Socket, ...], sure: bool
+) -> None:
+    stacks = Stacks()
+    waits = msgspec.structs.replace(task(1, EVENT, "episode"), timers=0)
+    one = process(stacks, 200, "python agent.py", LOOP, kind="named", async_tasks=(waits,), sockets=PAIR)
+    child = process(stacks, 300, "python tool.py", stack, kind="child", ppid=200, sockets=sockets)
+    node = stacks.node([msgspec.structs.replace(one, files=(LOG, PIPE)), msgspec.structs.replace(child, files=files)])
+    found = {f.certainty for f in diagnose(snapshot(node)).findings if any(w.pid == 200 for w in f.who)}
+    assert found == {Certainty.LIKELY if sure else Certainty.POSSIBLE}
