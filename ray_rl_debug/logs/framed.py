@@ -38,8 +38,25 @@ _INTRODUCED = re.compile(
 """A record that says whose words come next: ``job 7: stderr follows``, ``observation (exit code 1):``."""
 
 
+_OF_BYTES = (
+    rb"(?:completion|response|answer|generation|generated|prompt|sample|rollout|trajector|transcript|observation|output|result|stdout|stderr|captured"
+    rb"|candidate|solution|submission|conversation|messages|logs?\b|text\b|calls?\b)"
+)
+_MAY_OPEN = re.compile(
+    rb"(?:[-=*#~_+<>]{2}|\[ ?(?:begin|start))[^\n]{0,70}"
+    + _OF_BYTES
+    + rb"|"
+    + _OF_BYTES
+    + rb"(?:text|s|ies)?(?: follows| was| is)?(?: ?\([^()\n]{1,40}\))?[\] :]{0,3}\r?$|@@ -|diff --git",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Reading heads takes long, and most logs show nothing of this kind."""
+
+
 def is_shown(window: Window, writer: LogWriter, start: int, end: int) -> bool:
     """Does a line stand between two others, the first of which opens what another program printed, and the second closes it?"""
+    if _MAY_OPEN.search(window.text, max(0, start - MAX_BYTES), start) is None:
+        return False
     heads = [
         [head for row in rows if _is_of(head := window.head(row[:400].decode("utf-8", "replace")), writer)]
         for rows in (

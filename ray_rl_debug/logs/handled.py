@@ -12,7 +12,19 @@ from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.tracebacks import FRAME, START, Block
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Window
-from ray_rl_debug.logs.words import CLIENT_LEFT, EXCEPTION, FINISHED, GIVES_UP, OF_ONE_ANSWER, OF_ONE_REQUEST, RETRIES, SMALL_TOOL, goes_on, judge
+from ray_rl_debug.logs.words import (
+    CLIENT_LEFT,
+    EXCEPTION,
+    FINISHED,
+    GIVES_UP,
+    OF_ONE_ANSWER,
+    OF_ONE_REQUEST,
+    RETRIES,
+    SCORED,
+    SMALL_TOOL,
+    goes_on,
+    judge,
+)
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 WROTE_ON = 2
@@ -122,6 +134,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
     written = 0
     is_step, is_report = _is_step(one), _is_report(one)
     is_told = False
+    may_be_tried = _may_be_tried(one)
     is_feeders = one.block is not None and _is_of_feeder(one.block)
     for after in window.next_of(one.head.writer, one.end, anybody=is_step and one.head.writer == LogWriter()):
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
@@ -157,6 +170,8 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         )
         if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return None
+        if may_be_tried and SCORED.search(after.text) and read_step(after.text) is None:
+            return "code of a model that was tried, and scored"
         if _is_note(one) and after.level in ("D", "I") and not (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return "logged as a note, and it wrote on"
         if _is_of_an_end(one, window.line_before(one.start)) and FINISHED.search(after.text):
@@ -208,6 +223,12 @@ def _is_report(one: Spotted) -> bool:
         return one.kind == "error" and one.signature is None and is_record
     level = one.before.level if one.before is not None else one.head.level
     return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
+
+
+def _may_be_tried(one: Spotted) -> bool:
+    """Is it what a compiler, an interpreter or a shell says of a program, with no mark of a process and no time in front?"""
+    is_bare = one.head.writer == LogWriter() and one.head.level in (None, "E") and not one.head.is_stamped
+    return one.block is None and one.signature is None and one.kind in ("error", "death") and is_bare
 
 
 def _is_note(one: Spotted) -> bool:

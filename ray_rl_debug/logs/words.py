@@ -111,7 +111,7 @@ _SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
-    r"[Ss]tart(?:s|ed|ing) (?:it|them) again\b",
+    r"[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
@@ -202,6 +202,12 @@ CLIENT_LEFT = re.compile(
     r"\b[Cc]lient (?:has )?(?:disconnected|closed|went away)\b|\b[Dd]isconnected (?:from|by) the client\b|\bClientDisconnect(?:ed)?\b"
 )
 """Of a server whose client did not wait for its answer."""
+SCORED = re.compile(
+    r"(?i)\b(?:score|reward|verdict|grade|return)s?\b[ :=]{1,3}-?\d|\b(?:CE|RE|AC|WA|TLE|MLE)\b,? (?:\w+ )?(?:CE|RE|AC|WA|TLE|MLE)\b"
+    r"|\b(?:mean|accuracy|pass(?:ed)?|compiled?)\b[ :=]{1,3}[01]?\.\d"
+    r"|\b\d+ (?:of|/) \d+ (?:\w+ ){0,2}(?:verified|pass|passed|compiled?|correct|solved)\b"
+)
+"""What a program says of the code of a model that it tried: how good it was."""
 SMALL_TOOL = re.compile(
     r"(?:/\w+)*/?"
     r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "

@@ -95,3 +95,16 @@ def test_who_starts_it_again_goes_on(tmp_path: Path) -> None:
     said = "[boss] env 12 (pid 44) exited with code -11, {}\n"
     assert first(tmp_path, said.format("starting it again")) is None
     assert first(tmp_path, said.format("starting the end")) is not None
+
+
+def test_code_that_was_tried_and_scored(tmp_path: Path) -> None:
+    for said in ("cand_4: Segmentation fault (core dumped)", "error: aborting due to 1 previous error", "Fatal error: exception Stack_overflow"):
+        assert first(tmp_path, f"{said}\n[grader] candidate 7 has reward 0\n") is None
+        assert first(tmp_path, f"{said}\n[grader] candidate 7 is next\n") is not None
+        assert first(tmp_path, f"(Trainer pid=7) {said}\n(Trainer pid=7) candidate 7 has reward 0\n") is not None
+
+
+def test_a_step_that_is_run_again(tmp_path: Path) -> None:
+    said = "ERROR:state:found NaN on rank 3. A passing error is suspected, rerunning\n"
+    assert first(tmp_path, said) is None
+    assert first(tmp_path, said.replace("rerunning", "rerun with more memory")) is not None
