@@ -27,6 +27,10 @@ from ray_rl_debug.logs.words import (
 )
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 
+CAUGHT_AND_WROTE_ON = 3
+"""So many records behind a traceback that a function caught and printed, none of which tells of trouble, tell the same.
+
+Lines without a time or a level may belong to its message."""
 WROTE_ON = 2
 """So many lines behind an error in code that it ran as text tell that the program itself did not end by it."""
 LINES_BACK = 40
@@ -42,7 +46,7 @@ _HEALTHY = re.compile(r'"GET /\S*health\S* HTTP/[\d.]+" 200\b')
 _PLUGIN = re.compile(r"(?:task/(?:cgroup|affinity)|jobacct_gather/\w+|acct_gather\w*(?:/\w+)?|xcgroup_\w+|cgroup/v\d): (?!.*(?:oom|OOM|[Kk]ill))")
 """Plugins of Slurm's that bind and measure tasks, by the names that stand before their lines."""
 _SKIPS = re.compile(
-    r"^[Ee]rror caught(?: was)?:|"
+    r"^[Ee]rror caught(?: was)?:|\bfailed with retryable exception\b|"
     r"(?:[Ee]rror|[Ff]ail(?:ed|ure)|[Ee]xception|[Cc]ould not|[Ii]nvalid)\b.*\b(?:[Ss]kipping|[Ii]gnoring|[Cc]ontinuing|[Ff]alling back)\b"
 )
 """Of a line without a level, which no logger wrote. One that tries again may have done so for the last time."""
@@ -131,12 +135,14 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
 
 def _by_next_lines(window: Window, one: Spotted) -> str | None:
     own = one.block.message if one.block is not None else ()
-    written = 0
+    written = records = 0
     is_step, is_report = _is_step(one), _is_report(one)
     is_told = False
+    is_caught = _is_printed(one, window)
     may_be_tried = _may_be_tried(one)
     is_feeders = one.block is not None and _is_of_feeder(one.block)
-    for after in window.next_of(one.head.writer, one.end, anybody=is_step and one.head.writer == LogWriter()):
+    writer = one.before.writer if one.before is not None and one.head.writer == LogWriter() else one.head.writer
+    for after in window.next_of(writer, one.end, anybody=is_step and one.head.writer == LogWriter()):
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
             # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
             return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
@@ -170,12 +176,17 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
         )
         if is_told and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return None
-        if may_be_tried and SCORED.search(after.text) and read_step(after.text) is None:
+        if (may_be_tried or is_caught) and SCORED.search(after.text) and read_step(after.text) is None:
             return "code of a model that was tried, and scored"
         if _is_note(one) and after.level in ("D", "I") and not (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return "logged as a note, and it wrote on"
         if _is_of_an_end(one, window.line_before(one.start)) and FINISHED.search(after.text):
             return "the work was done"
+        if is_caught and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+            return None
+        records += after.level in ("D", "I") or (after.is_stamped and after.level is None)
+        if is_caught and records >= CAUGHT_AND_WROTE_ON:
+            return "a function caught it, and the program wrote on"
         if is_own_words(one) and _LOADED.search(after.text):
             return after.text
         if is_own_words(one) and _LACKS.search(one.text) and written >= WROTE_ON and not GIVES_UP.search(after.text):
@@ -223,6 +234,12 @@ def _is_report(one: Spotted) -> bool:
         return one.kind == "error" and one.signature is None and is_record
     level = one.before.level if one.before is not None else one.head.level
     return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
+
+
+def _is_printed(one: Spotted, window: Window) -> bool:
+    """Is it a traceback that a function caught and printed without a record? Hydra cuts the outer frames off, and ends."""
+    is_caught = one.block is not None and one.block.is_caught is True and one.block.last != "" and one.block.remote is None
+    return is_caught and one.signature is None and one.before is None and not window.line_before(one.start).text.startswith("Error executing job")
 
 
 def _may_be_tried(one: Spotted) -> bool:

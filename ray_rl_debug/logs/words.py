@@ -103,6 +103,7 @@ INNOCENT = re.compile(
         r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
         r"^[\w./-]{1,40}: (?:write error: |standard output: )Broken pipe$",  # whoever read from a tool had enough
+        r"\b(?:[Aa]|any|every|each) (?:Segmentation fault|Bus error|core dump)",
         r"^Unclosed (?:client session|connector|connection|resource|transport)\b|^Task was destroyed but it is pending!",
     )
 )
@@ -111,7 +112,7 @@ _SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
     r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
-    r"[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
+    r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
 """A number of such, as in ``skipped=0``, says nothing of the error beside it."""
 _GOES_ON = (
@@ -142,6 +143,7 @@ WENT_ON = re.compile(
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
         r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
+        r"\b(?:is|are|will be) used(?: instead)?(?:$|[.,;])",
         r"\b[Dd]efault(?:s|ing) to\b|^AUTOTUNE \w+\(",  # the latter: Inductor's table of the kernels that fitted
     )
 )

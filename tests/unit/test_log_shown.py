@@ -17,7 +17,7 @@ WRITTEN = 'Traceback (most recent call last):\n  File "{}", line 3, in <module>\
         ("=== sample 3 ===\n", "================\n"),
         ("--- completion (idx 3) ---\n", "--- end completion ---\n"),
         ("------- Captured stderr call -------\n", "tests/test_a.py::test_b PASSED [ 9%]\n"),
-        ("[2026-03-02 10:00:01] sandbox job 7: stderr follows\n", "[2026-03-02 10:00:01] sandbox job 7: score 0\n"),
+        ("[2026-03-02 10:00:01] sandbox job 7: stderr follows\n", "[2026-03-02 10:00:01] sandbox job 7: took 31 ms of its time\n"),
         ("10:00:01 - agent:INFO: observation (exit code 1):\n", "10:00:02 - agent:INFO: edits a file\n"),
     ],
 )

@@ -108,3 +108,34 @@ def test_a_step_that_is_run_again(tmp_path: Path) -> None:
     said = "ERROR:state:found NaN on rank 3. A passing error is suspected, rerunning\n"
     assert first(tmp_path, said) is None
     assert first(tmp_path, said.replace("rerunning", "rerun with more memory")) is not None
+
+
+CAUGHT = "Traceback (most recent call last):\n  File \"/srv/envs/shop.py\", line 71, in {}\n    item = self.items[idx]\nKeyError: 'B07X'\n"
+
+
+def test_a_traceback_that_a_function_caught_and_printed(tmp_path: Path) -> None:
+    caught, left = CAUGHT.format("step"), CAUGHT.format("<module>")
+    assert first(tmp_path, f"{caught}env 3: invalid action, reward -0.1\n") is None
+    assert first(tmp_path, f"{left}env 3: invalid action, reward -0.1\n") is not None
+    records = "".join(f"[2026-03-02 10:00:0{n}] env {n} looks at its page\n" for n in range(3))
+    assert first(tmp_path, caught + records) is None
+    assert first(tmp_path, left + records) is not None
+    assert first(tmp_path, f"{caught}[2026-03-02 10:00:01] exiting\n{records}") is not None
+    assert first(tmp_path, f"Error executing job with overrides: []\n{caught}{records}") is not None
+    assert first(tmp_path, f"{caught}one\ntwo\nthree\nfour\n") is not None  # these may belong to the message
+
+
+def test_a_record_with_a_traceback_and_the_next_of_its_writer(tmp_path: Path) -> None:
+    record = "2026-04-01 10:00:00,100 [worker-3] ERROR failed to score item 7\n" + CAUGHT.format("loop")
+    assert first(tmp_path, f"{record}2026-04-01 10:00:01,100 [worker-3] DEBUG item 8 has 0.5\n") is None
+    assert first(tmp_path, f"{record}2026-04-01 10:00:01,100 [worker-4] DEBUG item 8 has 0.5\n") is not None
+
+
+def test_words_of_what_goes_on(tmp_path: Path) -> None:
+    assert first(tmp_path, "ERROR: all rewards of 12 groups are equal, they are filtered\n") is None
+    assert first(tmp_path, "ImportError: libcudart.so.11.0: cannot open shared object file\nno flash-attn, sdpa is used\n") is None
+    assert first(tmp_path, "ImportError: libcudart.so.11.0: cannot open shared object file\nthe card is used by another one\n") is not None
+    assert first(tmp_path, "core dumps are off: a Segmentation fault leaves none\n") is None
+    retried = "(fetch pid=7) Task fetch failed with retryable exception: TaskID(77).\n"
+    raised = "".join(f"(fetch pid=7) {line}" for line in CAUGHT.format("fetch").splitlines(keepends=True))
+    assert first(tmp_path, retried + raised) is None
