@@ -104,6 +104,7 @@ INNOCENT = re.compile(
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
         r"^[\w./-]{1,40}: (?:write error: |standard output: )Broken pipe$",  # whoever read from a tool had enough
         r"\b(?:[Aa]|any|every|each) (?:Segmentation fault|Bus error|core dump)",
+        r"<<< (?:FAILURE|ERROR)!|^(?:org\.opentest4j|org\.junit|junit\.framework)\.",  # tests of Java
         r"^Unclosed (?:client session|connector|connection|resource|transport)\b|^Task was destroyed but it is pending!",
     )
 )
@@ -179,6 +180,8 @@ OF_A_SAMPLE = re.compile(
     r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
     r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): "
     r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
+    r"|(?:\[[\w-]{1,20}\] )?(?:sample|candidate|cand|completion|submission)[ #_-]?\d{1,9}(?: \([^()\n]{1,40}\))?: "
+    r"|\[(?:env|sandbox|tool|grader|judge|agent)(?:[ _-]?\d{1,6})?\] (?:command|cmd|program|candidate|test|cell|snippet|code|script)\b"
     r"|[│┃].*[│┃]$"
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
     r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"

@@ -98,7 +98,7 @@ def test_who_starts_it_again_goes_on(tmp_path: Path) -> None:
 
 
 def test_code_that_was_tried_and_scored(tmp_path: Path) -> None:
-    for said in ("cand_4: Segmentation fault (core dumped)", "error: aborting due to 1 previous error", "Fatal error: exception Stack_overflow"):
+    for said in ("prog: Segmentation fault (core dumped)", "error: aborting due to 1 previous error", "Fatal error: exception Stack_overflow"):
         assert first(tmp_path, f"{said}\n[grader] candidate 7 has reward 0\n") is None
         assert first(tmp_path, f"{said}\n[grader] candidate 7 is next\n") is not None
         assert first(tmp_path, f"(Trainer pid=7) {said}\n(Trainer pid=7) candidate 7 has reward 0\n") is not None
@@ -139,3 +139,17 @@ def test_words_of_what_goes_on(tmp_path: Path) -> None:
     retried = "(fetch pid=7) Task fetch failed with retryable exception: TaskID(77).\n"
     raised = "".join(f"(fetch pid=7) {line}" for line in CAUGHT.format("fetch").splitlines(keepends=True))
     assert first(tmp_path, retried + raised) is None
+
+
+def test_what_is_said_of_one_sample_or_of_an_agents_command(tmp_path: Path) -> None:
+    assert first(tmp_path, "[bench] sample 3: compilation failed: nvcc fatal   : Unsupported gpu architecture 'compute_35'\n") is None
+    assert first(tmp_path, "candidate 9: RuntimeError: CUDA error: an illegal memory access was encountered\n") is None
+    assert first(tmp_path, "nvcc fatal   : Unsupported gpu architecture 'compute_35'\n") is not None
+    assert first(tmp_path, "[env] command ended with exit code 1 in 2.1 s\n") is None
+    assert first(tmp_path, "[env] process ended with exit code 1 in 2.1 s\n") is not None
+
+
+def test_tests_of_java(tmp_path: Path) -> None:
+    failed = "[ERROR] lab.PoolTest.leases -- Time elapsed: 0.02 s <<< FAILURE!\norg.opentest4j.AssertionFailedError: expected: <3> but was: <2>\n"
+    assert first(tmp_path, failed) is None
+    assert first(tmp_path, failed.replace("<<<", "").replace("org.opentest4j", "lab")) is not None
