@@ -21,7 +21,7 @@ def file_lock_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
     yield from _lock_edges(view)
     yield from _unknown_locks(view)
-    for one in view.at(Kind.SLEEP):
+    for one in (*view.at(Kind.SLEEP), *(view.at(Kind.FLOCK) if view.by_hand else ())):
         if one.motion is not Motion.MOVING:
             yield from _tried_lock_edges(view, one)
     for one in view.at(Kind.FLOCK):
@@ -80,7 +80,8 @@ def _tried_lock_edges(view: View, one: Seen) -> Iterator[Edge]:
         elif tries and lock.kind == "FLOCK" and path.endswith(".lock"):
             held[holder] = (f"it pauses between its attempts to lock a file that was not seen; {holds}", Certainty.POSSIBLE)
     for holder, (evidence, sure) in held.items():
-        yield Edge(source=one.key, target=holder, why=Why.TRIED_LOCK, evidence=evidence, certainty=sure)
+        why = Why.FILE_LOCK if one.kind is Kind.FLOCK else Why.TRIED_LOCK
+        yield Edge(source=one.key, target=holder, why=why, evidence=evidence, certainty=sure)
 
 
 def _path_of(view: View, source: str, inode: int) -> str:

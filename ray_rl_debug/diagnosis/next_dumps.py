@@ -91,7 +91,8 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     named_first = [s for s in scene.view if (s.identity.node, s.identity.pid or None, s.identity.label) in keys]
     # of several that are named, the one that waits for none of them
     accused = sorted((s for s in named_first if s.threads), key=lambda s: bool(scene.graph.out(s.key)))
-    for one in [s for s in named_first if not s.threads and not any(r.kind == "unread" for r in s.process.remarks)][:1]:
+    unshown = [s for s in named_first if not s.threads and not any(r.kind == "unread" for r in s.process.remarks)]
+    for one in sorted(unshown, key=lambda s: bool(scene.graph.out(s.key)))[:1]:
         if one.process.state in ("D", "T", "t"):
             yield in_the_kernel(scene, one)
             continue

@@ -53,6 +53,19 @@ class DumpThread(msgspec.Struct, kw_only=True):
     """What the line of its innermost frame calls, where the text shows the source; ``__enter__`` for ``with lock:``."""
 
 
+class HeldFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that a process has open, as ``lsof`` lists it."""
+
+    fd: int
+    path: str
+    device: str
+    """As in ``/proc/locks``: hexadecimal."""
+    inode: int
+    writable: bool | None = None
+    lock: str | None = None
+    """``READ`` or ``WRITE``, where the process holds a lock on it."""
+
+
 class Dump(msgspec.Struct, kw_only=True):
     """One process; `pid` is None when the text does not say."""
 
@@ -76,3 +89,4 @@ class Dump(msgspec.Struct, kw_only=True):
     said: list[tuple[int, Said]] = []
     """Remarks on it, each with its line."""
     tasks: list[Task] = []
+    files: list[HeldFile] = []

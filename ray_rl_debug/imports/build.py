@@ -12,7 +12,7 @@ from ray_rl_debug import __version__
 from ray_rl_debug.formats.dump import Dump, DumpThread
 from ray_rl_debug.formats.stack_table import OfSource, StackTable, short_file
 from ray_rl_debug.imports.titles import safe_title
-from ray_rl_debug.imports.told import async_tasks, kernel_threads, remarks_of, state_of, unread_gap
+from ray_rl_debug.imports.told import async_tasks, files_of, kernel_threads, locks_of, remarks_of, state_of, unread_gap
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap, Node, Process, RayState, Sample, Snapshot, ThreadSample
 from ray_rl_debug.privacy.masking import mask
@@ -159,6 +159,7 @@ def _node(name: str, processes: dict[int, list[tuple[FileDumps, Dump]]]) -> Node
         frames=table.frames(_lines(processes.values(), table)),
         stacks=table.stacks(),
         processes=tuple(found),
+        locks=locks_of({pid: [d for _, d in held] for pid, held in processes.items()}),
         gaps=tuple(lacks),
     )
 
@@ -203,6 +204,7 @@ def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], t
             for at_s, (f, d) in shown
         ),
         async_tasks=async_tasks(dumps),
+        files=files_of(dumps),
         remarks=remarks_of((f.name, d) for f, d in held),
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ray_rl_debug.formats.dump import CodePlace, Dump
 from ray_rl_debug.formats.stack_table import short_file
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Gap, Process, Remark, Thread
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, FileLock, Gap, OpenFile, Process, Remark, Thread
 
 _REFUSED = re.compile(r"EPERM|[Pp]ermission|not permitted|os error 1\b|os error 13\b|ptrace")
 _GONE = re.compile(r"ESRCH|No such (?:process|file)|os error [23]\b")
@@ -43,7 +43,37 @@ def kernel_threads(dumps: Sequence[Dump]) -> tuple[Thread, ...]:
                 call = thread.call or _call_in(thread.frames) or (known.call if known is not None else None)
                 wchan = wchan or (known.wchan if known is not None else None)
                 found[tid] = Thread(tid=tid, comm="", state=dump.state or state_of(dumps) or "?", wchan=wchan, call=call)
-    return tuple(found.values())
+    own = next((d.pid for d in dumps if d.pid is not None), None)
+    return tuple(sorted(found.values(), key=lambda t: t.tid != own))  # the main thread first
+
+
+def files_of(dumps: Sequence[Dump]) -> tuple[OpenFile, ...] | None:
+    """The files that ``lsof`` lists for a process; None where it was not asked."""
+    held = {f.fd: f for d in dumps for f in d.files}
+    found = [OpenFile(fd=f.fd, path=f.path, kind="file", inode=f.inode, device=f.device, writable=f.writable) for f in held.values()]
+    return tuple(found) or None
+
+
+def locks_of(processes: Mapping[int, Sequence[Dump]]) -> tuple[FileLock, ...]:
+    """Who holds a lock on a file by ``lsof``, and who has the same file open while the kernel holds it up in such a call."""
+    files: dict[tuple[str, int], dict[int, str | None]] = {}
+    for pid, dumps in processes.items():
+        for file in (f for d in dumps for f in d.files):
+            users = files.setdefault((file.device, file.inode), {})
+            users[pid] = file.lock or users.get(pid)
+    calls = {pid: {t.call for d in dumps for t in d.threads} for pid, dumps in processes.items()}
+    found = []
+    for number, ((device, inode), users) in enumerate(files.items(), 1):
+        waiters = [pid for pid, access in users.items() if access is None and calls[pid] & _LOCK_CALLS]
+        kind = "POSIX" if any("fcntl" in calls[pid] for pid in waiters) else "FLOCK"
+        held = [(pid, access) for pid, access in users.items() if access is not None]
+        found += [FileLock(lock=number, kind=kind, access=access, pid=pid, device=device, inode=inode) for pid, access in held]
+        if held:
+            found += [FileLock(lock=number, kind=kind, access="WRITE", pid=p, device=device, inode=inode, waiting=True) for p in waiters]
+    return tuple(found)
+
+
+_LOCK_CALLS = frozenset({"flock", "fcntl"})
 
 
 def _call_in(frames: Sequence[CodePlace]) -> str | None:

@@ -207,7 +207,7 @@ def _found(
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
-    kind = waiting.place.kind if waiting else None
+    kind = waiting.place.kind if waiting else Kind.FLOCK if edge is not None and edge.why is Why.FILE_LOCK else None
     is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
     wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
     is_server_named = server is not None and edge is not None and [w.pid for w in who] == [server.process.pid]

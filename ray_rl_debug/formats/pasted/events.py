@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.formats.dump import CodePlace, Said
+from ray_rl_debug.formats.dump import CodePlace, HeldFile, Said
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +74,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     call: str | None = None
     """System call in progress."""
     title: str | None = None
+    file: HeldFile | None = None
+    """One that it has open."""
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.formats.dump import DumpThread
-from ray_rl_debug.formats.pasted import kernel, ps
+from ray_rl_debug.formats.pasted import kernel, lsof, ps
 from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
 from ray_rl_debug.formats.pasted.events import Row
 from ray_rl_debug.formats.pasted.lines import Line
@@ -74,7 +74,7 @@ class Tables:
             return True
         if (state := kernel.status(text)) is not None and self._take_status(line, *state):
             return True
-        if (told := kernel.pair(text) or self._strace.feed(text)) is not None:
+        if (told := kernel.pair(text) or self._strace.feed(text) or lsof.read(text)) is not None:
             self.add(line, told)
             return True
         return False
@@ -96,6 +96,8 @@ class Tables:
         )
         if row.tid is not None or row.wchan is not None:
             dump.threads.append(DumpThread(frames=(), tid=row.tid or row.pid, wchan=row.wchan, call=row.call))
+        if row.file is not None:
+            dump.files = [row.file]
         if self._rows <= MAX_ROWS:
             self._dumps.append(dump)
         return dump
