@@ -117,6 +117,16 @@ def test_a_change_of_width_is_placed() -> None:
     assert sum(find_variance_change(wander(seed, 100, 0.0))[1] <= 0.05 for seed in range(100)) <= 10
 
 
+def test_a_spike_before_a_change_of_width_is_not_its_beginning() -> None:
+    import made_runs
+
+    at = int(np.random.default_rng(502).integers(60, 140))
+    columns = made_runs.healthy(70_002, "spiky", 200)
+    made_runs.FAULTS["RRD708"][1](columns, at)
+    place, p = find_variance_change(np.diff(columns["critic/score/mean"]))
+    assert (abs(place + 1 - at) <= 3, p < 1e-6) == (True, True)
+
+
 def test_many_ties_do_not_make_a_trend_certain() -> None:
     """Rewards of eight samples are eighths: most pairs are equal or cancel out, and the slope of Theil and Sen is exactly 0."""
     values = np.random.default_rng(3).binomial(8, 0.5, 63) / 8

@@ -128,19 +128,20 @@ def leave_level(values: Sequence[float]) -> Change:
 
 
 def find_variance_change(values: Sequence[float]) -> tuple[int, float]:
-    """The place from which values spread more or less (the most likely one for normal noise of two widths), and the p of no such change.
+    """The place from which values spread more or less (the most likely one for Laplace's noise of two widths), and the p of no such change.
 
+    Its likelihood goes by absolute values: of squares, one spike shortly before a change is taken for its beginning.
     It is that of Levene's test on both sides (the form of Brown and Forsythe), times the number of places that were tried.
     """
     np, stats = load()
     y = np.asarray(values, dtype=float)
     y = y - np.median(y)
     n = len(y)
-    squares = np.cumsum(y * y)
+    sizes = np.cumsum(np.abs(y))
     places = np.arange(EDGE, n - EDGE)
-    before = squares[places - 1] / places
-    after = (squares[-1] - squares[places - 1]) / (n - places)
-    tiny = max(squares[-1] / n * 1e-9, 1e-300)
+    before = sizes[places - 1] / places
+    after = (sizes[-1] - sizes[places - 1]) / (n - places)
+    tiny = max(sizes[-1] / n * 1e-6, 1e-300)
     cost = places * np.log(np.maximum(before, tiny)) + (n - places) * np.log(np.maximum(after, tiny))
     place = int(places[cost.argmin()])
     p = float(stats.levene(y[:place], y[place:], center="median").pvalue)
