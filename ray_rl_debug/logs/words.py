@@ -234,7 +234,7 @@ FINISHED = re.compile(
     r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
     r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"
     r"|\bFinished server process \[|\bApplication shutdown complete\b"
-    r"|[\"']train_runtime[\"']: "
+    r"|[\"']train_runtime[\"']: |\"run_stop\".{0,200}\"status\": \"success\""
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
 )
 """Of a program whose work is done."""
