@@ -13,6 +13,8 @@ _TELLS = re.compile(
     r"(?i:err|exception|reason|cause|msg|message|detail|fatal|fail|stderr|panic|assert|signal|status|said|warn|trace|stack|abort|exit|crash|kill)"
 )
 """In the name of a value: it says what went wrong."""
+_QUOTES = re.compile(r"(?:\[[^\[\]\n]{1,40}\] ?)?[\"']\w[^\"'\n]{0,300}[\"']")
+"""A line that begins with the words of another: a title, a passage."""
 _SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|codes?|signals?|markers?|words?|classes)$")
 """At the end of its name: it says what to look for."""
 _CALL = re.compile(r"(?:[+-]\s{1,40})?(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Error|Exception|Interrupt|Exit)\()\w{1,40}\()[^\n]*\)[,;:)]{0,3}$")
@@ -30,7 +32,7 @@ def is_printed_value(text: str, known: Callable[[bytes], Iterator[object]]) -> b
     if text.startswith(("{", "[{")):
         return _OF_A_RUN.search(text) is not None
     named = _NAMED.match(text)
-    if named is None and _CALL.match(text):
+    if named is None and (_CALL.match(text) or _QUOTES.match(text)):
         return _is_plain(_LITERAL.sub("", text), known)
     if named is None or (_TELLS.search(named["name"]) and not _SETS.search(named["name"])):
         return False

@@ -153,3 +153,8 @@ def test_tests_of_java(tmp_path: Path) -> None:
     failed = "[ERROR] lab.PoolTest.leases -- Time elapsed: 0.02 s <<< FAILURE!\norg.opentest4j.AssertionFailedError: expected: <3> but was: <2>\n"
     assert first(tmp_path, failed) is None
     assert first(tmp_path, failed.replace("<<<", "").replace("org.opentest4j", "lab")) is not None
+
+
+def test_a_line_that_begins_with_the_words_of_another(tmp_path: Path) -> None:
+    assert first(tmp_path, '[page 3 of 10] "Why do I get Segmentation fault (core dumped)?" - 31 votes\n') is None
+    assert first(tmp_path, '[page 3 of 10] "Why?" Segmentation fault (core dumped)\n') is not None
