@@ -93,7 +93,7 @@ def _guarded(given: list[str], begin: Callable[[], None] = lambda: None) -> int:
     except BrokenPipeError:
         # The reader (head, less) went away; point stdout elsewhere so that the interpreter's last flush stays silent.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        return EXIT_INTERRUPTED
 
 
 def _backtrace() -> None:
@@ -111,7 +111,8 @@ def _run(command: click.Command, given: list[str], backtrace: Callable[[], None]
         click.echo(e.format_message(), err=True)
         return EXIT_USAGE
     except SystemExit as e:
-        # click answers a closed pipe with an exit of its own
+        if isinstance(e.__context__, OSError):  # click answers a closed pipe with an exit of its own, which is none of our codes
+            return EXIT_INTERRUPTED
         return e.code if isinstance(e.code, int) else EXIT_OK
     except click.Abort:
         raise KeyboardInterrupt from None

@@ -23,6 +23,8 @@ OUTPUT_S = 300.0
 PROGRESS_S = 1.0
 LEAVE_S = 5.0
 """For threads that are left behind in calls that do not come back; then the process ends without them."""
+LAST_WORDS_S = 10.0
+"""So long after a reader (head, less) has gone, what is printed leads nowhere: a report still gets its exit code. Who prints later is ended."""
 PIECE_BYTES = 4096
 """A pipe that a poller calls writable takes this much at once."""
 
@@ -39,6 +41,8 @@ class _Patient(io.RawIOBase):
         self._todo: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[OSError | None] = queue.SimpleQueue()
         self._is_stuck = False
+        self._left_at: float | None = None
+        """When a write found that the reader had gone."""
 
     def fileno(self) -> int:
         return self._fd
@@ -55,7 +59,10 @@ class _Patient(io.RawIOBase):
             try:
                 is_written = self._write(whole[start : start + PIECE_BYTES])
             except BrokenPipeError:
-                raise
+                self._left_at = self._left_at or time.monotonic()
+                if time.monotonic() - self._left_at > LAST_WORDS_S:
+                    raise
+                break
             except OSError as e:
                 if self.drops:
                     break

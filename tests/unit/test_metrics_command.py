@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ray_rl_debug.commands import streams
 from ray_rl_debug.commands.cli import main
 from ray_rl_debug.metrics.model import Run, Series
 from ray_rl_debug.render.html import curves
@@ -68,6 +71,26 @@ def test_empty_and_damaged_files_are_called_so(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "events.out.tfevents.1").write_bytes(bytes(range(256)) * 20)
     assert main(["metrics", str(tmp_path / "events.out.tfevents.1")]) == 3
     assert "no event could be read: the file is damaged" in capsys.readouterr().out
+
+
+def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "ray_rl_debug", "metrics", str(DATA / "verl.jsonl"), "-v"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (3, b"")
+
+
+def test_who_prints_long_after_its_reader_left_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = streams._Patient(writer, 5.0, drops=False)
+    assert stream.write(b"a report") == 8
+    monkeypatch.setattr(streams, "LAST_WORDS_S", -1.0)
+    with pytest.raises(BrokenPipeError):
+        stream.write(b"a step")
+    os.close(writer)
 
 
 def test_json_and_files(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
