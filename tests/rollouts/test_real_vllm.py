@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from engines.servers import MODEL, Server, Vllm
 from rollouts.lab import causes, compared, make_models, run
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(1200)]
+SAMPLED = ("--temperature", 1, "--samples", 4, "--seed", 1, "--no-generate")
 
 
 class Tiny(Vllm):
@@ -32,8 +35,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_models(tmp_path_factory.mktemp("models"))
 
 
-def served(models: Path, dtype: str) -> Iterator[Tiny]:
-    server = Tiny(models / "base", dtype)
+def served(models: Path, dtype: str, folder: str = "base") -> Iterator[Tiny]:
+    server = Tiny(models / folder, dtype)
     server.start()
     try:
         yield server
@@ -69,8 +72,7 @@ def test_each_difference_is_told_with_its_token(models: Path, exact: Tiny, folde
 
 
 def test_an_end_token_that_is_none_for_the_engine_is_named(models: Path, exact: Tiny) -> None:
-    sampled = ("--temperature", 1, "--samples", 4, "--seed", 1, "--no-generate")
-    found = compared(models / "prompts.jsonl", "--engine", exact.url, "--reference", models / "end", *sampled)
+    found = compared(models / "prompts.jsonl", "--engine", exact.url, "--reference", models / "end", *SAMPLED)
     assert causes(found) == ["end-token"]
     assert "<|im_end|>" in found["verdict"]["summary"]
 
@@ -100,3 +102,15 @@ def test_a_rounding_engine_is_no_trouble(models: Path) -> None:
             models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--after-update", models / "step", "--no-generate"
         )
         assert arrived["update"]["arrival"] == "arrived"
+        sampled = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *SAMPLED)
+        assert (sampled["exit"], causes(sampled)) == (0, []), "tokens of a rounding engine are drawn as asked"
+
+
+def test_a_cut_that_the_models_folder_adds_is_told(models: Path) -> None:
+    folder = shutil.copytree(models / "base", models / "defaults")
+    given = json.loads((folder / "generation_config.json").read_text())
+    (folder / "generation_config.json").write_text(json.dumps({**given, "top_k": 5}))
+    for server in served(models, "float32", "defaults"):
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *SAMPLED)
+        assert causes(found) == ["choice"]
+        assert "the rarest token taken is number 5 of its place" in found["verdict"]["summary"]

@@ -67,7 +67,7 @@ def test_a_right_batch_is_left_alone(kind: str) -> None:
             "AReaL",
             {"logprobs": [[0, 0, 0, -0.1, float("nan"), -0.3], [0] * 6]},
             "RRD233",
-            "logprobs: 1 values, the first is nan in trajectory 0, place 4",
+            "logprobs: 1 of its values, the first is nan in trajectory 0, place 4",
         ),
         ("verl", {"old_log_probs": [[-1, float("-inf"), -1], [-1] * 3]}, "RRD233", "-inf in trajectory 0, place 1"),
         ("AReaL", {"loss_mask": [[0] * 6, [0, 0, 0, 1, 1, 0]]}, "RRD234", "1 of 2 trajectories have nothing to train on"),

@@ -36,7 +36,7 @@ def check(batch: Batch, limits: Limits) -> Iterator[Found]:
         wrong = [(n, at) for n, row in enumerate(field.rows) for at, v in enumerate(row) if not math.isfinite(v)]
         if wrong:
             n, at = wrong[0]
-            told.append(f"{name}: {len(wrong)} values, the first is {field.rows[n][at]} in trajectory {n}, place {at}")
+            told.append(f"{name}: {len(wrong)} of its values, the first is {field.rows[n][at]} in trajectory {n}, place {at}")
     if told:
         yield Found(
             id=ID,
