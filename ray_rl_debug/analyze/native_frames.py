@@ -56,8 +56,10 @@ _ENDS = re.compile(
 )
 _LAUNCHES = re.compile(r"^p?(?:nccl|rccl|hccl)(?:Group(?:End|EndInternal)|LaunchKernel\w*|StrongStreamLaunchKernel|EnqueueCheck)$")
 """NCCL hands an operation to the card: which one does not show."""
-_SERVES = re.compile(r"(?:ncclCommWatchdog|watchdogHandler|[hH]eartbeatMonitor|workCleanupLoop|Watchdog::run)")
-"""Threads of torch's own that look after the operations of others."""
+_SERVES = re.compile(
+    r"(?:ncclCommWatchdog|watchdogHandler|[hH]eartbeatMonitor|workCleanupLoop|Watchdog::run|^ncclProxy(?:Service|Progress|GetPostedOps)\b|^ncclIbAsyncThread)"
+)
+"""Threads of torch's and NCCL's own that look after the operations of others."""
 _SIGNAL = "<signal handler called>"
 _WORDS = {
     "allreduce": "all_reduce", "allgather": "all_gather", "reducescatter": "reduce_scatter", "alltoall": "all_to_all",

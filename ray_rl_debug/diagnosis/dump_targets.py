@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.launchers import is_launcher
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.seen import NO_NODE, Seen
@@ -112,7 +113,12 @@ def cut_off(scene: Scene) -> Iterator[NextDump]:
     """The main thread of a process of which only threads were shown that Python has started."""
     for one in scene.view:
         stacks = [t.frames for t in one.threads if t.frames]
-        if any(t.name == "MainThread" for t in one.threads) or any(_begins(s) for s in stacks) or not any(_is_started(s) for s in stacks):
+        if (
+            ended(one) is not None
+            or any(t.name == "MainThread" for t in one.threads)
+            or any(_begins(s) for s in stacks)
+            or not any(_is_started(s) for s in stacks)
+        ):
             continue
         yield NextDump(
             what=f"the main thread of {named(scene, one)}, and its other threads",

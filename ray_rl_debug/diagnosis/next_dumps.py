@@ -60,6 +60,7 @@ def next_dumps(scene: Scene, findings: Sequence[Finding]) -> tuple[NextDump, ...
         *unread(scene),
         *of_counts(scene),
         *_ordered(findings, _accused(scene, findings), _ranks(scene)),
+        *(cut_off(scene) if not findings else ()),
         *_others(scene),
         *_beside(scene, findings),
     ):
