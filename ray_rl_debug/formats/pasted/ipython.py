@@ -13,6 +13,8 @@ _NEW = re.compile(
     r"^File (?P<file>(?:~|/|\.{1,2}/|[A-Za-z]:\\|<|[\w.-]{1,80}/)[^\n]{0,400}?)(?::(?P<line>\d{1,7}))"
     r"(?:, in (?P<function>[^\s(][^(]{0,300}?)(?:\(.{0,4000}\))?)?$"
 )
+_ALONE = re.compile(r"^File (?P<file>(?:~|/)[^\s:\"',]{1,400}\.py)$")
+"""The program's own file: its line stands behind the arrow below."""
 _CELL = re.compile(
     r"^(?:Cell|Input) In ?\[(?P<cell>\d{1,6})\],? (?:line (?P<line>\d{1,7})|in <cell line: (?P<old>\d{1,7})>)"
     r"(?:, in (?P<function>\S{1,200}?)\(.{0,4000}\)|\(\))?$"
@@ -24,6 +26,8 @@ def read(text: str) -> Frames | None:
     """The frame in this line."""
     if text.startswith("File "):
         found = _NEW.match(text)
+        if found is None and (alone := _ALONE.match(text)):
+            return _frames(alone["file"], 0, None)
         return _frames(found["file"], int(found["line"]), found["function"]) if found else None
     if text.startswith(("Cell In", "Input In")):
         found = _CELL.match(text)
