@@ -41,6 +41,7 @@ from ray_rl_debug.formats.pasted import (
 )
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame
+from ray_rl_debug.formats.pasted.cpp_traceback import CppTraceback
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.ray_lists import read_lists
@@ -60,6 +61,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "symbols": lambda text: (symbols.read(text), symbols.read(f"  | @ 0x10c3aafe7 {text}")),
     "kernel": lambda text: (kernel.read(text), kernel.pair(text), kernel.status(text)),
     "labels": lambda text: (labels.read(text), labels.parts(text), labels.ray_stack(text), labels.loop_of(text), labels.is_tool(text)),
+    "cpp_traceback": lambda text: list(map(CppTraceback().feed, ("C++ Traceback (most recent call last):", f"0   {text}", text))),
     "core_dumps": lambda text: (core_dumps.read(text), core_dumps.read(f"#3 0x7f12ab34cd56 {text}")),
     "diffs": lambda text: list(diffs.sides(enumerate(f"--- a\n+++ b\n@@ -1 +1 @@\n{text}".split("\n"), 1))),
     "lines": lambda text: (lines.read_line(text), list(lines.read_lines(enumerate(f"#1 0x00007fa4 in f ({text}".split("\n"), 1)))),

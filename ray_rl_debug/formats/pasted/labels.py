@@ -45,7 +45,8 @@ _SHOWN_FILE = re.compile(
 _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)$")
 _RANK = re.compile(
     r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
-    r"(?:ranks?|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
+    r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)"
+    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
     r"\[?" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )

@@ -10,6 +10,7 @@ from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import gdb, kernel, labels, lone_names, said, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_row, may_tell, symbol, unread_row
+from ray_rl_debug.formats.pasted.cpp_traceback import CppTraceback
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.lines import Line, indent_of, relabelled
@@ -38,6 +39,7 @@ class Stream:
         self._tables = Tables(dumps)
         self._findings = Findings()
         self._box = Box()
+        self._cpp = CppTraceback()
         self._task_label: Head | None = None
         self._ruled = 0
         """The last line that is a rule and nothing else."""
@@ -81,7 +83,9 @@ class Stream:
                 self._task_label = self._found.label.held(line.number)
             self._found.end_stack()
             return
-        events = self._of_task(line) or (classify(text) if self._found.stack.threads or not line.stamped or may_tell(text) else ())
+        events = (
+            self._cpp.feed(text) or self._of_task(line) or (classify(text) if self._found.stack.threads or not line.stamped or may_tell(text) else ())
+        )
         if not events and self._found.stack.takes_symbol(text):
             alone = symbol(text) or (cut_frame(text) if not self._found.stack.frames else None)
             events = (alone,) if alone is not None else ()
