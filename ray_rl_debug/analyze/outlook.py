@@ -42,6 +42,7 @@ from ray_rl_debug.analyze.pauses import (
     script_goes_on,
     thread_ended,
     wakes_first,
+    wakes_soon,
 )
 from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain
@@ -246,7 +247,15 @@ def _unread(f: Facts) -> str | None:
 
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
-    return f.one.motion_reason if f.stands_still or (long and not rests(f.one)) else None
+    return f.one.motion_reason if f.stands_still or (long and not rests(f.one) and not _may_nap(f)) else None
+
+
+def _may_nap(f: Facts) -> bool:
+    """Does its clock wake it soon, at a line that looks for nothing? Each window may meet it in another nap of its work."""
+    thread = f.one.followed or f.one.telling
+    if thread is None or thread.kernel is None or thread.place.kind is not Kind.SLEEP or not wakes_soon(thread.kernel) or thread.sample.owns_gil:
+        return False
+    return not thread.frames or (thread.frames[0].looks is None and thread.frames[0].goes_round is not True)
 
 
 def _came_lately(f: Facts) -> str | None:

@@ -50,7 +50,8 @@ def serves_for_ever(f: Facts) -> str | None:
 
 def fills_pipe(f: Facts) -> str | None:
     at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
-    writes = bool(at_pipe) and not wakes_first(f.one) and any(_writes(f.view, source) for source in at_pipe)
+    reads = bool(f.one.process.read_bytes)  # slowly, piece by piece
+    writes = bool(at_pipe) and not reads and not wakes_first(f.one) and any(_writes(f.view, source) for source in at_pipe)
     return "it does not read what it is sent, and the pipe is full" if writes else None
 
 
@@ -66,8 +67,8 @@ def old_child(f: Facts) -> str | None:
         return None  # its stack would tell what it does
     if wakes_first(f.one):
         return None  # how long it lives says nothing of one step of it
-    if f.one.threads and sleeps(f.one) and f.asked_for <= {Why.CHILD}:
-        return None  # a program of many steps that a launcher has started may well pause between two of them
+    if f.one.threads and sleeps(f.one) and Why.AWAITED_CHILD not in f.asked_for:
+        return None  # a program of many steps may well pause between two of them, whoever waits for what it does in a step
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
 
 

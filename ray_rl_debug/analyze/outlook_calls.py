@@ -46,13 +46,13 @@ def overdue(f: Facts) -> str | None:
         return None
     if not f.stands_still and f.call.finished < MANY_CALLS and age <= min(FAR_OVERDUE * usual, ANSWER_S):
         return None  # it runs, or pauses again and again, and the next call of so few may well take longer than all of them
-    if age < ANSWER_S and _naps_at_work(f):
+    if age < ANSWER_S and naps_at_work(f):
         return None
     early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
     return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
 
 
-def _naps_at_work(f: Facts) -> bool:
+def naps_at_work(f: Facts) -> bool:
     """Does it sleep at a line that is no look for something, or in a coroutine? A step of many naps may well take longer than ever before."""
     thread = f.one.followed or f.one.telling
     frame = thread.frames[0] if thread is not None and thread.frames and thread.place.kind is Kind.SLEEP and not thread.sample.owns_gil else None
