@@ -101,13 +101,14 @@ def marked(folder: Path) -> dict[str, Any]:
     return {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
 
 
-def looks(program: Program, healthy: bool, times: int, out: Path | None, tool: Path) -> Iterator[Row]:
-    """Healthy ones are looked at several times in one go, the others are made anew each time."""
+def looks(program: Program, healthy: bool, times: int, out: Path | None, tool: Path, after_s: float = 0.0) -> Iterator[Row]:
+    """Healthy ones are looked at several times in one go, so much later if asked for; the others are made anew each time."""
     name = f"{program.name}/{'healthy' if healthy else 'hang'}"
     n = 0
     while n < times:
         try:
             with running(program, healthy) as folder:
+                time.sleep(after_s if healthy else 0)
                 for _ in range(times if healthy else 1):
                     n += 1
                     time.sleep(random.uniform(0, 3) if healthy else 0)
@@ -177,6 +178,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="keep each snapshot there: DIR/NAME/{hang,healthy}/N")
     parser.add_argument("--again", type=Path, metavar="DIR", help="start nothing: judge the snapshots that --out has kept there")
     parser.add_argument("--record", type=Path, metavar="DIR", help="start nothing: take what --out has kept there among the recorded ones")
+    parser.add_argument(
+        "--after", type=float, default=0.0, metavar="S", help="look at healthy ones so much later: who lives long is judged otherwise"
+    )
     parser.add_argument("--tool", type=Path, default=CHECKOUT, help="the checkout whose command is run")
     asked = parser.parse_args()
     if asked.list or not (asked.name or asked.again or asked.record):
@@ -190,7 +194,7 @@ def main() -> int:
     if asked.again:
         found = again(asked.again, cases, tool)
     else:
-        found = (row for program, healthy in cases for row in looks(program, healthy, asked.times, asked.out, tool))
+        found = (row for program, healthy in cases for row in looks(program, healthy, asked.times, asked.out, tool, asked.after))
     rows = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends us ends our programs
     with contextlib.suppress(KeyboardInterrupt):
