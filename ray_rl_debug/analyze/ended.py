@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Remark
 

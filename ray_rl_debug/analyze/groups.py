@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, Place
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.model.snapshot import Process, ThreadSample
 
 _ADDRESS = re.compile(r"<[\w.]*ProcessGroup(?: object)? at 0x([0-9a-f]+)>")

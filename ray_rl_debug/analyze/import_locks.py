@@ -5,10 +5,9 @@ Whoever imports the module meanwhile, or something out of it, waits for the thre
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 

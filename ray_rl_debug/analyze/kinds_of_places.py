@@ -41,3 +41,6 @@ class Kind(str, enum.Enum):
 
 
 WAITS_FOR_RANKS = frozenset({Kind.COLLECTIVE, Kind.P2P, Kind.RENDEZVOUS, Kind.NEW_GROUP, Kind.DESTROY})
+WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
+IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE, Kind.WATCH})
+THREAD_WAITS = frozenset({Kind.JOIN, Kind.FUTURE, Kind.EVENT, Kind.QUEUE, Kind.LOCK})

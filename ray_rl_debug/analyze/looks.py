@@ -6,9 +6,9 @@ Who looks at variables alone can only be let go on by another thread of its proc
 from __future__ import annotations
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.pauses import sleeps
-from ray_rl_debug.analyze.places import IDLE_KINDS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -13,11 +13,11 @@ import msgspec
 
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
 from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.native_frames import is_native
-from ray_rl_debug.analyze.places import IDLE_KINDS, INTERPRETER, THREAD_WAITS, WAITS_FOR_RANKS, Place, may_have_left, place_of, with_locals
+from ray_rl_debug.analyze.places import INTERPRETER, Place, may_have_left, place_of, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.analyze.telling_locals import telling_locals
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample

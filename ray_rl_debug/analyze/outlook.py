@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.handlers import (
     working_helper,
 )
 from ray_rl_debug.analyze.import_locks import imports_in_ring
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
@@ -44,7 +44,6 @@ from ray_rl_debug.analyze.pauses import (
     wakes_first,
     wakes_soon,
 )
-from ray_rl_debug.analyze.places import THREAD_WAITS, WAITS_FOR_RAY
 from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain
 from ray_rl_debug.analyze.progress import Motion, came_lately
 from ray_rl_debug.analyze.rank_counters import Joined

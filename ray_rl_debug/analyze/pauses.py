@@ -18,10 +18,10 @@ from ray_rl_debug.analyze.coroutines import (
 )
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.limits import FEW_WAKES
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS, Place
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View

@@ -14,18 +14,13 @@ import msgspec
 from ray_rl_debug.analyze.engine_places import coordinated, engine_place, paired, sharded
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS as WAITS_FOR_RANKS
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import pauses_before_retry, stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
-
-WAITS_FOR_RAY = frozenset({Kind.RAY_GET, Kind.RAY_WAIT})
-IDLE_KINDS = frozenset({Kind.RAY_IDLE, Kind.LOOP_IDLE, Kind.IDLE, Kind.WATCH})
-THREAD_WAITS = frozenset({Kind.JOIN, Kind.FUTURE, Kind.EVENT, Kind.QUEUE, Kind.LOCK})
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):

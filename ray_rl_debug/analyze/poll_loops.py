@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
-from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import THREAD_WAITS, place_of
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.places import place_of
 from ray_rl_debug.analyze.stacks import Stack, Stacks
 from ray_rl_debug.model.snapshot import Frame, Node, Process, ThreadSample
 

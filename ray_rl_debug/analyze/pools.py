@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import THREAD_WAITS
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Frame, Thread
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
-from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Place
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.model.snapshot import CoreWorker, Process, Thread
 
 BUSY_FRACTION = 0.15

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.snapshot import RayActor, RayPlacementGroup, RayTask

@@ -12,9 +12,9 @@ from ray_rl_debug.analyze.coroutines import Coroutines, End
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.kernel_calls import at_mount, kernel_call
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import IDLE_KINDS, INTERPRETER, RETRIED, Place
+from ray_rl_debug.analyze.places import INTERPRETER, RETRIED, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor

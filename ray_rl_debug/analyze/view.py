@@ -19,12 +19,11 @@ from ray_rl_debug.analyze.engines import Engine, find_engines, settle
 from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import GroupId, group_of, may_be_known
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks, is_steady
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
-from ray_rl_debug.analyze.places import IDLE_KINDS, THREAD_WAITS
 from ray_rl_debug.analyze.poll_loops import settle_polls
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen

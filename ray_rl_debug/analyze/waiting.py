@@ -10,10 +10,10 @@ import msgspec
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.outlook import activities_of
 from ray_rl_debug.analyze.pace import still_in_time
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.restarts import FRESH_S, fails_again, restarting_s, tried_in_vain, words

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.connections import is_ray_port, is_rays, socket_owners
 from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, is_ray_call, own_frame, rank, serves
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.known_edges import KnownEdges, all_waiters, waiters
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.looks import is_fellow, looks_at, looks_at_variables, shared_with
 from ray_rl_debug.analyze.nodes import node_of_pid
-from ray_rl_debug.analyze.places import THREAD_WAITS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -12,11 +12,11 @@ from ray_rl_debug.analyze.coroutines import serves
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, looks_again
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS, WAITS_FOR_RAY, own_path
+from ray_rl_debug.analyze.places import own_path
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.connections import clients, is_served, socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, is_write, rank
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
-from ray_rl_debug.analyze.places import IDLE_KINDS
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

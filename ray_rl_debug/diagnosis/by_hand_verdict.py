@@ -8,8 +8,7 @@ from ray_rl_debug import signatures
 from ray_rl_debug.analyze.by_hand import hung_for_s
 from ray_rl_debug.analyze.coroutines import End, describe_awaited
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook

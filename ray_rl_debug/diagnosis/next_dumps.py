@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
 from ray_rl_debug.analyze.by_hand import how_often, looks
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import INTERPRETER, WAITS_FOR_RANKS, WAITS_FOR_RAY
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.places import INTERPRETER
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_assumed import DISTANCE

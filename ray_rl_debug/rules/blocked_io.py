@@ -25,11 +25,11 @@ from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_all_in_hand
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call, opens_named_pipe
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps, starved_loops
-from ray_rl_debug.analyze.places import RETRIED, THREAD_WAITS, WAITS_FOR_RANKS
+from ray_rl_debug.analyze.places import RETRIED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.coroutines import LOCKS, POOL, End, describe_awaited, line_of, serves
-from ray_rl_debug.analyze.places import IDLE_KINDS
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.model.report import Evidence
 from ray_rl_debug.model.snapshot import AsyncTask

@@ -19,9 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import THREAD_WAITS
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.model.report import Cause, Certainty, Evidence

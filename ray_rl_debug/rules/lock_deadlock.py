@@ -22,11 +22,10 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.coroutines import left_behind, line_of, serves_by_name, ticks
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables
 from ray_rl_debug.analyze.main_activity import SeenThread, moves_data, waits_for_worker
 from ray_rl_debug.analyze.native_frames import is_in_handler
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.pools import ends_in_vain, held_feeder, lacks_taker
 from ray_rl_debug.analyze.progress import is_awake
 from ray_rl_debug.analyze.roots import Root

@@ -25,9 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
-from ray_rl_debug.analyze.places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, need_of, supply, unplaceable
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS

@@ -14,12 +14,12 @@ from ray_rl_debug.analyze.call_ages import call_age
 from ray_rl_debug.analyze.coroutines import is_own
 from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.native_frames import is_native
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
 from ray_rl_debug.analyze.pauses import is_blind, napping
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen

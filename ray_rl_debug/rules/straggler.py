@@ -24,9 +24,8 @@ from sys import modules
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
