@@ -137,6 +137,17 @@ def drift(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, 
     return course.all_along(alpha, least) or course.apart(0, least) or (course.apart(best - NEAR, least) if best > NEAR else None)
 
 
+def seen_apart(series: Series, *, up: bool, is_large: Callable[[float, float], bool]) -> str | None:
+    """The words for a metric that looks as if it had drifted, where no test tells that from noise; None where it does not even look so."""
+    steps, values = series.finite()
+    best, now = _best(values, up), statistics.median(values[-max(EDGE_NOW, len(values) // 20) :])
+    before = statistics.median(values[best : best + SMOOTH])
+    if not is_large(before, now):
+        return None
+    around = steps[min(best + SMOOTH // 2, len(steps) - 1)]
+    return f"{short(before)} around step {around}, {short(now)} now: noise that wanders as slowly could make this by itself"
+
+
 EDGE_NOW = 5
 """Last values whose median is where the metric is now."""
 SMOOTH = 9

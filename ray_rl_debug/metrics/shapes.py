@@ -8,7 +8,7 @@ from types import ModuleType
 import msgspec
 
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import Beyond, Drift, bad, beyond, drift, good, too_short
+from ray_rl_debug.metrics.judging import Beyond, Drift, bad, beyond, drift, good, seen_apart, too_short, unknown
 from ray_rl_debug.metrics.model import Judgement, Series
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.model.report import Certainty
@@ -90,7 +90,8 @@ def judge_drift(
             continue
         found = drift(bench, prepare(series), up=up, is_large=is_large)
         if found is None:
-            yield good(rule, series.name, fine)
+            apart = seen_apart(series, up=up, is_large=is_large)
+            yield good(rule, series.name, fine) if apart is None else unknown(rule, series.name, apart)
             continue
         said = say(series, found)
         if isinstance(said, str):

@@ -469,3 +469,14 @@ def test_a_rule_that_raises_costs_itself_only(monkeypatch: pytest.MonkeyPatch) -
     report = judge(as_run(made_runs.healthy(1, "plain")), LIMITS)
     assert [(g.id, g.where) for g in report.gaps] == [("RRD906", "RRD712")]
     assert report.verdict.state is State.HEALTHY
+
+
+def test_what_looks_like_a_fall_is_not_called_good_where_no_test_tells_it_from_noise() -> None:
+    """A reward that bends as it learns and then sinks slowly: noise that wanders could draw the same curve."""
+    g, t = np.random.default_rng(3), np.arange(160)
+    sinks = 0.2 + 0.4 * (1 - np.exp(-t / 60)) - 0.004 * np.maximum(t - 110, 0) + g.normal(0, 0.03, 160)
+    judged = next(j for j in judge(one("critic/score/mean", [float(v) for v in sinks]), LIMITS).judged if j.id == "RRD707")
+    assert judged.status is Status.UNKNOWN
+    assert "could make this by itself" in judged.summary
+    stays = next(j for j in judge(one("critic/score/mean", [float(v) for v in sinks[:110]]), LIMITS).judged if j.id == "RRD707")
+    assert (stays.status, stays.summary) == (Status.GOOD, "does not fall")

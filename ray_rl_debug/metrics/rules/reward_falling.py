@@ -23,7 +23,7 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import SYNCHRONOUS
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, drift, drift_of_few, good, short, too_short
+from ray_rl_debug.metrics.judging import bad, drift, drift_of_few, good, seen_apart, short, too_short, unknown
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.tested import test_that_holds
@@ -45,14 +45,19 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     span = bench.reward_range()
     limit, sure = bench.threshold("reward_fall") * span, bench.threshold("reward_fall_sure") * span
     train = bench.one(Quantity.REWARD)
+
+    def is_large(before: float, now: float) -> bool:
+        return now < before - limit
+
     for series in (s for s in (train, *bench.all(Quantity.TEST_REWARD)) if s is not None):
         early = too_short(RULE, series, bench.count("min_trend"))
         if early is None:
-            found = drift(bench, series, up=False, is_large=lambda before, now: now < before - limit, logarithm=False)
+            found = drift(bench, series, up=False, is_large=is_large, logarithm=False)
         else:
-            found = drift_of_few(bench, series, up=False, is_large=lambda before, now: now < before - limit)
+            found = drift_of_few(bench, series, up=False, is_large=is_large)
         if found is None:
-            yield early or good(RULE, series.name, "does not fall")
+            apart = seen_apart(series, up=False, is_large=is_large) if early is None else None
+            yield early or (good(RULE, series.name, "does not fall") if apart is None else unknown(RULE, series.name, apart))
             continue
         text = f"{series.name} falls: {found.text()}"
         is_small = found.before - found.now <= sure
