@@ -112,7 +112,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         is_open = bool(pauses) and thread.place.kind is Kind.LOCK and not any(is_awake(one.process, t.kernel) for t in pauses)
         if len(pauses) < len(at_work) or (pauses and not is_open and scene.hope(one) is not Outlook.STANDS):
             continue  # somebody in the process still works and may release it
-        others = [t for t in others if t not in at_work and not t.listens]
+        others = sorted((t for t in others if t not in at_work and not t.listens), key=lambda t: not _shares_file(t, thread))
         parents = [scene.view.seen[e.source] for e in scene.graph.into([one.key]) if e.why is Why.CHILD and e.source in scene.view.seen]
         if thread.place.kind is not Kind.LOCK or not _is_forked(one, thread):
             parents = []  # they brought no lock into it
@@ -259,6 +259,11 @@ def _runs_thread_pool(one: Seen) -> bool:
 
 def _is_forked(one: Seen, thread: SeenThread) -> bool:
     return one.process.kind == "child" and not any(f.file.endswith("multiprocessing/spawn.py") for f in thread.frames)
+
+
+def _shares_file(other: SeenThread, waiting: SeenThread) -> bool:
+    """Is it in a file that the waiting one is in? A lock is mostly taken where it is waited for, so it is named before others."""
+    return not {file for _, file, _ in other.place.path}.isdisjoint(file for _, file, _ in waiting.place.path)
 
 
 def _asleep(thread: SeenThread) -> bool:

@@ -44,7 +44,7 @@ def detect(scene: Scene) -> Iterator[Found]:
     for one in scene.view if any(stack.once(_has_gate) for stack in scene.view.stacks) else ():
         gates = [t for t in one.threads if t.stack.once(_has_gate)]
         waits = [t for t in gates if t.place.kind in (Kind.SLEEP, Kind.EVENT, Kind.QUEUE, Kind.LOCK) and t.place.path]
-        if not waits or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
+        if not waits or not _is_behind_gate(one) or _is_at_work(one) or any(e.why is not Why.POLL for e in scene.graph.out(one.key)):
             continue
         tasks = one.process.async_tasks
         episodes = [t for t in tasks or () if any(any(w in f.function.lower() for w in _EPISODES) for f in t.chain)]
@@ -67,10 +67,18 @@ def detect(scene: Scene) -> Iterator[Found]:
             remedy=[
                 "check that the version is raised after each weight update (set_version), and that rejected rollouts give their capacity back",
                 "raise max_concurrent_rollouts or max_head_offpolicyness: the gate is (offpolicyness + version + 1) x batch - accepted - running",
+                "if an update of the weights or a validation paused the rollouts (pause), let it resume them on every path",
             ],
             phase=one.phase or "rollout",
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
+
+
+def _is_behind_gate(one: Seen) -> bool:
+    """Does the thread that tells what it does wait for rollouts, or for the thread that does? The executor's own threads rest at the gate when
+    there is nothing to start, too.
+    """
+    return any(t is not None and t.stack.once(_has_gate) for t in (one.telling, one.followed))
 
 
 def _is_at_work(one: Seen) -> bool:
