@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -136,7 +137,8 @@ class _Open:
         self._kept: dict[str, int] = {}
         self.is_kept = keep
         """Are its files open? A descriptor of a process that ended gives an error; its number may name another."""
-        self.has_title = True
+        self.is_asked = False
+        """Has it been asked for its title, and not answered yet?"""
         for name in ("stat", "cmdline") if keep else ():
             try:
                 self._kept[name] = os.open(base / name, os.O_RDONLY | os.O_CLOEXEC)
@@ -184,8 +186,6 @@ class SignReader:
         self._read_at: float | None = None
         self._is_new_set = True
         self._kept_at_most = _raise_limit() // 2 // 2
-        self._asked: _Open | None = None
-        """Whose title is being read."""
 
     def watch(self, processes: Iterable[Known]) -> None:
         """These processes from now on; those that were watched before keep their counters."""
@@ -250,36 +250,36 @@ class SignReader:
         return Sign(one.known.pid, state, cpu, faulted, None, step, logged)
 
     def _titles(self, them: Sequence[_Open]) -> dict[int, str]:
-        """New titles. They are read under a lock of the process's memory: one that does not answer in time is not asked again."""
-        found: dict[int, str] = {}
+        """New titles. They are read under a lock of the process's memory: one that does not answer in time is asked again when it has."""
+        answers: list[tuple[_Open, bytes]] = []
+        is_late = threading.Event()
 
         def ask() -> None:
             for one in them:
-                if one.has_title:
-                    self._asked = one
-                    if (title := self._title(one)) is not None:
-                        found[one.known.pid] = title
+                if one.is_asked:
+                    continue
+                one.is_asked = True
+                with contextlib.suppress(OSError):
+                    answers.append((one, one.read("cmdline", TITLE_BYTES)))
+                one.is_asked = False
+                if is_late.is_set():
+                    return
 
-        try:
+        with contextlib.suppress(TimeoutError):
             within(TITLES_S, ask)
-        except TimeoutError:
-            if self._asked is not None:
-                self._asked.has_title = False
-        return dict(found)
+        is_late.set()
+        return {one.known.pid: title for one, raw in tuple(answers) if (title := _new_title(one, raw)) is not None}
 
-    def _title(self, one: _Open) -> str | None:
-        try:
-            raw = one.read("cmdline", TITLE_BYTES)
-        except OSError:
-            return None
-        if raw == one.raw_title:
-            return None
-        one.raw_title = raw
-        text = mask(as_text(raw.split(b"\0", 1)[0]).strip())
-        if not text or text == one.title or not _OWN_TITLE.match(text):
-            return None  # the arguments of other programs do not change, and may hold secrets
-        one.title = text
-        return text
+
+def _new_title(one: _Open, raw: bytes) -> str | None:
+    if raw == one.raw_title:
+        return None
+    one.raw_title = raw
+    text = mask(as_text(raw.split(b"\0", 1)[0]).strip())
+    if not text or text == one.title or not _OWN_TITLE.match(text):
+        return None  # the arguments of other programs do not change, and may hold secrets
+    one.title = text
+    return text
 
 
 def _logged(one: _Open) -> tuple[int, int | None]:

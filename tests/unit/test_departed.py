@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from ray_rl_debug.model.snapshot import EndedProcess, Node, Process, Snapshot
+from ray_rl_debug.watch import signals
 from ray_rl_debug.watch.beats import Census
 from ray_rl_debug.watch.departed import KEPT_S, Departed
 from ray_rl_debug.watch.signals import Known, NodeReading, SignReader, first_look
@@ -59,3 +64,30 @@ def test_a_title_that_a_child_gave_itself_is_known() -> None:
             assert title == "VLLM::EngineCore"
         finally:
             child.kill()
+
+
+def test_a_title_that_came_too_late_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node without a free core, or a lock that somebody held for a moment: the process is not left alone for ever."""
+    go_on, came = threading.Event(), threading.Event()
+    read = signals._Open.read
+
+    def read_late(one: signals._Open, name: str, size: int) -> bytes:
+        if name == "cmdline":
+            go_on.wait(60)
+            came.set()
+            return b"ray::Trainer.update\0"
+        return read(one, name, size)
+
+    monkeypatch.setattr(signals._Open, "read", read_late)
+    monkeypatch.setattr(signals, "TITLES_S", 0.05)
+    reader = SignReader()
+    born = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    reader.watch([first_look(os.getpid(), born, "ray-worker", 1, ("python",))])
+    assert reader.read().signs[0].title is None
+    assert reader.read().signs[0].title is None, "it is not asked a second time before it has answered"
+    go_on.set()
+    assert came.wait(60)
+    until = time.monotonic() + 20
+    while (title := reader.read().signs[0].title) is None and time.monotonic() < until:
+        time.sleep(0.02)
+    assert title == "ray::Trainer.update"
