@@ -90,7 +90,7 @@ def collect_node(
     deadline = clock + options.window_s + options.timeout_s
     guard = Guard()
     discovery = discover(options, proc)
-    say(f"{len(discovery.found)} processes found")
+    say(f"{len(discovery.found)} process{'' if len(discovery.found) == 1 else 'es'} found")
     side = ThreadPoolExecutor(6, thread_name_prefix="side")
     gpus_ = side.submit(guard.call, "GPUs", collect_gpus, (None, ()))
     logs_ = side.submit(guard.call, "logs", lambda: _read_logs(discovery, options), ({}, ()))

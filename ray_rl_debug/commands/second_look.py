@@ -43,7 +43,7 @@ def look(
     longer = msgspec.structs.replace(options, samples=LONGER_SAMPLES, interval_s=LONGER_INTERVAL_S)
     if once or stop.is_set() or (options.samples - 1) * options.interval_s >= LONGER_S or not is_open(report):
         return taken, report
-    show(f"not sure yet, {report.verdict.state}; looking again for {LONGER_S:.0f} s (Ctrl-C keeps the first look, --once leaves this out)")
+    show(f"not sure yet ({report.verdict.state.value}); looking again for {LONGER_S:.0f} s (Ctrl-C keeps the first look, --once leaves this out)")
     try:
         again = capture(longer)
     except (RayRlDebugError, OSError) as e:

@@ -35,7 +35,7 @@ def _no_progress(view: View, verdict: Verdict) -> Symptom:
     window = max((s.process.window_s or 0.0 for s in seen), default=0.0)
     if window <= 0:
         return _of_looks([s for s in seen if len(looks(s.process)) > 1], holds)
-    parts = [f"{moved} of {len(seen)} processes moved in {window:.1f} s"]
+    parts = [f"{moved} of {len(seen)} process{'' if len(seen) == 1 else 'es'} moved in {window:.1f} s"]
     parts += [f"{busy} used the processor without being seen to move"] if busy else []
     parts += [f"{unknown} not told"] if unknown else []
     loads = [cpu_s / window_s if (cpu_s := s.process.cpu_s) is not None and (window_s := s.process.window_s) else -1.0 for s in seen]

@@ -127,6 +127,15 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
 
 
+def _go_on(seen: Sequence[Seen], moving: Sequence[Seen]) -> str:
+    """``3 of 4 processes move``; who only used the processor was not seen to get anywhere."""
+    motions = {one.motion for one in moving}
+    verb = "move" if motions == {Motion.MOVING} else "work" if Motion.MOVING not in motions else "move or work"
+    if len(seen) > 1:
+        return f"{len(moving)} of {len(seen)} processes {verb}"
+    return f"{seen[0].where()} {verb}s"
+
+
 def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | None) -> Verdict:
     if not scene.view.has_stacks and any(w.result.moving for w in scene.joined.flight):
         summary = "collectives went on between the Flight Recorder dumps of the ranks: nothing hangs, or the dumps were taken at different times"
@@ -173,7 +182,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
     if moving and not hangs and (scene.view.has_stacks or not standing):
-        summary = f"{len(moving)} of {len(seen)} processes move, and no process waits for one that does not{_full_engines(scene)}"
+        summary = f"{_go_on(seen, moving)}, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     # A driver that waits for a result is no user who thinks, even where nobody seems to work on it.
     asks = any(s.process.kind == "driver" and (s.kind in WAITS_FOR_RAY or _pauses_in_step(s)) for s in seen)
