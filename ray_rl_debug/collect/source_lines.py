@@ -53,6 +53,8 @@ class SourceLine(NamedTuple):
     """Of the same: does it lie in a loop that nothing ends?"""
     ended_by: tuple[str, ...] | None = None
     """Of the same: methods that set the flag which alone ends its loop."""
+    gives_up: bool | None = None
+    """Of the same: does it lie in a loop that gives up after a time?"""
 
 
 _silent_mounts: set[str] = set()
@@ -102,9 +104,10 @@ def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
     for line in out.splitlines():
         try:
             key, names, apart, looks, *more = json.loads(line)
-            is_apart, brings, takes, goes_round = (one if isinstance(one, bool) else None for one in (apart, *(*more, None, None, None)[:3]))
-            looked, ended = (tuple(map(str, one)) if one is not None else None for one in (looks, more[3] if len(more) > 3 else None))
-            yield int(key), SourceLine(tuple(map(str, names)), is_apart, looked, brings, takes, goes_round, ended)
+            *asked, ended_by, limit = (*more, None, None, None, None, None)[:5]
+            is_apart, brings, takes, goes_round, gives_up = (one if isinstance(one, bool) else None for one in (apart, *asked, limit))
+            looked, ended = (tuple(map(str, one)) if one is not None else None for one in (looks, ended_by))
+            yield int(key), SourceLine(tuple(map(str, names)), is_apart, looked, brings, takes, goes_round, ended, gives_up)
         except (ValueError, TypeError, OverflowError):  # the last: int() of an infinite number
             return
 
@@ -153,7 +156,10 @@ def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: f
             return tree_of(pid, f"{file.rpartition('/')[0]}/{module}.py") if module.isidentifier() else None
 
         apart = is_apart(tree, line, beside) if "sleep" in calls else None
-        yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in ("looks_at", "brings", "takes", "goes_round", "ended_by")))
+        yield key, SourceLine(calls, apart, *(loops[ask](tree, line) for ask in _ASKED))
+
+
+_ASKED = ("looks_at", "brings", "takes", "goes_round", "ended_by", "gives_up")
 
 
 def calls_at(tree: ast.Module, line: int) -> tuple[str, ...]:

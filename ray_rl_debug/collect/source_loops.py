@@ -84,6 +84,21 @@ def goes_round(tree: ast.Module, line: int) -> bool | None:
     return isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant) and not any(_ways_out(loop))
 
 
+def gives_up(tree: ast.Module, line: int) -> bool | None:
+    """Does a pause lie in a loop that a clock ends, by its condition or by a way out behind a look at the time?
+
+    None: the line holds no pause.
+    """
+    function = next((n for n in reversed([*_around(tree, line)]) if isinstance(n, _Function)), tree)
+    if not any(line in (c.lineno, c.end_lineno) and _name(c) in PAUSES for c in _calls(function)):
+        return None
+    loop = next((n for n in reversed([*_around(function, line)]) if isinstance(n, ast.While | ast.For | ast.AsyncFor)), None)
+    if not isinstance(loop, ast.While):
+        return False
+    tests = [loop.test, *(n.test for around, _ in _ways_out(loop) for n in around if isinstance(n, ast.If))]
+    return any(_name(c) in _CLOCKS for test in tests for c in _calls(test))
+
+
 def ended_by(tree: ast.Module, line: int) -> tuple[str, ...] | None:
     """Methods of its class that set the flag which alone ends the loop around a pause; empty where none does.
 

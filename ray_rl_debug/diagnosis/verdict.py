@@ -264,7 +264,11 @@ def _all_idle(scene: Scene) -> str:
         return f"{names} is idle: no request is in flight, and all its processes wait for work"
     if scene.view.ray is None:
         return "every process is idle: each waits for its next piece of work"
-    return "every actor is idle and Ray has no unfinished task: the job waits for its user, or has ended"
+    at_rest = "every actor is idle and Ray has no unfinished task"
+    limited = next((s for s in scene.view if s.process.kind == "driver" and _gives_up(s)), None)
+    if limited is not None:
+        return f"{at_rest}; {limited.where()} pauses in {limited.inside()} in a loop that ends by itself after a time"
+    return f"{at_rest}: the job waits for its user, or has ended"
 
 
 def _unseen_end(scene: Scene) -> str | None:
@@ -279,8 +283,13 @@ def _unseen_end(scene: Scene) -> str | None:
 
 
 def _pauses_in_step(driver: Seen) -> bool:
-    """Does it sleep in a function that its program calls? Who waits for a user sleeps in the outermost one."""
-    return driver.kind is Kind.SLEEP and driver.place is not None and is_within(driver.place)
+    """Does it sleep in a function that its program calls? Who waits for a user sleeps in the outermost one, or until a time is over."""
+    return driver.kind is Kind.SLEEP and driver.place is not None and is_within(driver.place) and not _gives_up(driver)
+
+
+def _gives_up(one: Seen) -> bool:
+    """Does it pause in a loop that gives up after a time?"""
+    return one.kind is Kind.SLEEP and one.telling is not None and any(f.gives_up for f in one.telling.frames[:1])
 
 
 def _ended_lately(scene: Scene) -> bool:

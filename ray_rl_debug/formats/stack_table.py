@@ -40,12 +40,12 @@ _OF_ONE_FUNCTION = {
 """Names of files that many programs have, where the function tells the library."""
 
 
-OfSource = tuple[tuple[str, ...], bool | None, tuple[str, ...] | None, bool | None, bool | None, bool | None, tuple[str, ...] | None]
+OfSource = tuple[tuple[str, ...], bool | None, tuple[str, ...] | None, bool | None, bool | None, bool | None, tuple[str, ...] | None, bool | None]
 """What a line calls, whether its function is apart from the rest of the program, what the loop around it looks at, whether its function brings what
-it waits for, whether its loop takes what it is sent, whether it goes round for ever, and which methods end it."""
+it waits for, whether its loop takes what it is sent, whether it goes round for ever, which methods end it, and whether it gives up after a time."""
 
 
-_NOT_READ = (None, None, None, None, None, None, None)
+_NOT_READ = (None, None, None, None, None, None, None, None)
 
 
 class StackTable:
@@ -68,7 +68,7 @@ class StackTable:
         """All frames; of some of them what their source tells."""
         found = []
         for number, (function, file, line) in enumerate(self._frames):
-            calls, apart, looks, brings, _, goes_round, ended_by = lines.get(number, _NOT_READ)
+            calls, apart, looks, brings, _, goes_round, ended_by, gives_up = lines.get(number, _NOT_READ)
             short = _OF_ONE_FUNCTION.get((function.rsplit(".", 1)[-1], file)) or short_file(file)[0]
             found.append(
                 Frame(
@@ -81,6 +81,7 @@ class StackTable:
                     brings=brings,
                     goes_round=goes_round,
                     ended_by=ended_by,
+                    gives_up=gives_up,
                 )
             )
         return tuple(found)

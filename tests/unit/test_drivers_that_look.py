@@ -42,3 +42,13 @@ def test_who_rests_in_the_outermost_function_waits_for_its_user() -> None:
     stacks = tuple(tuple(i for i in stack if i not in inner) for stack in node.stacks)
     changed = msgspec.structs.replace(snapshot, nodes=(msgspec.structs.replace(node, stacks=stacks),))
     assert diagnose(changed).verdict.state is State.HEALTHY
+
+
+@pytest.mark.parametrize(("gives_up", "state"), [(True, State.HEALTHY), (False, State.SLOW), (None, State.SLOW)])
+def test_one_whose_loop_gives_up_after_a_time_is_at_rest(gives_up: bool | None, state: State) -> None:
+    snapshot = recorded(0.0)
+    (node,) = snapshot.nodes
+    frames = tuple(msgspec.structs.replace(f, gives_up=gives_up) if f.function.endswith("Batch.receive") else f for f in node.frames)
+    verdict = diagnose(msgspec.structs.replace(snapshot, nodes=(msgspec.structs.replace(node, frames=frames),))).verdict
+    assert verdict.state is state
+    assert ("in a loop that ends by itself" in verdict.summary) is bool(gives_up)

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from ray_rl_debug.collect.source_loops import brings, ended_by, goes_round, looks_at, takes
+from ray_rl_debug.collect.source_loops import brings, ended_by, gives_up, goes_round, looks_at, takes
 
 HEAD = """
 import os, time, ray
@@ -139,6 +139,23 @@ def test_who_goes_round_for_ever(body: str, is_round: bool | None) -> None:
     source = f"{HEAD}def serve(self):\n{textwrap.indent(body, '    ')}\n"
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
     assert goes_round(ast.parse(source), line) is is_round
+
+
+@pytest.mark.parametrize(
+    ("body", "is_limited"),
+    [
+        ("while time.time() < end and not os.path.exists(path):\n    time.sleep(0.1)  # here", True),
+        ("while not self.ready:\n    if time.monotonic() - began > n:\n        raise TimeoutError\n    time.sleep(0.5)  # here", True),
+        ("while not self.ready:\n    time.sleep(0.5)  # here\nprint(time.time())", False),
+        ("while not self.ready:\n    self.last = time.time()\n    time.sleep(0.5)  # here", False),
+        ("if not self.ready:\n    time.sleep(0.5)  # here", False),
+        ("self.step()  # here", None),
+    ],
+)
+def test_who_gives_up_after_a_time(body: str, is_limited: bool | None) -> None:
+    source = f"{HEAD}def wait_for_others(self, end, path, n, began):\n{textwrap.indent(body, '    ')}\n"
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
+    assert gives_up(ast.parse(source), line) is is_limited
 
 
 CLASS = """

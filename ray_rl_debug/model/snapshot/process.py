@@ -30,6 +30,8 @@ class Frame(Fact, frozen=True, kw_only=True):
     """Of a line that pauses: whether it lies in a loop that nothing ends, as its source tells. None: not read."""
     ended_by: tuple[str, ...] | None = None
     """Of a line that pauses: methods of its class that set the flag which alone ends its loop, as its source tells. None: not read, no such loop."""
+    gives_up: bool | None = None
+    """Of a line that pauses: whether it lies in a loop of its function that gives up after a time, as its source tells. None: not read."""
 
 
 class Local(Fact, frozen=True, kw_only=True):
