@@ -61,6 +61,8 @@ class Why(str, enum.Enum):
     WORKERS = "workers' answers"
     """An engine core waits for its workers."""
     MESSAGE = "message"
+    NEWS = "news of files"
+    """Whoever writes the files of which the kernel gives news."""
     WEIGHTS = "weights"
     """A rank sends weights, and nobody takes them."""
     TOLD = "collective (told)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,6 +16,7 @@ _FAMILIES = {
     "flock": "flock", "poll": "poll", "ppoll": "poll", "select": "select", "pselect6": "select", "epoll_wait": "epoll", "epoll_pwait": "epoll",
     "epoll_pwait2": "epoll", "pause": "pause", "nanosleep": "sleep", "clock_nanosleep": "sleep", "connect": "connect", "accept": "accept",
     "accept4": "accept", "sendto": "send", "sendmsg": "send", "sendmmsg": "send", "recvfrom": "recv", "recvmsg": "recv", "recvmmsg": "recv",
+    "msgrcv": "message", "msgsnd": "message", "mq_timedreceive": "message", "mq_timedsend": "message",
     "wait4": "wait", "waitid": "wait", "futex": "futex", "futex_waitv": "futex", "semop": "semaphore", "semtimedop": "semaphore",
 }  # fmt: skip
 _WCHANS = {
@@ -27,7 +28,8 @@ _WCHANS = {
     "inet_stream_connect": "connect", "inet_wait_for_connect": "connect", "nfs_wait_bit_killable": "open", "request_wait_answer": "open",
     "fuse_request_wait": "open", "__do_sys_pause": "pause", "wb_wait_for_completion": "fsync", "jbd2_log_wait_commit": "fsync",
     "folio_wait_writeback": "fsync", "wait_on_page_writeback": "fsync", "txg_wait_synced": "fsync", "xlog_wait_on_iclog": "fsync",
-    "cl_sync_io_wait": "read",
+    "cl_sync_io_wait": "read", "inotify_read": "read", "timerfd_read": "read",
+    "n_tty_write": "write",
 }  # fmt: skip
 
 _OF_MOUNTS = frozenset({"rpc_wait_bit_killable", "nfs_wait_bit_killable", "request_wait_answer", "fuse_request_wait"})
@@ -73,15 +75,42 @@ def descriptor(thread: Thread | None) -> int | None:
     return thread.syscall_arg0 if thread.syscall_arg0 is not None or len(fds) != 1 else fds[0]
 
 
-def told_by_files(thread: Thread, files: Iterable[OpenFile]) -> Thread:
-    """A thread as it is, but for one that reads from a terminal: the kernel has it sleep where it has readers of sockets sleep."""
+def told_by_files(thread: Thread, files: Sequence[OpenFile]) -> Thread:
+    """A thread as it is, but for one that waits at a terminal or for what the kernel itself tells: it sleeps where readers of sockets do."""
+    if (told := _of_kernel(thread, files)) is not None:
+        return told
     if (thread.wchan or "").partition(".")[0] != "wait_woken":
         return thread
     fd = descriptor(thread)
     is_terminal = fd is not None and any(f.fd == fd and TERMINAL.match(f.path) for f in files)
-    return msgspec.structs.replace(thread, wchan="n_tty_read") if is_terminal else thread
+    writes = _FAMILIES.get(_name(thread) or "") == "write"
+    return msgspec.structs.replace(thread, wchan="n_tty_write" if writes else "n_tty_read") if is_terminal else thread
 
 
+def _of_kernel(thread: Thread, files: Sequence[OpenFile]) -> Thread | None:
+    """A thread that waits for news of files, for a moment, or for the end of a process, each at a descriptor, as if it had a call for that."""
+    if kernel_call(thread) not in ("read", "recv", "poll", "select"):
+        return None
+    fds = thread.waits_on_fds or tuple(fd for fd in (descriptor(thread),) if fd is not None)
+    held = [f for f in files if f.fd in fds and f.fd is not None]
+    kinds = {f.kind for f in held}
+    if len(held) < len(fds) or not kinds or not kinds <= {"inotify", "timerfd", "pidfd", *_TO_WAKE}:
+        return None
+    fires = min((f.fires_in_s for f in held if f.fires_in_s is not None), default=None)
+    wakes = min((s for s in (fires, thread.wakes_in_s) if s is not None), default=None)
+    if "inotify" in kinds:
+        gone = all(f.watches == 0 for f in held if f.kind == "inotify")
+        return msgspec.structs.replace(thread, wchan=NO_NEWS if gone else NEWS, wakes_in_s=wakes)
+    if "pidfd" in kinds:
+        pids = [f.of_pid for f in held if f.kind == "pidfd"]
+        return msgspec.structs.replace(thread, wchan="do_wait", syscall_arg0=pids[0] if len(pids) == 1 else None, wakes_in_s=wakes)
+    return msgspec.structs.replace(thread, wchan=TIMER, wakes_in_s=wakes) if "timerfd" in kinds else None
+
+
+NEWS, NO_NEWS, TIMER = "inotify_read", "inotify_read.none", "timerfd_read"
+"""Wait channels of who waits for news of files, of none any more, and for a moment."""
+_TO_WAKE = frozenset({"eventfd", "pipe"})
+"""By which another thread of a process may end such a wait."""
 TERMINAL = re.compile(r"/dev/(pts/\d+|pts/ptmx|ptmx|tty\w*|console)$")
 _ON_ONE = frozenset({"recv", "send", "read", "connect", "write"})
 

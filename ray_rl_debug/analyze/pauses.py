@@ -85,8 +85,8 @@ def limit_s(one: Seen) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-_MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE}
-"""Waits for another thread, for a message of multiprocessing, for a signal."""
+_MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE, Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.CHANNEL}
+"""Waits for another thread, for a message of multiprocessing, for a signal, for an answer, for what the kernel tells."""
 
 
 def _woke(one: Seen, kernel: Thread) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from ray_rl_debug.analyze.engine_places import coordinated, engine_place, paired, sharded
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, spot_of
-from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kernel_calls import NEWS, NO_NEWS, TIMER, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
@@ -78,6 +78,8 @@ _FILE_LIBRARIES = ("torch/serialization.py", "safetensors/torch.py", "pyarrow/pa
 RETRIED = "a request that failed and is tried again"
 INTERPRETER = "the interpreter's lock (GIL)"
 """Operation of a thread that wants it, where nobody measured for how long."""
+OF_KERNEL = {NEWS: "news of the files that it watches", NO_NEWS: "news of files that are no longer there", TIMER: "its timer"}
+"""Operations of threads that wait for what the kernel tells."""
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
 _RENDEZVOUS = frozenset(
@@ -93,6 +95,7 @@ _CALL_KIND = {
     "open": Kind.FILE, "fsync": Kind.FILE, "flock": Kind.FLOCK, "fcntl": Kind.FLOCK, "recv": Kind.SOCKET, "send": Kind.SOCKET,
     "connect": Kind.SOCKET, "accept": Kind.SOCKET, "wait": Kind.CHILD, "sleep": Kind.SLEEP, "futex": Kind.LOCK, "read": Kind.FILE,
     "write": Kind.FILE, "pread": Kind.FILE, "pwrite": Kind.FILE, "poll": Kind.CHANNEL,
+    "message": Kind.CHANNEL,
 }  # fmt: skip
 
 
@@ -225,6 +228,8 @@ def _place(
             timed = kind is Kind.SLEEP
             if kind in (Kind.CODE, Kind.LOCK) and (together := coordinated(frames, own)) is not None:
                 kind, op, spins = Kind.COLLECTIVE, together, True
+    if thread is not None and thread.wchan in OF_KERNEL:
+        kind, op = Kind.FILE, OF_KERNEL[thread.wchan]
     may_be_pair = kind in (Kind.CODE, Kind.LOCK, Kind.CUDA) or (kind is Kind.COLLECTIVE and op in ROOTED)
     if may_be_pair and own is not None and (pair := paired(frames, own)) is not None:
         kind, op, timed = Kind.P2P, pair, False

@@ -14,7 +14,7 @@ from ray_rl_debug.analyze.identity import Identity
 from ray_rl_debug.analyze.kernel_calls import at_mount, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.places import INTERPRETER, RETRIED, Place
+from ray_rl_debug.analyze.places import INTERPRETER, OF_KERNEL, RETRIED, Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor
@@ -224,6 +224,9 @@ _WORDS = {
 }
 
 
+_NAMED = frozenset({INTERPRETER, *OF_KERNEL.values()})
+
+
 def describe_place(place: Place) -> str:
     """One line: what the thread does and where."""
     at = ""
@@ -234,7 +237,7 @@ def describe_place(place: Place) -> str:
         return f"in {at or place.op}"
     if place.op == RETRIED:
         return f"pauses{f' in {at}' if at else ''} before it tries a failed request again"
-    words = f"waits for {place.op}" if place.op == INTERPRETER else _WORDS[place.kind].replace("{op}", place.op)
+    words = f"waits for {place.op}" if place.op in _NAMED else _WORDS[place.kind].replace("{op}", place.op)
     if place.kind is Kind.P2P and place.peer is not None:
         words += f" for rank {place.peer}"
     if place.kind is Kind.IDLE and at:

@@ -34,7 +34,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
             yield from _to_holders(one, printed, holders)
             return
         children = [c for c in children if c in holders]
-    if not named and kernel is not None and kernel_call(kernel) == "wait" and _is_unseen_child(view, one, kernel.syscall_arg0):
+    if not named and kernel is not None and kernel_call(kernel) == "wait" and is_unseen_child(view, one, kernel.syscall_arg0):
         yield to_unseen(one, f"child {kernel.syscall_arg0}")
         return
     working = [c for c in children if not waits_for_work(c) or c.motion is Motion.MOVING]
@@ -48,18 +48,28 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:
         yield _to_unseen_child(one, Why.CHILD_QUEUE)  # a pool tells of workers that died: one that was not seen may have the work
+    at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
+    """Each end is told at a descriptor of its own, and the first wakes it."""
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
     if not named and _has_orphans(view, one):
         yield _to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
-        yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure)
+        yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure, among=_ENDS if at_descriptors else "")
+
+
+_ENDS = "ends of processes"
 
 
 def _named(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:
     """The child whose end it waits for, as the kernel tells it; only a parent may wait so, whether or not its child says whose it is."""
-    if kernel is None or kernel.syscall_arg0 is None or kernel_call(kernel) != "wait":
+    if kernel is None or kernel_call(kernel) != "wait":
+        return []
+    awaited = {f.of_pid for f in one.process.files or () if f.kind == "pidfd" and f.fd in (kernel.waits_on_fds or ())}
+    if awaited:
+        return [c for c in children if c.process.pid in awaited]
+    if kernel.syscall_arg0 is None:
         return []
     named = [c for c in children if c.process.pid == kernel.syscall_arg0 or c.process.ppid == kernel.syscall_arg0]
     adopted = view.by_node_pid.get((one.node.name, kernel.syscall_arg0))
@@ -68,7 +78,7 @@ def _named(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -
     return named
 
 
-def _is_unseen_child(view: View, one: Seen, pid: int | None) -> bool:
+def is_unseen_child(view: View, one: Seen, pid: int | None) -> bool:
     """Is the child unknown whose end the kernel says it waits for? Numbers that are no pids say which children count, not which one."""
     below = view.below.get((one.node.name, one.process.pid), ())
     is_pid = pid is not None and _LARGEST_ID_TYPE < pid <= _LARGEST_PID

@@ -31,6 +31,7 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
+from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Process, Socket, Thread
@@ -53,6 +54,7 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from _socket_edges(view, one, thread, socket_owners(view))
     if kind is Kind.FILE:
         yield from terminal_edges(view, one, thread)
+        yield from news_edges(one, thread)
         yield from _pipe_edges(view, one, thread)
     if kind is Kind.MP_QUEUE:
         paired = list(_pair_edges(view, one, thread))
@@ -183,9 +185,12 @@ def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners
         return
     for key, end in clients(view, one, socket, owners):
         if _reads_at(view.seen[key], end):
-            name = f"TCP {socket.local} → {socket.remote}" if socket.family.startswith("tcp") else f"Unix socket {socket.local}"
-            evidence = f"{name}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
+            evidence = f"{_named(socket)}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _named(socket: Socket) -> str:
+    return f"TCP {socket.local} → {socket.remote}" if socket.family.startswith("tcp") else f"Unix socket {socket.local}"
 
 
 def _edges_of_handlers(view: View, one: Seen, owners: Owners) -> Iterator[Edge]:

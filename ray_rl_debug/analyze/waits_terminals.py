@@ -21,6 +21,9 @@ def terminal_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     if held is None:
         return
     is_master = held.path.endswith(_MASTER)
+    if kernel_call(thread.kernel) == "write":
+        yield from _full_edges(view, one, held)
+        return
     ends = [o for o in view if o.node is one.node and o.key != one.key and _has_end(o, held, is_master=not is_master)]
     if not is_master:
         ends = [o for o in ends if _reads_master(o, held)]
@@ -30,6 +33,14 @@ def terminal_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
         yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
     if is_master and not ends:
         yield to_unseen(one, f"the other end of the terminal at descriptor {fd}")
+
+
+def _full_edges(view: View, one: Seen, held: OpenFile) -> Iterator[Edge]:
+    """From a writer to whoever holds the other end and should read there."""
+    for other in view if held.terminal is not None else ():
+        if other.node is one.node and other.key != one.key and _has_end(other, held, is_master=not held.path.endswith(_MASTER)):
+            evidence = f"/dev/pts/{held.terminal} is full; pid {other.process.pid} holds its other end and does not read"
+            yield Edge(source=one.key, target=other.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
 _MASTER = "/ptmx"

@@ -1,4 +1,4 @@
-"""Open files, FIFOs, pipes, eventfds and shared memory of a process, and the node's file locks.
+"""Open files, FIFOs, pipes, descriptors of the kernel's own, and shared memory of a process, and the node's file locks.
 
 Pipes, eventfds and segments in /dev/shm tell who works together: a multiprocessing pool, an engine and its workers hold the same ones.
 """
@@ -21,6 +21,8 @@ MAX_SHARED = 512
 """and what it can share with others: pipes, FIFOs, eventfds, segments of shared memory."""
 SHARED_MEMORY = "/dev/shm/"
 _EVENTFD = "anon_inode:[eventfd]"
+_OF_KERNEL = re.compile(r"^(?:anon_inode:)?\[?(inotify|timerfd|pidfd)\b")
+"""Who reads one of these waits for what the kernel tells: news of files, a moment, the end of a process."""
 _PLASMA = "/dev/shm/plasma"
 """Ray's object store: every process of a node maps it."""
 _MASTER = "/dev/ptmx"
@@ -57,7 +59,11 @@ class FileReader:
                 continue
             is_shared = path.startswith(("pipe:[", _EVENTFD, SHARED_MEMORY))
             kept, most = (shared, MAX_SHARED) if is_shared else (found, MAX_FILES)
-            if len(kept) >= most or (_BORING.match(path) and not is_shared):
+            of_kernel = _OF_KERNEL.match(path)
+            if len(kept) >= most or (_BORING.match(path) and not is_shared and of_kernel is None):
+                continue
+            if of_kernel is not None:
+                kept.append(self._of_kernel(folder / name, int(name), of_kernel[1]))
                 continue
             mount = mounts.network(path) if path.startswith("/") else None
             one = self._one(folder / name, int(name), path, mount)
@@ -93,6 +99,14 @@ class FileReader:
             terminal=self._terminal(link, fd, path),
         )
 
+    def _of_kernel(self, link: Path, fd: int, kind: str) -> OpenFile:
+        text = self._info(link, fd, 1 << 17)
+        left = re.search(r"^it_value: \((\d+), (\d+)\)", text, re.MULTILINE)
+        fires = int(left[1]) + int(left[2]) / 1e9 if left is not None else 0.0
+        pid = _number(text, r"^Pid:\s+(\d+)")
+        watched = len(re.findall(r"^inotify wd:", text, re.MULTILINE)) if text and kind == "inotify" else None
+        return OpenFile(fd=fd, path=kind, kind=kind, watches=watched, fires_in_s=round(fires, 3) or None, of_pid=int(pid or 0) or None)
+
     def _terminal(self, link: Path, fd: int, path: str) -> int | None:
         number = path.removeprefix("/dev/pts/") if path.startswith("/dev/pts/") else None
         if path == _MASTER or number == "ptmx":  # Linux 4.15 and newer say of which terminal it is the master
@@ -109,8 +123,8 @@ class FileReader:
         flags = _number(self._info(link, fd), r"^flags:\s+0?(\d+)")
         return bool(int(flags, 8) & 3) if flags is not None else None
 
-    def _info(self, link: Path, fd: int) -> str:
-        return read_text(link.parent.parent / "fdinfo" / str(fd), 4096) or ""
+    def _info(self, link: Path, fd: int, most: int = 4096) -> str:
+        return read_text(link.parent.parent / "fdinfo" / str(fd), most) or ""
 
     def _mounts_of(self, pid: int) -> Mounts:
         try:

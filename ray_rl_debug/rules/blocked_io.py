@@ -24,12 +24,12 @@ from ray_rl_debug.analyze.connections import has_last_word
 from ray_rl_debug.analyze.coroutines import waits_inside
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import does_not_accept, handlers, has_all_in_hand
-from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call, opens_named_pipe
+from ray_rl_debug.analyze.kernel_calls import NO_NEWS, descriptor, kernel_call, opens_named_pipe
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import moves_data
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.pauses import ANSWER_S, sleeps, starved_loops
-from ray_rl_debug.analyze.places import RETRIED
+from ray_rl_debug.analyze.places import OF_KERNEL, RETRIED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
@@ -62,7 +62,7 @@ _PEERS = _SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 _FEW = 2
-_HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE})
+_HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE, Why.NEWS})
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -268,6 +268,8 @@ def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) 
         doing += f", its thread {client.followed.called} in {client.followed.place.op},"
     if edge is not None and edge.why is Why.FILE_LOCK:
         return f"{doing}, held by{at.removeprefix(' for')}"
+    if edge is not None and edge.why is Why.NEWS:
+        return f"{doing}, and none comes"
     if edge is not None and edge.why in (Why.CHILD, Why.PIPE):
         after = "," if edge.why is Why.CHILD and not doing.endswith(",") else ""
         return f"{doing}{after}{at}{', which does not end' if edge.why is Why.CHILD else ' and gets nothing'}"
@@ -309,6 +311,13 @@ def _surely(one: Judgement, other: Judgement) -> Judgement:
 
 
 def _remedy(kind: Kind | None, edge: Edge | None, *, op: str = "", is_named_pipe: bool = False, is_driver: bool = False) -> list[str]:
+    if op == OF_KERNEL[NO_NEWS]:
+        return ["watch the folder again once it was removed and made anew (the kernel tells of that: IN_IGNORED)", "keep the folder, and empty it"]
+    if edge is not None and edge.why is Why.NEWS:
+        return [
+            "look who should write there, and whether it writes in the way that is watched: a file that is moved there is not written there",
+            "look into the folder once more after a time-out, whatever the news",
+        ]
     if edge is not None and edge.why is Why.PIPE:
         return [
             "look at the process at the other end: what should it write or read?",

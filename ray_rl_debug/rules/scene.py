@@ -27,6 +27,7 @@ from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
+from ray_rl_debug.analyze.waits_news import WATCHED
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Link, Who
@@ -129,7 +130,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
             return Who(label=f"pid {pid}", node=machine, pid=pid)
         if kind is NodeKind.UNSEEN:
             machine, _, what = name.partition("/")
-            return Who(label=f"whoever holds {what}", node=machine)
+            return Who(label=f"whoever {'writes' if what.startswith(WATCHED) else 'holds'} {what}", node=machine)
         if kind is NodeKind.GONE:
             engine = next(e for e in self.view.engines if e.key == name)
             return Who(label=f"{engine.lost} of {self.view.seen[name].name}", node=engine.node, pid=engine.lost_pid, role="engine")

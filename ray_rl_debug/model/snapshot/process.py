@@ -132,14 +132,16 @@ class Socket(Fact, frozen=True, kw_only=True):
 
 
 class OpenFile(Fact, frozen=True, kw_only=True):
-    """A file, FIFO, pipe, eventfd or device a process holds open, or a segment in /dev/shm that it maps (regular libraries are left out)."""
+    """A file, FIFO, pipe or device a process holds open, what the kernel alone writes to (eventfd, timer, news of folders, end of a process), or a
+    segment in /dev/shm that it maps (regular libraries are left out)."""
 
     fd: int | None = None
     """None for a segment that is mapped and not held open."""
     path: str
-    """As the kernel names it, also ``/dev/shm/psm_1a2b (deleted)``; ``pipe:[INODE]``; ``eventfd:[ID]``, where equal ids are one eventfd."""
+    """As the kernel names it, also ``/dev/shm/psm_1a2b (deleted)``; ``pipe:[INODE]``; ``eventfd:[ID]``, where equal ids are one eventfd;
+    ``inotify``, ``timerfd``, ``pidfd``."""
     kind: str
-    """``file``, ``fifo``, ``pipe``, ``eventfd``, ``device``."""
+    """``file``, ``fifo``, ``pipe``, ``device``, ``eventfd``, ``inotify``, ``timerfd``, ``pidfd``."""
     inode: int | None = None
     device: str | None = None
     """``major:minor`` in hex as in /proc/locks."""
@@ -150,6 +152,12 @@ class OpenFile(Fact, frozen=True, kw_only=True):
     """Unix time of the last write, of a file that is standard output or error: a log. None: another file, or on a network mount."""
     terminal: int | None = None
     """Number of the pseudo-terminal that it is an end of: ``/dev/pts/N``, or the ``/dev/ptmx`` of whoever has opened it for others."""
+    watches: int | None = None
+    """Of an inotify: how many files and folders it gives news of. The kernel takes those away that are removed."""
+    fires_in_s: float | None = None
+    """Of a timerfd: seconds until it fires, when it was read; None: it is not set."""
+    of_pid: int | None = None
+    """Of a pidfd: the process whose end it tells; None: that has ended, or is not of our machine."""
 
 
 class FileLock(Fact, frozen=True, kw_only=True):
