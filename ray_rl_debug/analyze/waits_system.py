@@ -132,6 +132,7 @@ def _edge_to_peer(
         return
     if is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
         yield from _edge_to_silent_client(view, one, socket, owners)
+        yield from _edge_to_only_client(view, one, socket, owners)
         return
     if socket.queued_at is not None:
         yield from _edges_to_listeners(view, one, socket, certainty)
@@ -186,6 +187,17 @@ def _edge_to_silent_client(view: View, one: Seen, socket: Socket, owners: Owners
     for key, end in clients(view, one, socket, owners):
         if _reads_at(view.seen[key], end):
             evidence = f"{_named(socket)}: both ends wait for the other to send, and nothing is unread{_traffic(socket)}"
+            yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _edge_to_only_client(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[Edge]:
+    """The program that runs a job serves nobody: what it reads at its one accepted connection, a part of the job owes to it."""
+    accepted = [s for s in one.process.sockets or () if is_served(one, s) and s.state == "ESTABLISHED"]
+    if one.process.kind not in ("named", "driver") or socket.rx_queue_bytes or len(accepted) != 1:
+        return
+    for key, end in clients(view, one, socket, owners):
+        if not _reads_at(view.seen[key], end):
+            evidence = f"{_named(socket)}, the only connection that it has accepted{_traffic(socket)}"
             yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
