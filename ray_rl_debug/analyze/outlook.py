@@ -33,6 +33,7 @@ from ray_rl_debug.analyze.pauses import (
     came_to_end,
     child_ended,
     given_up_s,
+    is_asleep,
     is_blind,
     is_half_read,
     limit_s,
@@ -254,7 +255,24 @@ def _may_nap(f: Facts) -> bool:
     thread = f.one.followed or f.one.telling
     if thread is None or thread.kernel is None or thread.place.kind is not Kind.SLEEP or not wakes_soon(thread.kernel) or thread.sample.owns_gil:
         return False
-    return not thread.frames or (thread.frames[0].looks is None and thread.frames[0].goes_round is not True)
+    frame = thread.frames[0] if thread.frames else None
+    if frame is None:
+        return True
+    keeps_rhythm = frame.goes_round is True and not f.asked_for <= {Why.CHILD, Why.AWAITED_CHILD}
+    return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
+
+
+def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
+    """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it."""
+    if not looks or f.waits:
+        return False
+    waiters = {e.source for e in f.asked}
+    return any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
+
+
+def _awake(view: View) -> list[Seen]:
+    """Whoever runs, gets somewhere or sleeps for a time."""
+    return [one for one in view if not one.is_idle and not one.is_stopped and (one.is_at_work or is_asleep(view, one))]
 
 
 def _came_lately(f: Facts) -> str | None:
@@ -301,6 +319,7 @@ TABLE: tuple[Row, ...] = (
     Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
     Row("serves forever", Outlook.STANDS, outlook_asked.serves_for_ever, needs=Needs.ASKED),
     Row("does not read", Outlook.STANDS, outlook_asked.fills_pipe, needs=Needs.ASKED),
+    Row("its child has just begun", Outlook.WAKES, outlook_asked.child_began, needs=Needs.ASKED),
     Row("a child that does not end", Outlook.STANDS, outlook_asked.old_child, needs=Needs.ASKED),
     Row("does not accept", Outlook.STANDS, outlook_asked.leaves_clients, needs=Needs.ASKED),
     Row("coroutines on the way to an answer", Outlook.WAKES, outlook_asked.serves_in_coroutine, needs=Needs.ASKED),

@@ -28,6 +28,7 @@ from ray_rl_debug.analyze.pauses import (
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import is_unseen_child
 from ray_rl_debug.analyze.waits_system import waiting_thread
 
 _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})
@@ -70,6 +71,15 @@ def old_child(f: Facts) -> str | None:
     if f.one.threads and sleeps(f.one) and Why.AWAITED_CHILD not in f.asked_for:
         return None  # a program of many steps may well pause between two of them, whoever waits for what it does in a step
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
+
+
+def child_began(f: Facts) -> str | None:
+    """It waits for the end of a child that was not there when all processes were looked for: a script that goes on to its next program."""
+    thread = waiting_thread(f.one)
+    kernel = thread.kernel if thread is not None else next(iter(f.one.process.threads), None)
+    if f.asked_for.isdisjoint(ENDS) or kernel is None or kernel_call(kernel) != "wait" or not is_unseen_child(f.view, f.one, kernel.syscall_arg0):
+        return None
+    return "the child that it waits for began while it was looked at"
 
 
 def serves_in_coroutine(f: Facts) -> str | None:

@@ -16,7 +16,7 @@ from ray_rl_debug.model.report import Certainty, Report, State
 from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame, Local, OpenFile, OwnedTask, Process, Sample, Snapshot, Socket
 
 MAIN_PID, FIRST, SECOND = 100, 200, 201
-EPOLL, READ, WAIT, SLEEP = 232, 0, 61, 230
+EPOLL, READ, WAIT, SLEEP, FUTEX = 232, 0, 61, 230, 202
 JOINS = "Thread._wait_for_tstate_lock@threading.py:1139 Thread.join@threading.py:1123 main@app/train.py:55"
 TAKES = "Condition.wait@threading.py:327 Buffer.take@app/buffer.py:27 learn@app/train.py:42 Thread.run@threading.py:982"
 FILLS = "work@app/sampler.py:75 sample@app/train.py:35 Thread.run@threading.py:982"
@@ -91,7 +91,7 @@ def test_a_child_of_long_ago_without_a_stack(python: str | None, accused: bool) 
     assert (report.verdict.state is State.HANG) is accused
 
 
-@pytest.mark.parametrize(("syscall", "state"), [(SLEEP, State.SLOW), (WAIT, State.HANG)], ids=["sleeps", "waits"])
+@pytest.mark.parametrize(("syscall", "state"), [(SLEEP, State.SLOW), (WAIT, State.SLOW), (FUTEX, State.HANG)], ids=["sleeps", "a new child", "waits"])
 def test_a_child_without_a_stack_that_sleeps_may_wake(syscall: int, state: State) -> None:
     stacks = Stacks()
     parent = process(stacks, MAIN_PID, "python train.py", POPEN, kind="named", wchan="do_wait", syscall=WAIT, arg0=FIRST)
