@@ -44,6 +44,8 @@ MISSED = {
     "kernels_of_device-hang": "a thread has dropped what the main thread waits for in C: possible, as a heartbeat beside it sleeps and might do it",
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
+    "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
+    "messages_by_type-hang": "unknown, named as possible: it waits at a message queue of System V, and who should send there is not recorded",
 }
 """What is not told yet, and why. Whoever is to blame is the first to be named there too, if only as *possible*."""
 BYSTANDER_FIRST = {
