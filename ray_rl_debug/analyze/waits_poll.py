@@ -43,6 +43,10 @@ def is_poller(one: Seen) -> bool | None:
     return False
 
 
+_TOLD = frozenset({Why.TRIED_LOCK, Why.BUILD_LOCK})
+"""Waits of pollers of which it is known what they look for, and who has it."""
+
+
 def _has_poller(frames: tuple[Frame, ...]) -> bool:
     return any(spot_of(POLLERS, function, file) is not None for function, file, _ in own_path(frames))
 
@@ -56,7 +60,8 @@ def poll_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """Edges from pollers to the producers that owe them something; `known` are the edges found so far."""
     short_calls = only_short_calls_end(view)
     polling = [(one, True if short_calls and _sleeps_in_one_loop(one) else is_poller(one)) for one in view]
-    pollers = [(one, polls) for one, polls in polling if polls is not False]
+    told = {e.source for e in known if e.why in _TOLD}
+    pollers = [(one, polls) for one, polls in polling if polls is not False and one.key not in told]
     left_alone = [*_left_alone(view, known)]
     pollers += [(one, None) for one in left_alone]
     sources = {e.source for e in known} if pollers else ()

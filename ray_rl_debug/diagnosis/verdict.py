@@ -9,7 +9,7 @@ import msgspec
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_within, only_looks, wakes_soon
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
@@ -198,7 +198,7 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)
     timed = [s for s in seen if s.place is not None and s.place.timed]
     pauses = [*timed, *(s for s in seen if not s.is_idle and s not in timed and scene.graph.hope(s.key) is Outlook.WAKES)]
-    if pauses and not blind and all(s.is_idle or s in pauses or _only_watches(scene, s) for s in seen):
+    if pauses and not blind and all(s.is_idle or s in pauses or _is_in_nobodys_way(scene, s) for s in seen):
         if all(only_looks(p) for p in pauses) and not _ended_lately(scene):
             return _open(nobody_delivers(pauses[0]))
         looks = "" if scene.graph.hope(pauses[0].key) is not Outlook.UNSEEN else ", but who should deliver what it looks for was not seen"
@@ -229,9 +229,11 @@ def _open(told: Open) -> Verdict:
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next=told.next)
 
 
-def _only_watches(scene: Scene, one: Seen) -> bool:
-    """Does it wait for news of files, and nobody for it?"""
-    return any(e.why is Why.NEWS for e in scene.graph.out(one.key)) and not scene.graph.into([one.key])
+def _is_in_nobodys_way(scene: Scene, one: Seen) -> bool:
+    """Does it wait for news of files, or does its clock wake it soon, and does nobody wait for it?"""
+    thread = one.followed or one.telling
+    wakes = thread is not None and thread.kernel is not None and wakes_soon(thread.kernel)
+    return (wakes or any(e.why is Why.NEWS for e in scene.graph.out(one.key))) and not one.is_stopped and not scene.graph.into([one.key])
 
 
 def _pause(one: Seen) -> str:
