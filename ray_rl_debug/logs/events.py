@@ -41,6 +41,7 @@ MAX_OBJECTS = 3
 """Lines that asyncio puts between its record and the traceback."""
 OF_ASYNCIO = re.compile(r"(?:handle|future|task|protocol|transport|context|client_session|connector|source_traceback): ?<")
 _FRAME_OF_JAVA = re.compile(rb"[^\n]{0,120}?[\t ]at [\w.$/<>]{3,200}\(")
+_NOTES = re.compile(r"(?i:error|fail|exception|retry)|: ?$")
 NCCL_WARNS = b"NCCL WARN"
 _FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
 """How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
@@ -62,7 +63,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     head = window.head(raw.decode("utf-8", "replace"))
     if OF_A_SAMPLE.match(head.text) or (head.level in (None, "D", "I") and is_printed_value(head.text, matcher.match_block)):
         return None
-    if (above := _record_of_java(window, head, start, end)) is not None:
+    if (above := _record_of_java(window, head, start, end) or _note_above(window, head, start)) is not None:
         head = msgspec.structs.replace(head, level=above.level, source=above.source)
     hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
@@ -208,6 +209,15 @@ def _record_of_java(window: Window, head: Head, start: int, end: int) -> Head | 
         return None
     above = window.line_before(start)
     return above if above.level is not None and above.writer == head.writer else None
+
+
+def _note_above(window: Window, head: Head, start: int) -> Head | None:
+    """Of an exception that stands alone, without any traceback, the record right above where that notes an error: it is the record's next line."""
+    if head.level is not None or head.is_stamped or not EXCEPTION.match(head.text):
+        return None
+    above = window.line_before(start)
+    is_note = above.level in ("D", "I", "W") and above.is_stamped and _NOTES.search(above.text) is not None
+    return above if is_note and head.writer in (above.writer, LogWriter()) else None
 
 
 def _traceback_below(window: Window, end: int) -> int | None:

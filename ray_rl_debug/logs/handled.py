@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from ray_rl_debug.logs.aside import aside
 from ray_rl_debug.logs.framed import is_shown
 from ray_rl_debug.logs.heads import Head
+from ray_rl_debug.logs.routine import Routine
 from ray_rl_debug.logs.samples import is_in_sample
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.steps import read_step
@@ -36,6 +38,8 @@ WROTE_ON = 2
 LINES_BACK = 40
 """So many lines before an error in a thread are read for words that the work is done."""
 _TRACKERS = ("wandb",)
+_SERVE_ALL = ("raylet", "gcs_server", "autoscaler")
+"""Parts of Ray that speak of the objects and processes of others, who tell how it went on."""
 _SHELLS = ("bash", "sh")
 _TRACKER = re.compile(r"^resource_tracker\.py:\d+ in main$")
 """Python's tracker of shared memory prints what it caught for each of its messages, and goes on."""
@@ -56,6 +60,8 @@ _TELLS = re.compile(r"\b(?:[Ee]rror|[Ff]ailed|[Ff]ailure|[Ee]xception)\b")
 _LOADED = re.compile(r"\b(?:[Ll]oaded|[Rr]esumed|[Rr]estored) (?:\w+ ){0,3}\S*/\S")
 """Behind a file that could not be read, of the one that was taken instead."""
 _LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Import|ModuleNotFound)Error|cannot open shared object")
+_ANNOUNCED = re.compile(r"\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b")
+"""Of a program that is about to end, and says that errors will come of it."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
 _LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
 _CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
@@ -89,6 +95,8 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "the program shows what another one printed"
     if one.block is not None and _TRACKER.match(one.block.frame or ""):
         return "Python's tracker of shared memory caught it"
+    if one.block is None and one.kind == "error" and one.signature is None and (why := aside(one.text)) is not None:
+        return why
     if one.kind == "error" and one.signature is None and OF_ONE_ANSWER.search(one.text):
         return "one answer of the model could not be read"
     if one.block is not None and one.block.is_caught and _OF_TRACKER.search(one.block.begins_in or ""):
@@ -141,8 +149,10 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
     is_caught = _is_printed(one, window)
     may_be_tried = _may_be_tried(one)
     is_feeders = one.block is not None and _is_of_feeder(one.block)
+    routine = Routine(window, one) if one.block is None and one.kind == "error" and one.signature is None else None
     writer = one.before.writer if one.before is not None and one.head.writer == LogWriter() else one.head.writer
-    for after in window.next_of(writer, one.end, anybody=is_step and one.head.writer == LogWriter()):
+    is_anybodys = (is_step and one.head.writer == LogWriter()) or (one.signature is None and writer.program in _SERVE_ALL)
+    for after in window.next_of(writer, one.end, anybody=is_anybodys):
         if one.before is not None and one.before.level in ("D", "I", "W") and _is_next_record(after, one.before):
             # An uncaught error prints its traceback behind any line, too; but then no more lines come, or those of a launcher that ends the rest.
             return None if GIVES_UP.search(after.text) else "logged as a note or a warning, and it wrote on"
@@ -184,6 +194,10 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
             return "the work was done"
         if is_caught and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
             return None
+        if routine is not None and (GIVES_UP.search(after.text) or _ENDS.search(after.text)):
+            routine = None
+        if routine is not None and routine.goes_on(after):
+            return "its writer went on with what it does again and again"
         records += after.level in ("D", "I") or (after.is_stamped and after.level is None)
         if is_caught and records >= CAUGHT_AND_WROTE_ON:
             return "a function caught it, and the program wrote on"
@@ -285,7 +299,7 @@ def _was_finished(window: Window, one: Spotted) -> bool:
         window.head(line.decode("utf-8", "replace")).text
         for line in window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start].split(b"\n")[-LINES_BACK:]
     )
-    return any(FINISHED.search(text) and judge(text, None) is None for text in before)
+    return any((FINISHED.search(text) or _ANNOUNCED.search(text)) and judge(text, None) is None for text in before)
 
 
 def _is_same_writer(a: Head, b: Head) -> bool:

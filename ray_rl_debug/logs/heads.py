@@ -149,6 +149,8 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return found.end()
     if first.isdigit() and got.pid is None and (found := marks.NCCL.match(line, at)):
         return _nccl(found, got)
+    if (first.isdigit() or first == "{") and (columns := _columns(line, at, got)) is not None:
+        return columns
     if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at) and not _OPTION.match(line, at):
         end = at
         while end < len(line) and line[end] in "|-:,;>":
@@ -228,6 +230,9 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     if told := marks.LEVEL_AND_SOURCE.match(inner):
         got.level, got.source = LEVELS[told["level"]], told["source"]
         return _done(got, found.end())
+    if not got.marked and (chromium := marks.OF_CHROMIUM.match(inner)):
+        got.level, got.source, got.is_stamped = LEVELS[chromium["level"]], f"{chromium['source']}:{chromium['line']}", True
+        return _done(got, found.end())
     if not got.marked and (named := marks.NAME_AND_LEVEL.match(line, at)):
         return _done(got, named.end())
     if got.rank is not None and marks.OF_TORCH.match(inner):
@@ -306,6 +311,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
         return found.end()
     if found := marks.NCCL.match(line, at):
         return _nccl(found, got)
+    if not got.marked and (found := marks.HOST_OF_TOOL.match(line, at)):
+        got.node = found["node"]
+        return _done(got, found.end())
     if found := marks.NAMED.match(line, at):
         got.program, got.node, got.is_tool = found["program"].split("-")[0] if found["node"] else found["program"], found["node"] or got.node, True
         return _done(got, found.end())
@@ -325,7 +333,15 @@ def _word(line: str, at: int, got: _Found) -> int | None:
         return found.end()
     if got.marked and not got.is_tool and (got.level or got.is_stamped) and (found := marks.LOGGER.match(line, at)) and not _is_exception(found[0]):
         return found.end()
-    return None
+    return _columns(line, at, got)
+
+
+def _columns(line: str, at: int, got: _Found) -> int | None:
+    found = marks.COLUMNS.match(line, at) if got.is_stamped and got.level is None else None
+    if found is None:
+        return None
+    got.level = LEVELS[found["level"]]
+    return found.end()
 
 
 def _is_exception(word: str) -> bool:

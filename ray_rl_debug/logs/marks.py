@@ -10,6 +10,10 @@ PADDED = re.compile(r" {2,8}(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|SUCCESS)\b)"
 LOGGER_AND_LEVEL = re.compile(r"[A-Za-z][\w.-]{0,40}:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): ")
 LEVEL_AND_SOURCE = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)\|(?P<source>[\w./-]{1,80}\.py:\d{1,6})$")
 """``[INFO|trainer.py:712] ``, as Transformers writes."""
+OF_CHROMIUM = re.compile(
+    r"(?:\d+:\d+:)?\d{4}/\d{6}(?:\.\d{1,6})?:(?P<level>INFO|WARNING|ERROR|FATAL|VERBOSE)\d?:(?P<source>[\w./-]{1,80}?)[(:](?P<line>\d{1,6})\)?$"
+)
+"""``[58:58:1123/101502.123456:ERROR:bus.cc(399)] ``"""
 LOGGER_LEVEL = re.compile(
     r"(?!(?i:observation|tool|answer|response|prompt|question|output|completion|sample))"
     r"(?:[a-z][\w.-]{1,40}|[A-Z][\w.-]{1,40}(?: (?!Rank)[A-Z][\w.-]{1,40}){0,2})(?: Rank (?P<rank>\d{1,6}))?"
@@ -65,6 +69,11 @@ HOST = re.compile(
 """pdsh and its like put the machine in front; only names of a machine, as any word of a program may end so, and no figure: ``gpu_mem_0: 12 GB``."""
 POD = re.compile(r"(?P<node>[a-z][\w.-]{0,80}\d[\w.-]{0,80})(?: [\w.-]{1,60})? (?=\d{4}-\d\d-\d\d[T ]\d\d:)")
 """``trainer-7d9f main 2026-…``: a machine or pod, perhaps with the container, in front of a stamp."""
+COLUMNS = re.compile(
+    r"(?:[\w.<>:/@-]{1,60} +[-|] +|(?:\d{1,8}|[\w-]{0,40}\d[\w.-]{0,40}|\w{1,40}(?:\.\w{1,40}){1,8}|\{[^{}\n]{1,60}\}) +(?:[-|] +)?){1,4}"
+    r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)(?=[ :|-])[ :|-]{1,8}"
+)
+"""Behind a stamp: ``58 - app.loop - WARNING - ``, ``gpu-3 58 ERROR ``, ``{task.py:58} ERROR - ``; a plain word before a level is a sentence's."""
 RANK_FIELD = re.compile(r"(?:local_)?[Rr]ank(?:=(?P<rank>\d{1,6})[ ,:|]\s*|[ -](?P<named>\d{1,6})(?::| [|-]) )")
 OF_PYTHON = re.compile(r"Process-(\d+) [\w.]+$")
 """``(Process-9100 package.module)``: number of the process and name of the logger; ``Process-3`` alone is a name that Python gives."""
@@ -83,6 +92,10 @@ NAMED = re.compile(
     r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?"
     r"|gcc|ld|ninja): "
 )
+HOST_OF_TOOL = re.compile(
+    r"(?P<node>[A-Za-z][\w.-]{0,60}\d[\w.-]{0,60}) (?=(?:srun|torchrun|mpirun|ray|raylet|kubelet|containerd|dockerd|python\d?): )"
+)
+"""``node-3 torchrun: ``, as a collector writes that keeps no times."""
 LOGGER = re.compile(
     r"(?!(?:global_)?(?i:step|epoch|iter(?:ation)?|episode|round|update):\d)"
     r"(?:[\w.-]{1,80}(?::[\w<>.]{1,80})?(?::\d+)?|<\w+>|[\w./-]+\.py:\d+)(?: [-|]+ | +-- )|[\w-]+[./][\w./-]*(?::\d+)*(?:[\w:]*)?: "

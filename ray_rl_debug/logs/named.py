@@ -62,6 +62,8 @@ _FAULTED = re.compile(r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) t
 """Behind a page fault that the kernel's driver of a GPU reports."""
 _MPI_NAME = re.compile(r"^\s*Process name: \[\[\d+,\d+\],\s*(?P<rank>\d+)\]$")
 """Behind mpirun's words that a process ended with an exit code: job, step and rank."""
+_JAVA = re.compile(r"^#\s+\S.* at pc=0x[\da-f]+, pid=(?P<pid>\d+), tid=")
+"""Behind the words of a Java machine that it crashed."""
 _FOR_MEMORY = re.compile(_NODE_MEMORY)
 _DAEMON_LOST = re.compile(r"^Remote daemon: .{1,60} on node (?P<node>[\w.-]+)$")
 """Behind Open MPI's words that it has lost a machine."""
@@ -104,6 +106,8 @@ def named_in(text: str, lines: tuple[str, ...] = ()) -> LogWriter | None:
             return LogWriter(pid=int(found["pid"]), ip=found["ip"], program=found["program"])
         if found := _FAULTED.search(line):
             return LogWriter(pid=int(found["pid"]), program=found["program"])
+        if found := _JAVA.match(line):
+            return LogWriter(pid=int(found["pid"]))
         if found := _MPI_NAME.match(line):
             return LogWriter(rank=found["rank"])
         if found := _DAEMON_LOST.match(line):

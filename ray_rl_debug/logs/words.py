@@ -12,7 +12,7 @@ STEMS = (
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
-    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "eturncode", "eturn code",
+    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "eturncode", "eturn code",
     " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
@@ -40,7 +40,7 @@ DEATH = re.compile(
     _any(
         r"Segmentation fault|\bBus error\b|Illegal instruction|core dumped|dumped core",
         r"\bAborted$|^Aborted\b|^Killed$|: Killed$|\d+ Killed  |OOMKilled",
-        r"^Fatal Python error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
+        r"^Fatal Python error: |^Fatal glibc error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
         r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
         r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
@@ -61,7 +61,8 @@ _TOOL = re.compile(
         r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
-        r": (?:No space left on device|Disk quota exceeded|Input/output error)",
+        r": (?:No space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
+        r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
         r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
         r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)|^Exception in thread \"[^\"\n]{1,80}\" ",  # the last: Java
@@ -137,11 +138,14 @@ WENT_ON = re.compile(
     _any(
         _GOES_ON,
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
-        r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b|\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) on (?:port|https?:)",
+        r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b",
+        r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
+        r"\b(?:is|are|now|became) (?:now )?ready\b|\bready to (?:accept|serve|receive)\b",
         r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
         r"^(?:Prefill|Decode) batch\b|^Resized to \d",  # the latter: what Ray's autoscaler lacked has come
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
+        r"\b[1-9]\d* GPUs? (?:\w+ ){0,3}(?:healthy|seen|visible|found|detected|available)\b(?!.*\b(?:but|needs?|required?|requires|of)\b)",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
         r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
         r"\b(?:is|are|will be) used(?: instead)?(?:$|[.,;])",
@@ -201,6 +205,7 @@ OF_ONE_ANSWER = re.compile(
 """Of a program that could not read what a model gave once."""
 OF_ONE_REQUEST = re.compile(
     r"\b(?:rid|req_id|request[_ ]id)s?[ :=]{1,2}[\[\"']{0,2}[\w-]*\d|\b[Rr]equest (?=[\w-]*\d)(?:(?:chat)?cmpl-)?[\da-f-]{6,}"
+    r"|\brequest: \"(?:GET|POST|PUT|HEAD|DELETE) /"
 )
 """Of a server that names the one request it speaks of."""
 CLIENT_LEFT = re.compile(

@@ -1,0 +1,46 @@
+"""Lines at level error of what no run lives from: they say that something beside it does not work, is slow, or is not there yet."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP
+
+_FAILS = r"(?:[Ff]ail(?:ed|ure|s)|[Uu]nable|[Cc]ould not|[Cc]annot|[Cc]an't|[Ee]rror(?:s)?)\b"
+_TELLING = r"(?:send|push|export|report|collect|scrap|upload|flush|publish|emit|ingest|submit|writ|read|get|measur|sampl|quer)\w*"
+_MEASURES = (
+    r"(?:metrics?|telemetry|usage (?:stats|statistics|data)|statistics|(?:trace )?spans|analytics|power(?: limit| usage)?|energy|temperature"
+    r"|fan speed|clock speed|gauges?|counters?)"
+)
+OF_MEASURING = re.compile(
+    rf"\b{_FAILS}[^.:]{{0,40}}\b{_TELLING}\b[^.:]{{0,60}}\b{_MEASURES}\b|\b{_MEASURES}\b[^.:]{{0,40}}\b{_TELLING}\b[^.:]{{0,20}}\b{_FAILS}"
+    r"|\b(?:[Cc]ollector|[Ee]xporter|[Ss]craper?) (?:\w+ )?failed\b|\bpowercap\b|\b[Ee]rror running check\b"
+)
+"""Who only measures or reports: an exporter, a monitoring agent, telemetry."""
+OF_A_DESK = re.compile(
+    r"\bsystem_bus_socket\b|\bD-?Bus\b|\bdconf\b|\b(?:PulseAudio|pulseaudio|ALSA|JACK)\b|\b[Ss]ound card|\b[Aa]udio (?:device|output|driver)"
+    r"|\b[Cc]amera(?: \w+)? (?:index|by index)|\bvaapi\w*\b|\b[Ff]ont(?:config)?\b"
+)
+"""A part of a desktop that a machine in a rack does not have."""
+SLOW = re.compile(
+    r"\b(?:is|are|was|were) taking (?:a long time|longer|more|>|\d)"
+    r"|\b(?:[Tt]ook|taken) (?:a long time|longer than|more than|> ?\d|\d+(?:\.\d+)? ?m?s\b)"
+)
+"""What takes long goes on."""
+NOT_YET = re.compile(
+    r"\b(?:is|are) (?:still )?(?:starting(?: up)?|booting|warming up|initializing|loading)(?:$|[.,;)])|\b[Nn]ot (?:ready|available|up) yet\b"
+)
+"""Who is asked too early answers later."""
+
+
+def aside(text: str) -> str | None:
+    """Why a line at level error, which is no known error, ends no run; None where it may."""
+    if EXCEPTION.match(text) or GIVES_UP.search(text):
+        return None
+    if OF_MEASURING.search(text):
+        return "something is not measured or reported"
+    if OF_A_DESK.search(text):
+        return "a part of a desktop is not there"
+    if SLOW.search(text):
+        return "something takes long"
+    return "something is not there yet" if NOT_YET.search(text) else None
