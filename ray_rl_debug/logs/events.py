@@ -74,7 +74,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         if signature is None or ENDED_WELL.search(head.text) or (head.level is None and _is_quoted(head.text, matcher)):
             return None
         said = Said("known")
-    if said.kind == "error" and signature is None and head.writer.program in NOT_THE_JOB:
+    if said.kind == "error" and signature is None and _is_of_the_machine(head):
         return None
     if said.kind == "error" and signature is None and (below := _traceback_below(window, end)) is not None:
         # The record of a traceback; the traceback says more.
@@ -209,6 +209,10 @@ def _record_of_java(window: Window, head: Head, start: int, end: int) -> Head | 
         return None
     above = window.line_before(start)
     return above if above.level is not None and above.writer == head.writer else None
+
+
+def _is_of_the_machine(head: Head) -> bool:
+    return head.writer.program is not None and NOT_THE_JOB.fullmatch(head.writer.program) is not None
 
 
 def _note_above(window: Window, head: Head, start: int) -> Head | None:

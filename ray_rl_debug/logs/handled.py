@@ -71,6 +71,7 @@ _OF_PEERS = re.compile(
 )
 _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
 """Of another process, whose end says no more than that it is gone."""
+_PARTS = re.compile(r"\b[Ff]ailed to (?:shut ?down|close|leave|deregister)\b")
 _ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
 _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
 _IN_THREAD = "Exception in thread "
@@ -290,7 +291,7 @@ def _is_of_an_end(one: Spotted, before: Head) -> bool:
     if one.kind == "error" and one.signature is None and one.head.writer.program in _TRACKERS:
         return True
     if one.signature is not None:
-        return one.signature.effect == "cascade" or (one.signature.late and _DIED.search(one.text) is not None)
+        return one.signature.effect == "cascade" or (one.signature.late and (_DIED.search(one.text) or _PARTS.search(one.text)) is not None)
     return (_OF_PEERS.search(one.text) or _ENDED_BY_ASKING.search(one.text)) is not None
 
 

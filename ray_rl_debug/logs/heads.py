@@ -255,6 +255,8 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
                 got.time_s, got.is_zoned = stamp.time_s, stamp.is_zoned
             got.is_stamped = not _stamp_at(line, found.end())
             got.level = stamp.level or got.level
+        if got.level is None and (letter := marks.LETTER.match(inner)):
+            got.level = LEVELS[letter["level"]]
         rest = line[time.end() : found.end()].rstrip(" :").removesuffix("]")
         if numbers := marks.RAY_NUMBERS.search(rest):
             got.level, got.pid = LEVELS[numbers["level"]], int(numbers["pid"])
@@ -332,6 +334,8 @@ def _word(line: str, at: int, got: _Found) -> int | None:
         got.program, got.pid = found["program"], None
         return found.end()
     if got.marked and not got.is_tool and (got.level or got.is_stamped) and (found := marks.LOGGER.match(line, at)) and not _is_exception(found[0]):
+        if got.source is None and (source := marks.SOURCE_FILE.match(found[0])):
+            got.source = source[0]
         return found.end()
     return _columns(line, at, got)
 

@@ -92,6 +92,9 @@ NAMED = re.compile(
     r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?"
     r"|gcc|ld|ninja): "
 )
+SOURCE_FILE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}")
+LETTER = re.compile(r"(?P<level>[DIWEC]) (?=\d)")
+"""``[E 2026-11-21 10:00:00.123 ServerApp] ``, ``[W 2026-11-21 10:00:00,123] ``"""
 HOST_OF_TOOL = re.compile(
     r"(?P<node>[A-Za-z][\w.-]{0,60}\d[\w.-]{0,60}) (?=(?:srun|torchrun|mpirun|ray|raylet|kubelet|containerd|dockerd|python\d?): )"
 )

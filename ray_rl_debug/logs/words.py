@@ -46,11 +46,12 @@ DEATH = re.compile(
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
-        r"\b(?:exit ?code|return ?code|exit status|status|code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\b(?:exit ?code|return ?code|exit status|status|(?<!SSL error )code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
         r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
-        r"\bMPI_ABORT was invoked|\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
+        r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
+        r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
         r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
         r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION)",
     )
@@ -63,7 +64,7 @@ _TOOL = re.compile(
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
         r": (?:No space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
-        r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed",
+        r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed|^Permission denied \(",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
         r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)|^Exception in thread \"[^\"\n]{1,80}\" ",  # the last: Java
     )
@@ -77,7 +78,7 @@ INNOCENT = re.compile(
         r" (?:\w+ )?(?:errors?|failures?|exceptions?|tracebacks?|fatal)\b",
         r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
-        r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
+        r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
         r"(?:exited|finished|completed) (?:successfully|normally|cleanly|gracefully)",
         r"\b(?:[Ii]f|[Ww]hen|[Ii]n case|[Ww]hether|[Uu]nless|[Uu]ntil|[Oo]nce) "
         r"(?:[^.\n]|\.(?! )){0,60}(?:errors?|fails?|exception|timeouts?|crash|killed|dies)",
@@ -122,7 +123,7 @@ _GOES_ON = (
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"(?<!non-)[Rr]etr[iy]able\b",
-        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
+        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead|\b[Uu]sing \S+(?: \S+){0,4} instead\b",
         r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
@@ -235,7 +236,7 @@ RETRIES = re.compile(
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
 FINISHED = re.compile(
     r"\b(?:[Tt]raining|[Jj]ob(?: '[\w-]+')?|[Rr]un|[Ee]valuation) (?:is |was |has )?(?:done|completed?|completes|finished|succeeded)\b"
-    r"|^All done\b"
+    r"|^All done\b|\bworker group successfully finished\b"
     r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
     r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"
     r"|\bFinished server process \[|\bApplication shutdown complete\b"
@@ -243,8 +244,11 @@ FINISHED = re.compile(
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
 )
 """Of a program whose work is done."""
-NOT_THE_JOB = frozenset(
-    ("sshd", "CRON", "cron", "systemd-logind", "sudo", "su", "chronyd", "ntpd", "dhclient", "NetworkManager", "polkitd", "dbus-daemon", "snapd")
+NOT_THE_JOB = re.compile(
+    r"(?:sshd|CRON|cron|anacron|sudo|su|chronyd|ntpd|dhclient|NetworkManager|polkitd|dbus-\w+|snapd?|rsyslogd|multipathd|irqbalance|udisksd|tuned|postfix"
+    r"|systemd-(?:logind|resolved|timesyncd|networkd|udevd|journald|tmpfiles)|logrotate|apt[\w.-]*|unattended-upgrades?|fwupd\w*|ModemManager|avahi-\w+"
+    r"|google_\w+|(?:Google|OSConfig)\w*|amazon-[\w-]+|aws[\w-]*|waagent|WALinuxAgent|cloud-init|node_exporter|telegraf|fluent[\w-]*|vector|promtail"
+    r"|\w*[-_]?exporter|(?!runtime_env|dashboard)\w+[-_]agent)(?:\.service)?"
 )
 """Services in a machine's journal: what fails in them ends no job, unless it is a known error."""
 
