@@ -31,6 +31,12 @@ NOT_YET = re.compile(
     r"\b(?:is|are) (?:still )?(?:starting(?: up)?|booting|warming up|initializing|loading)(?:$|[.,;)])|\b[Nn]ot (?:ready|available|up) yet\b"
 )
 """Who is asked too early answers later."""
+_VALUE = re.compile(r"[\w ./-]{1,40}[:=] ?(?:\w{1,20})?[\[{(<].*[\]})>]$")
+_TROUBLE = re.compile(
+    r"(?i:err|fail|\bnot?\b|exception|cannot|unable|invalid|fatal|abort|crash|kill|dead|die|lost|refus|den(?:y|ied)|timed? ?out|exceed|corrupt"
+    r"|missing)"
+)
+"""Words of which a printed value has none."""
 
 
 def aside(text: str) -> str | None:
@@ -43,4 +49,6 @@ def aside(text: str) -> str | None:
         return "a part of a desktop is not there"
     if SLOW.search(text):
         return "something takes long"
+    if _VALUE.match(text) and not _TROUBLE.search(text):
+        return "a value is printed"
     return "something is not there yet" if NOT_YET.search(text) else None

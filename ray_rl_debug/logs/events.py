@@ -15,7 +15,7 @@ from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
-from ray_rl_debug.logs.values import is_printed_value
+from ray_rl_debug.logs.values import holds_as_data, is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
     ENDED_WELL,
@@ -283,4 +283,4 @@ def _quotes_output(window: Window, start: int, end: int) -> bool:
     if _QUOTED_START.search(raw) is None:
         return False
     head = window.head(raw.decode("utf-8", "replace"))
-    return head.level not in ("E", "F") and (not raw.startswith(b"{") or is_printed_value(head.text, lambda _: iter(())))
+    return head.level not in ("E", "F") and (not raw.startswith(b"{") or is_printed_value(head.text, lambda _: iter(())) or holds_as_data(head.text))

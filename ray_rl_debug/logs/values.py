@@ -10,10 +10,10 @@ from ray_rl_debug.logs.words import judge
 _LITERAL = re.compile(r"b?'(?:[^'\\\n]|\\.)*'|b?\"(?:[^\"\\\n]|\\.)*\"")
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][\w .-]{0,40}?)(?:\[\d+\])? ?[:=] ?[\[({]{0,3}b?[\"']")
 _TELLS = re.compile(
-    r"(?i:err|exception|reason|cause|msg|message|detail|fatal|fail|stderr|panic|assert|signal|status|said|warn|trace|stack|abort|exit|crash|kill)"
+    r"(?i:err|exception|exc_|reason|cause|msg|message|detail|fatal|fail|stderr|panic|assert|signal|status|said|warn|trace|stack|abort|exit|crash|kill)"
 )
 """In the name of a value: it says what went wrong."""
-_QUOTES = re.compile(r"(?:\[[^\[\]\n]{1,40}\] ?)?[\"']\w[^\"'\n]{0,300}[\"']")
+_QUOTES = re.compile(r"(?:\[[^\[\]\n]{1,40}\] ?|- )?[\"']\w[^\"'\n]{0,300}[\"']")
 """A line that begins with the words of another: a title, a passage."""
 _SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|codes?|signals?|markers?|words?|classes)$")
 """At the end of its name: it says what to look for."""
@@ -21,6 +21,15 @@ _CALL = re.compile(r"(?:[+-]\s{1,40})?(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Er
 """A line of code that calls something."""
 _OF_A_RUN = re.compile(r"[\"'](?:std(?:out|err)|run_result|execution_(?:time|result)|test_?cases?|observation|completion|generated_text)[\"']: ")
 """A key of what a sandbox or a tool gave back."""
+
+
+_HELD = re.compile(r"[\"'](?P<key>\w{1,40})[\"']: ?b?[\"'](?:\\\\n|\\n)*Traceback \(most recent call last\)")
+
+
+def holds_as_data(text: str) -> bool:
+    """Does an object hold a traceback under a key that does not say what went wrong, ``"obs": "Traceback …"``?"""
+    found = _HELD.search(text)
+    return found is not None and _TELLS.search(found["key"]) is None
 
 
 def is_printed_value(text: str, known: Callable[[bytes], Iterator[object]]) -> bool:

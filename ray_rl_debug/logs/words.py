@@ -12,7 +12,7 @@ STEMS = (
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
-    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "eturncode", "eturn code",
+    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "eturncode", "eturn code",
     " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
@@ -64,7 +64,8 @@ _TOOL = re.compile(
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
         r": (?:No space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
-        r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)|^Host key verification failed|^Permission denied \(",
+        r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
+        r"^Host key verification failed|^Permission denied \(|^Cannot connect to the \w+ daemon\b",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
         r"^(?:Unhandled|Uncaught|Fatal) (?:error|exception|Error|Exception)|^Exception in thread \"[^\"\n]{1,80}\" ",  # the last: Java
     )
@@ -102,6 +103,7 @@ INNOCENT = re.compile(
         r"^(?![^(]{0,80}(?:[Ee]rror|ERROR|[Ee]xception|[Ff]ail|FAIL|[Ff]atal|FATAL))(?:[\w .-]{1,40}[:=] ?)?[A-Z]\w*\(\w+=.*\)[,})\]]*$",
         r"^\*{0,2}(?!\w{0,80}(?:Error|ERROR|Exception|Fail|FAIL|Fatal|FATAL))[A-Z]\w* ?\(\w+=[^)]*$",  # the same, over several lines
         r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
+        r"^(?:\d{1,6}[.):|]?\s+)?(?:What|Why|How|Which|Where|When|Who)\b[^?\n]{3,300}\?",  # a question
         r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
         r"^[\w./-]{1,40}: (?:write error: |standard output: )Broken pipe$",  # whoever read from a tool had enough
@@ -124,6 +126,9 @@ _GOES_ON = (
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"(?<!non-)[Rr]etr[iy]able\b",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead|\b[Uu]sing \S+(?: \S+){0,4} instead\b",
+        r"\ba new (?:\w+ )?(?:one|copy|worker|process|engine|server|instance|actor|container|env\w*|simulator)\b.{0,20}"
+        r"\b(?:start(?:s|ed)|takes|took|spawned|launched|created|comes|came)\b|\b(?:was|is|were|are|been) replaced\b",
+        r"(?:not available|unavailable|not supported|not installed)\b[^.]{0,120}\b(?:only|instead|disabled|without it)\b",
         r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
@@ -183,7 +188,7 @@ _ACTS = re.compile(
 OF_A_SAMPLE = re.compile(
     r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)"
     r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
-    r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): "
+    r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): |(?:\[[\w #:=-]{1,40}\] )?(?:user|assistant|human|model|agent|environment)> "
     r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
     r"|(?:\[[\w-]{1,20}\] )?(?:sample|candidate|cand|completion|submission)[ #_-]?\d{1,9}(?: \([^()\n]{1,40}\))?: "
     r"|\[(?:env|sandbox|tool|grader|judge|agent)(?:[ _-]?\d{1,6})?\] (?:command|cmd|program|candidate|test|cell|snippet|code|script)\b"
@@ -239,7 +244,7 @@ FINISHED = re.compile(
     r"|^All done\b|\bworker group successfully finished\b"
     r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
     r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"
-    r"|\bFinished server process \[|\bApplication shutdown complete\b"
+    r"|\bFinished server process \[|\bApplication shutdown complete\b|\bStopped all \d+ Ray processes\b"
     r"|[\"']train_runtime[\"']: |\"run_stop\".{0,200}\"status\": \"success\""
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
 )

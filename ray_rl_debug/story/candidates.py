@@ -39,6 +39,8 @@ _IN_VAIN = re.compile(
 _FOR_MEMORY = re.compile(r"\boom[-_]kill|[Oo]ut of memory: Killed process|: tasks? [\d,-]+: Out Of Memory")
 _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
 _CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
+_SHORT_OF_MEMORY = re.compile(r"\binsufficient shared memory \(shm\)")
+_LOADER_KILLED = re.compile(r"\bDataLoader worker \(pid(?:\(s\))? \d+\) is killed")
 VICTIM_LINES = 20
 """So near behind the news that memory ran out stands the line that names whom the kernel ended; so near behind what code on a GPU prints that of its
 process."""
@@ -126,10 +128,12 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     nameless = [c for c in found if c.event.about is None and c.event.writer.pid is None and c.event.writer.rank is None]
     told = [c for c in found if c.signature is not None and _FOR_MEMORY.search(c.event.text)] if nameless else []
     raised = [c for c in found if _CARD_FAILED.search(c.event.text)] if nameless else []
+    loaders = [c for c in found if _LOADER_KILLED.search(c.event.text)] if nameless else []
     victims: dict[tuple[str, int], LogWriter] = {}
     for one in nameless:
         line, last = one.event.file_line, one.event.last_line or one.event.file_line
-        behind = told if one in told else raised if _ON_THE_CARD.search(one.event.text) else []
+        text = one.event.text
+        behind = told if one in told else raised if _ON_THE_CARD.search(text) else loaders if _SHORT_OF_MEMORY.search(text) else []
         near = [c for c in behind if c.book is one.book and line < c.event.file_line <= last + VICTIM_LINES]
         named = [c for c in near if c.event.about is not None or behind is raised]
         # Equal lines are one event, which names only the first of those whom they speak of.

@@ -102,3 +102,28 @@ def test_bare_lines_of_an_end(tmp_path: Path, line: str) -> None:
 def test_a_machine_in_front_of_a_program_without_any_time(tmp_path: Path) -> None:
     told = story(tmp_path, "node-3 torchrun: etcd.EtcdConnectionFailed: Read timed out.\n")
     assert told is not None and told.first is not None and told.first.who[0].node == "node-3"
+
+
+def test_a_value_that_is_printed_at_level_error_tells_of_none(tmp_path: Path) -> None:
+    record = "E0803 20:42:47.064138    1445 resources.go:46] allocatable: {}\n"
+    assert first(tmp_path, record.format("map[pods:{{110 0} DecimalSI}]")) is None
+    assert first(tmp_path, record.format("map[pods:{{lost}}]")) is not None
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "simulator exited with code 139{}, a new one was started",
+        "error: engine 3 did not answer{}, it was replaced",
+        "error: IBGDA not available (peer module: No such file or directory){}, kernels of one machine only",
+    ],
+)
+def test_what_took_the_place_of_it_is_said_in_the_same_line(tmp_path: Path, told: str) -> None:
+    assert first(tmp_path, f"{told.format('')}\n") is None
+    assert first(tmp_path, f"{told.split('{}')[0]}\n") is not None
+
+
+def test_a_process_in_brackets_crashed(tmp_path: Path) -> None:
+    told = story(tmp_path, "Subprocess scheduler_0 (pid=8812) crashed with exit code -6.\n")
+    assert told is not None and told.first is not None and told.first.who[0].pid == 8812
+    assert first(tmp_path, "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.\n") is not None

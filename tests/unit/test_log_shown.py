@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_log_innocents import RAISED, first
+from test_log_innocents import RAISED, first, story
 
 WRITTEN = 'Traceback (most recent call last):\n  File "{}", line 3, in <module>\n    print(a[9])\nIndexError: list index out of range\n'
 
@@ -82,3 +82,40 @@ def test_a_part_that_a_program_can_do_without(tmp_path: Path) -> None:
     said = "FlashAttention 3 is not there: cannot import name 'flash_attn_interface'\n"
     assert first(tmp_path, f"{said}uses another kernel\nreads the weights\n reads the data\n") is None
     assert first(tmp_path, said) is not None
+
+
+def test_the_item_of_a_list_that_is_quoted(tmp_path: Path) -> None:
+    assert first(tmp_path, 'error_patterns:\n  - "CUDA error: an illegal memory access was encountered"\n') is None
+    assert first(tmp_path, "  - CUDA error: an illegal memory access was encountered\n") is not None
+
+
+def test_who_asks_and_who_is_asked(tmp_path: Path) -> None:
+    asked = "My pod dies with OOMKilled and exit code 137\n"
+    assert first(tmp_path, f"user> {asked}") is None
+    assert first(tmp_path, asked) is not None
+    assert first(tmp_path, " 1  What does exit code 139 mean?      Segmentation fault\n") is None
+    assert first(tmp_path, "exit code 139: Segmentation fault\n") is not None
+
+
+@pytest.mark.parametrize(("key", "is_told"), [("obs", False), ("result", False), ("error", True), ("exc_info", True)])
+def test_an_object_holds_a_traceback_as_data_or_says_what_went_wrong(tmp_path: Path, key: str, is_told: bool) -> None:
+    row = '{{"traj": 12, "{}": "Traceback (most recent call last):\\n  File \\"m.py\\", line 3\\nZeroDivisionError: by zero", "done": false}}\n'
+    assert (first(tmp_path, row.format(key)) is not None) == is_told
+
+
+def test_the_kernel_names_a_program_that_was_tried(tmp_path: Path) -> None:
+    said = "[ 8123.110221] {}[9120]: segfault at 0 ip 000055d0 sp 00007ffc error 4 in x[55d0+1000]\n"
+    assert first(tmp_path, said.format("candidate_17")) is None
+    assert first(tmp_path, said.format("python")) is not None
+
+
+def test_interrupts_behind_the_end_of_ray(tmp_path: Path) -> None:
+    stopped = "2026-11-23 09:00:03,310 SUCC scripts.py:1188 -- Stopped {} 31 Ray processes.\n"
+    assert first(tmp_path, f"{stopped.format('all')}{RAISED}KeyboardInterrupt\n") is None
+    assert first(tmp_path, f"{stopped.format('not all')}{RAISED}KeyboardInterrupt\n") is not None
+
+
+def test_a_loader_short_of_memory_is_told_with_its_worker(tmp_path: Path) -> None:
+    short = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
+    told = story(tmp_path, f"{short}RuntimeError: DataLoader worker (pid 9120) is killed by signal: Bus error.\n")
+    assert told is not None and told.first is not None and told.first.who[0].pid == 9120
