@@ -6,6 +6,7 @@ import re
 
 from ray_rl_debug.formats.dump import Said
 from ray_rl_debug.formats.pasted import (
+    apple,
     call_trace,
     chains,
     core_dumps,
@@ -103,6 +104,7 @@ def _plain(text: str) -> tuple[Event, ...]:
         or perf.read(text)
         or call_trace.read(text)
         or symbols.read(text)
+        or apple.read(text)
     )
     if head is not None:
         return (head,)

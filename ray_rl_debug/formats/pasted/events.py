@@ -54,6 +54,8 @@ class Frames(msgspec.Struct, frozen=True, kw_only=True):
     number: int | None = None
     """gdb's and torch's ``#0``: a smaller one begins another stack."""
     native: bool = False
+    depth: int | None = None
+    """Of a frame in a tree: its column. One that does not stand deeper than the frame above is of another branch."""
     weight: int = 0
     """Of a profile: how often this stack was met."""
     head: Head | None = None

@@ -50,6 +50,10 @@ class OpenStack:
         self._locals_indent: int | None = None
         self._source: str | None = None
         """The line of source below the last frame."""
+        self._depth: int | None = None
+        """Of the last frame, where they are a tree."""
+        self._is_flat = False
+        """Do all frames stand in one column?"""
 
     def begin(self, thread: DumpThread, *, order: str | None, is_headless: bool, is_order_usual: bool = False) -> None:
         """Frames that come now are this thread's. An order that is only usual gives way to one that the frames tell."""
@@ -82,6 +86,9 @@ class OpenStack:
         """Take the frames of a line."""
         if not self.threads:
             return
+        if self._is_branch(frames):
+            return
+        self._depth = frames.depth
         self._is_quoted = frames.source in _QUOTED and (self._is_quoted or not self.frames)
         if not self.frames or self._is_resumed:
             self.indent, self._is_resumed = indent, False
@@ -99,6 +106,13 @@ class OpenStack:
         self.interruptions = 0
         self._source = None
         self._last_number = frames.number if frames.number is not None else self._last_number
+
+    def _is_branch(self, frames: Frames) -> bool:
+        """Is it of another branch of a tree? The first one is that in which the thread was met most often. A flat list has no branches."""
+        if frames.depth is None or self._depth is None or not self.frames or frames.depth > self._depth:
+            return False
+        self._is_flat = self._is_flat or (len(self.frames) == 1 and frames.depth == self._depth)
+        return not self._is_flat
 
     def takes(self, frames: Frames, indent: int) -> bool:
         """Do these frames go on with this stack? Without a head, they may begin another one."""
@@ -191,6 +205,7 @@ class OpenStack:
         self.traceback_indent = None
         self._soft = None
         self._source = None
+        self._depth, self._is_flat = None, False
         self._is_double_spaced = False
         self._last_number = -1
         self._locals_indent = None
