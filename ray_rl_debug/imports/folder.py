@@ -100,6 +100,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
         return Loaded(snapshot=made_safe(msgspec.structs.replace(merged, listed=rows if listed else None, gaps=(*merged.gaps, *troubles))))
     if reports:
         return Loaded(report=made_safe(max(reports, key=lambda r: r.taken_time_s or 0.0)))
+    left = [f"{g.where} has {g.what} ({g.reason.rpartition(': ')[2]})" for g in troubles if g.id == gaps.FRAMES_UNREAD]
     troubles = [g for g in troubles if g.id == gaps.FILE_UNREAD] or troubles
     why = "; ".join(f"{g.where}: {g.reason}" for g in troubles[:3]) or "the folder is empty"
     unread = [g for g in troubles if _NO_STACKS in g.reason]
@@ -107,7 +108,7 @@ def load(paths: Sequence[Path], *, limit: int = MAX_TEXT_BYTES, read: Callable[[
     is_pipe = bool(troubles) and all(NOT_REGULAR in g.reason for g in troubles)
     is_closed = bool(troubles) and all(_CLOSED in g.reason for g in troubles)
     hint = _THROUGH_PIPE if is_pipe else _AS_OWNER if is_closed else _NOTHING_TOLD if len(unread) == len(troubles) else None
-    raise UnreadableFileError(f"nothing usable: {why}{more}", hint=hint)
+    raise UnreadableFileError("; ".join([f"nothing usable: {why}{more}", *left[:3]]), hint=hint)
 
 
 def _read(

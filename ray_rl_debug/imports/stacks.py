@@ -11,7 +11,8 @@ import msgspec
 from ray_rl_debug.formats import flight_table, speedscope
 from ray_rl_debug.formats.blocks import documents
 from ray_rl_debug.formats.dump import Dump
-from ray_rl_debug.formats.pasted.read import read
+from ray_rl_debug.formats.pasted.left import as_ranges
+from ray_rl_debug.formats.pasted.read import read, read_all
 from ray_rl_debug.formats.ray_lists import read_lists
 from ray_rl_debug.imports import pyspy_json
 from ray_rl_debug.imports.build import FileDumps
@@ -40,7 +41,9 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
             stem = without_stamp(stem)
             dumps = _of_ranks(sections, path, troubles)
         else:
-            dumps = read(data)
+            dumps, left = read_all(data)
+            if left:
+                troubles.append(_left_gap(path, left))
         counters += flight_table.documents(data)
         for line, document in documents(data):
             if not _is_list(document):
@@ -61,6 +64,18 @@ def read_stacks(data: bytes, path: Path, node: str, time_s: float, troubles: lis
         dumps=dumps,
         documents=tuple(counters),
         listed=listed,
+    )
+
+
+def _left_gap(path: Path, left: tuple[int, ...]) -> Gap:
+    what = "1 line that looks like a frame" if len(left) == 1 else f"{len(left)} lines that look like frames"
+    word = "line" if len(left) == 1 else "lines"
+    return Gap(
+        id=gaps.FRAMES_UNREAD,
+        where=path.name,
+        what=what,
+        reason=f"no reader knows {'its' if len(left) == 1 else 'their'} form: {word} {as_ranges(left)}",
+        remedy="py-spy dump --pid PID, and give what it prints",
     )
 
 

@@ -28,6 +28,7 @@ RAYLET_SILENT = "RRD923"
 RAS_UNREAD = "RRD924"
 PYSTACK_FAILED = "RRD925"
 STARVED = "RRD926"
+FRAMES_UNREAD = "RRD927"
 STORE_UNREAD = "RRD936"
 
 NAMES: dict[str, str] = {
@@ -57,5 +58,6 @@ NAMES: dict[str, str] = {
     RAS_UNREAD: "NCCL's own counts could not be read",
     PYSTACK_FAILED: "pystack gave no stacks",
     STARVED: "other programs kept the cores busy",
+    FRAMES_UNREAD: "lines that look like frames were not read",
     STORE_UNREAD: "a store of rollouts did not tell all",
 }

@@ -71,6 +71,12 @@ def is_named_so(dump: Partial, head: Head) -> bool:
     return named != (None, None, ()) and (dump.pid, dump.label, dump.ranks or ((dump.rank,) if dump.rank is not None else ())) == named
 
 
+def is_main_of_another(dump: Partial, head: Head) -> bool:
+    """Is it the main thread of another process? The number of a main thread is that of its process."""
+    main = next((t.tid for t in dump.threads if t.name == "MainThread"), None)
+    return head.name == "MainThread" and None not in (head.tid, main) and head.tid != main
+
+
 def writer_title(title: str) -> str:
     """Ray's prefixes name classes, vLLM's the parts of the engine."""
     is_vllm = title.startswith(("EngineCore", "Worker_", "VllmWorker", "ApiServer", "APIServer"))

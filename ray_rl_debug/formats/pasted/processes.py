@@ -8,10 +8,11 @@ from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.frames import placed_in
 from ray_rl_debug.formats.pasted.gdb import BUILT_IN
 from ray_rl_debug.formats.pasted.label import Label
+from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, indent_of
 from ray_rl_debug.formats.pasted.loops import Loop
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
-from ray_rl_debug.formats.pasted.partial import Partial, is_named_so, set_names, set_same, set_writer, with_label
+from ray_rl_debug.formats.pasted.partial import Partial, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
 from ray_rl_debug.formats.pasted.several_tools import has_raised, is_of_another_tool, main_of, note_raised
 
 MAX_THREADS = 50_000
@@ -22,8 +23,9 @@ _NEAR = 8
 class Processes:
     """What the lines so far have said. `dumps` are shared by all streams of a text, so that they stay in its order."""
 
-    def __init__(self, dumps: list[Partial]) -> None:
+    def __init__(self, dumps: list[Partial], left: Left) -> None:
         self.dumps = dumps
+        self._left = left
         self.current: Partial | None = None
         """The dump that is open."""
         self.stack = OpenStack()
@@ -114,7 +116,7 @@ class Processes:
                 again
                 and label is None
                 and dump is not None
-                and not _is_main_of_another(dump, head)
+                and not is_main_of_another(dump, head)
                 and head.pid in (None, dump.pid)
                 and not head.label
                 and not self._has_moved(dump)
@@ -206,9 +208,11 @@ class Processes:
             return
         self.stack.close()
         if frames.source == kernel.LOG or self._is_shown_again(line, frames):
+            self._left.take(line.number)
             return
         if frames.source == "gdb" and frames.native and frames.number is None and not frames.is_certain:
             self._lone = self._lone or (line, frames)  # gdb says so when it attaches; the stack that it shows next begins there
+            self._left.take(line.number)
             return
         is_awaited = self.current is not None and self._is_awaited(self.current)
         if frames.is_certain or is_awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
@@ -308,6 +312,7 @@ class Processes:
     def _append(self, line: Line, frames: Frames) -> None:
         self.stack.append(frames, indent_of(line.text))
         self._last = line.number
+        self._left.take(line.number)
         if self.current is not None:
             self.current.native = self.current.native or frames.native
 
@@ -392,9 +397,3 @@ class Processes:
         self.dumps.append(dump)
         self.current = dump
         return dump
-
-
-def _is_main_of_another(dump: Partial, head: Head) -> bool:
-    """Is it the main thread of another process? The number of a main thread is that of its process."""
-    main = next((t.tid for t in dump.threads if t.name == "MainThread"), None)
-    return head.name == "MainThread" and None not in (head.tid, main) and head.tid != main

@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
 from ray_rl_debug.formats.pasted import core_dumps, diffs, lone_names, panes, prose, sentences
+from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
 from ray_rl_debug.formats.pasted.prefixes import learn
@@ -30,7 +31,13 @@ def read(text: str | bytes) -> list[Dump]:
 
     Frames are innermost first. Several dumps of one process stay several. What the text does not say is None.
     """
+    return read_all(text)[0]
+
+
+def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
+    """The processes in the text, and the lines that look like frames and that no stack took."""
     dumps: list[Partial] = []
+    left = Left()
     streams: dict[str, Stream] = {}
     last: Line | None = None
     message: Line | None = None
@@ -52,7 +59,7 @@ def read(text: str | bytes) -> list[Dump]:
             message = None
         last = line
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
-        streams.setdefault(owner, Stream(dumps, machines)).feed(line)
+        streams.setdefault(owner, Stream(dumps, machines, left)).feed(line)
     for stream in streams.values():
         stream.finish()
     if not any(t.frames for d in dumps for t in d.threads):
@@ -62,7 +69,7 @@ def read(text: str | bytes) -> list[Dump]:
     for dump in told:
         _name_main(dump)
     _count_once(told)
-    return [d for dump in _without_sketches(told) for d in _of_each_rank(dump)]
+    return [d for dump in _without_sketches(told) for d in _of_each_rank(dump)], left.lines()
 
 
 def _name_local_ranks(dumps: list[Partial]) -> None:

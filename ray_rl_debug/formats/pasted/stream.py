@@ -13,6 +13,7 @@ from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_ro
 from ray_rl_debug.formats.pasted.cpp_traceback import CppTraceback
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
+from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, indent_of, relabelled
 from ray_rl_debug.formats.pasted.loose import dotted_name
 from ray_rl_debug.formats.pasted.partial import Partial
@@ -32,10 +33,11 @@ _PID_IN_LOG = re.compile(r"\bPID[:= ]{1,2}(\d{1,9})\b")
 class Stream:
     """One writer's lines. `dumps` are shared by all streams of a text, so that they stay in its order."""
 
-    def __init__(self, dumps: list[Partial], machines: frozenset[str] = frozenset()) -> None:
+    def __init__(self, dumps: list[Partial], machines: frozenset[str] = frozenset(), left: Left | None = None) -> None:
         self._machines = machines
         """Names that stand alone in a line over the stacks of a machine."""
-        self._found = Processes(dumps)
+        self._left = left if left is not None else Left()
+        self._found = Processes(dumps, self._left)
         self._tables = Tables(dumps)
         self._findings = Findings()
         self._box = Box()
@@ -96,6 +98,8 @@ class Stream:
         if events:
             if line.part and not self._found.stack.frames:
                 self._set_part(line, line.part)
+            if any(isinstance(e, Frames) for e in events):
+                self._left.see(line.number, text)
             for event in events:
                 self._take(line, event)
             self._found.stack.blanks = 0
@@ -137,6 +141,7 @@ class Stream:
     def _other(self, line: Line) -> None:
         """A line that no reader of stacks knows."""
         text = line.text
+        self._left.see(line.number, text)
         if _PDB_PROMPT.match(text) and self._found.current is not None and self._found.stack.frames:
             self._found.end_stack()
             stopped = self._found.current.threads[-1]
