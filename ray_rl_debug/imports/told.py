@@ -37,7 +37,7 @@ def kernel_threads(dumps: Sequence[Dump]) -> tuple[Thread, ...]:
     for dump in dumps:
         for thread in dump.threads:
             tid = thread.tid or dump.pid
-            wchan = thread.wchan or (thread.frames[0][0] if dump.source == "kernel" and thread.frames else None)
+            wchan = thread.wchan or (_sleeps_in(thread.frames) if dump.source == "kernel" and thread.frames else None)
             if tid is not None and (wchan is not None or thread.call is not None):
                 known = found.get(tid)
                 call = thread.call or _call_in(thread.frames) or (known.call if known is not None else None)
@@ -45,6 +45,17 @@ def kernel_threads(dumps: Sequence[Dump]) -> tuple[Thread, ...]:
                 found[tid] = Thread(tid=tid, comm="", state=dump.state or state_of(dumps) or "?", wchan=wchan, call=call)
     own = next((d.pid for d in dumps if d.pid is not None), None)
     return tuple(sorted(found.values(), key=lambda t: t.tid != own))  # the main thread first
+
+
+def _sleeps_in(frames: Sequence[CodePlace]) -> str:
+    """The kernel function that says what it waits for, without those through which waits of all kinds go."""
+    return next((function for function, _, _ in frames if not _HELPERS.match(function)), frames[0][0])
+
+
+_HELPERS = re.compile(
+    r"(?:__)?(?:(?:io_)?schedule(?:_timeout)?|bit_wait(?:_io)?|(?:out_of_line_)?wait_on_bit(?:_lock)?(?:_io)?|folio_wait_bit(?:_common)?"
+    r"|wait_on_page_bit(?:_common)?(?:_killable)?|prepare_to_wait(?:_event|_exclusive)?|wait_for_common|do_wait_for_common)(?:\.|$)"
+)
 
 
 def files_of(dumps: Sequence[Dump]) -> tuple[OpenFile, ...] | None:
