@@ -46,7 +46,7 @@ _MPI_INSIDE = re.compile(
 )
 """The same inside of Open MPI and MPICH, where the call itself was cut off."""
 _MAKES = re.compile(
-    r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:get|wait)\b"
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Init|Split)|(?:NCCL|HCCL)Comm::create|ProcessGroup\w*::(?:init|get|broadcastUnique)(?:NCCL|HCCL)|c10d::\w*Store::(?:do)?(?:get|wait)\b"
     r"|^P?MPI_(?:Init(?:_thread)?|Comm_(?:split|dup|create)\w*)$|^bootstrap(?:Net|Init|Root|AllGather|Barrier|Split)\w*$|^initTransportsRank$",
     re.IGNORECASE,
 )
@@ -74,9 +74,9 @@ _DEEP = 24
 
 def is_native(frame: Frame) -> bool:
     """Is it a frame of C, C++ or Rust? One with neither file nor line is, unless Python's text lacks them; ``??`` has no symbols."""
-    return _NATIVE_FILE.search(frame.file) is not None or (
-        frame.file.strip("?") == "" and ("::" in frame.function or frame.function.startswith(("0x", "??")))
-    )
+    if _NATIVE_FILE.search(frame.file) is not None or ("::" in frame.function and not frame.file.endswith((".py", ".pyx", ">"))):
+        return True  # where a form cut the line, its library may end anywhere
+    return frame.file.strip("?") == "" and frame.function.startswith(("0x", "??"))
 
 
 def native_call(frames: Sequence[Frame]) -> str | None:

@@ -39,6 +39,18 @@ def clauses(text: str) -> tuple[Head | Frames, ...]:
     return tuple(events)
 
 
+def frames_of(text: str) -> Frames | None:
+    """The frames of a chain of names alone: ``step → all_reduce → poll``."""
+    names = [_NAME.match(part.strip()) for part in re.split(_JOINS.pattern.replace("?P<sign>", "?:"), text)]
+    if len(names) < 2 or not all(names):
+        return None
+    sign = _JOINS.search(text)
+    places = tuple((name["function"], "", 0) for name in names if name is not None)
+    is_turned = sign is not None and sign["sign"] in ("←", "<-")
+    order = "inner" if is_outermost_first(places) is False or is_turned else "outer"
+    return Frames(places=places, order=order, is_whole=True, is_certain=True)
+
+
 def read(text: str) -> tuple[Head, Frames] | None:
     """Whose stack it is, and its frames without files; None where the line names no process before the chain."""
     if "`" not in text or len(text) > _MAX_CHARS or not any(sign in text for sign in ("→", "->", "←", "⇒", "<-", "=>", "⟶")):
@@ -46,15 +58,11 @@ def read(text: str) -> tuple[Head, Frames] | None:
     found = _CHAIN.search(text)
     if found is None:
         return None
-    names = [_NAME.match(part.strip()) for part in re.split(_JOINS.pattern.replace("?P<sign>", "?:"), found["names"])]
+    frames = frames_of(found["names"])
     before = text[: found.start()]
-    if not all(names) or len(names) < (2 if _STANDS.search(before) else _LEAST):
+    if frames is None or len(frames.places) < (2 if _STANDS.search(before) else _LEAST):
         return None
     head = labels.read(f"{before.rstrip(' `:*')}:")
     if head is None or not (head.ranks or head.label or head.pid or head.title or head.count):
         return None
-    sign = _JOINS.search(found["names"])
-    places = tuple((name["function"], "", 0) for name in names if name is not None)
-    is_turned = sign is not None and sign["sign"] in ("←", "<-")
-    order = "inner" if is_outermost_first(places) is False or is_turned else "outer"
-    return head, Frames(places=places, order=order, is_whole=True, is_certain=True)
+    return head, frames

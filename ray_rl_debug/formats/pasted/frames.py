@@ -42,6 +42,8 @@ _QUOTED = re.compile(
     r"File:? [\"'](?P<file>[^\"']{0,400})[\"'], line (?P<line>\d{1,9}|\?\?\?)(?:, characters [\d-]{1,20})?(?P<comma>,)? in "
     r"(?P<function>.{1,300}?)\s{0,40}(?=File [\"']|$)"
 )
+_CUT = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},? ?i?$")
+"""Somebody's form ended in the word before the function."""
 _ARROW_BEHIND = re.compile(r"\s{1,8}(?:[-=]{1,2}>|<[-=]{1,2}|[<>→←⇒⇐|;,]|,? ?called (?:from|by)|,? ?from)\s{0,8}$")
 _ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
 _REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[x×]\s?\d|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
@@ -90,6 +92,8 @@ def read_frame(text: str) -> Frames | None:
         quoted = _quoted(text)
         if quoted:
             return quoted
+        if _CUT.match(text):
+            return None
     joined = _joined(text)
     if joined is not None:
         return joined

@@ -23,7 +23,7 @@ _OWN_HEAD = re.compile(r"^\W{0,8}Thread (?P<number>\d{1,6}) ?\((?P<name>[^(),]{1
 _ROW = re.compile(
     r"^\s*(?P<here>\*)?\s{0,8}(?P<number>\d{1,6})\s{1,8}(?:Thread 0x[0-9a-fA-F]{1,16} \()?(?:LWP|process) (?P<lwp>\d{1,9})\)?"
     r"(?:,? ?\"(?P<name>[^\"]{0,60})\")?\s{1,60}"
-    r"(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})$"
+    r"(?:(?:0x[0-9a-fA-F]{1,16} in )?(?P<function>[^\s(][^(]{0,400}?)\s?\((?P<args>.{0,2000})|0x[0-9a-fA-F]{1,16} in (?P<cut>\w{2,200}))$"
 )
 _FRAME = re.compile(
     r"^\W{0,6}(?:frame )?#(?P<number>\d{1,5}):?\s{1,4}(?:(?P<at>(?:0x[0-9a-fA-F]{6,16}|<>) in )|0x[0-9a-fA-F]{1,16} (?:in |<)?)?"
@@ -117,13 +117,19 @@ def _thread(text: str) -> Event | None:
     if switched := _SWITCHED.match(text):
         return Head(level="thread", source="gdb", order="inner", tid=int(switched["lwp"]), key=switched["number"], is_chosen=True)
     if row := _ROW.match(text):
-        place = _PLACE.search(" " + row["args"])
+        place = _PLACE.search(" " + (row["args"] or ""))
         file = (place["file"] or place["lib"]) if place else NO_SYMBOLS
         line = int(place["line"]) if place and place["line"] else 0
         is_here, name = row["here"] is not None, row["name"] or None
         head = Head(level="thread", source="gdb", order="inner", tid=int(row["lwp"]), key=row["number"], name=name, is_chosen=is_here)
         return Frames(
-            places=((row["function"].strip(), file, line),), source="gdb", order="inner", is_certain=True, is_whole=True, native=True, head=head
+            places=(((row["function"] or row["cut"]).strip(), file, line),),
+            source="gdb",
+            order="inner",
+            is_certain=True,
+            is_whole=True,
+            native=True,
+            head=head,
         )
     if "LWP" not in text and not re.search(r"[Tt]hread #?\d{1,6} ?(?:\(|$|:|,)", text):
         return None

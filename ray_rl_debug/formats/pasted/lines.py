@@ -18,6 +18,8 @@ MAX_REWRITTEN = 200
 
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]?[@-~]|\x1b\][^\x07]{0,200}\x07|(?<!\w)\[(?:\d{1,2}|\d{1,3}(?:;\d{1,3}){1,4})m")
 _BAR = re.compile(r"\d{1,3}%\|[^|]{0,400}\|[^\[\]]{0,60}\[[^\[\]]{0,200}\]\s?")
+_DAY = r"[^\W\d_]{2,9}\.? [ \d]?\d"
+"""Month and day of the system's log, in its language: ``Dec  9``, ``déc. 19``."""
 _STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 
 _QUOTE = re.compile(r" {0,3}> ?")
@@ -28,11 +30,11 @@ _RAY = re.compile(
 """``(Actor pid=12, ip=10.0.0.2) ``; of a named actor ``(name Actor pid=12) ``."""
 _ELASTIC = re.compile(r"\s?\[(?P<rank_word>rank|default|Rank )(?P<rank>\d{1,6})\]:(?: |$)?")
 _MPI = re.compile(r"\[\d{1,4},(?P<rank>\d{1,6})\]<std(?:out|err)>:\s?")
-_JOURNAL = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
+_JOURNAL = re.compile(r"(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) [\w./@-]{1,60}\[(?P<pid>\d{1,9})\]: ")
 _KERNEL = re.compile(
-    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) kernel: )?(?:<\d{1,3}>)?\[ {0,12}\+?\d{1,9}\.\d{6}\]"
+    r"(?:(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node>[\w.-]{1,80}) kernel: )?(?:<\d{1,3}>)?\[ {0,12}\+?\d{1,9}\.\d{6}\]"
     r"(?:\[ {0,8}[TC]\d{1,9}\])? ?"
-    r"|(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node2>[\w.-]{1,80}) kernel: ?"
+    r"|(?:" + _DAY + r" \d\d:\d\d:\d\d|" + _STAMP + r") (?P<node2>[\w.-]{1,80}) kernel: ?"
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ?"
 )
 """The kernel's log: ``dmesg``, ``dmesg -T``, ``dmesg -H`` (the time since the last line) and journald."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
-from ray_rl_debug.formats.pasted import labels, said
+from ray_rl_debug.formats.pasted import chains, labels, said
 from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
 from ray_rl_debug.formats.pasted.lines import read_line
@@ -22,7 +22,8 @@ _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
-    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while|whereas|meanwhile|though)\s|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)",
+    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while|whereas|meanwhile|though)\s|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
+    r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b)",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(
@@ -32,8 +33,10 @@ _DOUBT = re.compile(
 )
 _NUMBERED = r"(?:\d{1,4}|one|two|three|four|five|six|seven|eight|both|all|every|each)"
 _WHO = re.compile(
-    r"(?P<thread>`?\b(?:(?:the )?main thread|MainThread|Thread-\d{1,5}|[A-Za-z]\w{0,40}(?:Thread|Executor)(?:[-_]\d{1,5}){1,2}"
-    r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread)\b`?)"
+    r"(?P<thread>`?\b(?:(?:the )?main thread|(?:thread|hilo|fil) principal|Hauptthread|MainThread|(?:thread|hilo) (?:do|del|du|de la) \w{3,40}|"
+    r"Thread-\d{1,5}|[A-Za-z]\w{0,40}(?:Thread|Executor)(?:[-_]\d{1,5}){1,2}"
+    r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread|(?<=\ban )(?:[\w-]{2,20} ){1,3}thread"
+    r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer))\b`?)"
     r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
@@ -164,6 +167,8 @@ def _frames(text: str) -> list[CodePlace]:
             elif not found and (behind := _function_behind(text[end:])) is not None:
                 found.append((behind, place["file"], line))
             continue
+        if not found and code["quoted"] and (chain := chains.frames_of(told)) is not None:
+            return list(chain.places) if chain.order == "inner" else list(reversed(chain.places))
         whole = read_frame(told) if " " in told or ":" in told else None
         name = _NAME.match(told.strip())
         if whole is not None and not whole.is_whole:
