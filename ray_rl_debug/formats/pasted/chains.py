@@ -26,6 +26,22 @@ _STANDS = re.compile(
 )
 
 
+_LEAD = re.compile(r"[^:`]{0,80}(?:`[^`]{2,80}`[^:`]{0,40}){2,16}:\s")
+"""What stands before the colon of an entry of a list, where it names several things."""
+_PARTS = re.compile(
+    r"`((?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}|EngineCore(?:_DP\d{1,4})?"
+    r"|(?:DP|TP|PP|EP|CP)\d{1,4}|rank ?\d{1,5})`"
+)
+
+
+def several(text: str) -> list[Head]:
+    """The processes that an entry of a list names before its colon: *Both workers (`Worker_TP0`, `Worker_TP1`): ...*; empty for fewer than two."""
+    lead = _LEAD.match(text) if text.count("`") > 3 else None
+    names = dict.fromkeys(_PARTS.findall(lead[0])) if lead is not None else ()
+    heads = [head for name in names if (head := labels.read(f"{name}:")) is not None]
+    return heads if len(heads) > 1 else []
+
+
 def clauses(text: str) -> tuple[Head | Frames, ...]:
     """Where several processes stand, as one sentence tells it; empty for a sentence about one, which may say anything."""
     if text.count("`") < 4 or len(text) > _MAX_CHARS:
@@ -51,18 +67,20 @@ def frames_of(text: str) -> Frames | None:
     return Frames(places=places, order=order, is_whole=True, is_certain=True)
 
 
-def read(text: str) -> tuple[Head, Frames] | None:
-    """Whose stack it is, and its frames without files; None where the line names no process before the chain."""
+def read(text: str) -> tuple[Head | Frames, ...]:
+    """Whose stack it is, and its frames without files; empty where the line names no process before the chain."""
     if "`" not in text or len(text) > _MAX_CHARS or not any(sign in text for sign in ("→", "->", "←", "⇒", "<-", "=>", "⟶")):
-        return None
+        return ()
     found = _CHAIN.search(text)
     if found is None:
-        return None
+        return ()
     frames = frames_of(found["names"])
     before = text[: found.start()]
     if frames is None or len(frames.places) < (2 if _STANDS.search(before) else _LEAST):
-        return None
+        return ()
+    if heads := several(before):
+        return tuple(event for head in heads for event in (head, frames))
     head = labels.read(f"{before.rstrip(' `:*')}:")
     if head is None or not (head.ranks or head.label or head.pid or head.title or head.count):
-        return None
+        return ()
     return head, frames

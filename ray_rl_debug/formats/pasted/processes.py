@@ -47,6 +47,8 @@ class Processes:
         """The last line that says so of a thread without a head."""
         self._weak: list[tuple[Line, Frames]] = []
         """Lines that look like frames, and may be no stack."""
+        self._is_first = False
+        """Does nothing stand above the one that may be none?"""
         self._last = 0
         """The line of the last frame."""
         self.tool_at = -1_000
@@ -77,12 +79,21 @@ class Processes:
         """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
         return bool(self.stack.threads) and self.current is not None and self.current.source == "kernel" and number - (self.current.line or 0) <= 2
 
-    def doubt(self, line: Line) -> None:
-        """A line that is no frame came: one line before it that looked like a frame was none. Source code stands deeper than its frame."""
+    def doubt(self, line: Line) -> bool:
+        """A line that is no frame came: one line before it that looked like a frame was none. Source code stands deeper than its frame.
+
+        True where that line was the end of a stack that was cut above: nothing stands over it, and only stacks have such a line.
+        """
         if self._weak and indent_of(line.text) <= indent_of(self._weak[-1][0].text):
             above, frames = self._weak[-1]
             if frames.source != "traceback" or line.number != above.number + 1:
+                is_cut = len(self._weak) == 1 and frames.source == "traceback" and self._is_first
+                if is_cut:
+                    self._headless(above, frames)
+                    self._cut = self.current
                 self._weak = []
+                return is_cut
+        return False
 
     def thread(self, line: Line, head: Head) -> None:
         """The head of a thread: of the process that is open, or of another."""
@@ -221,6 +232,7 @@ class Processes:
             return
         if self._weak and (line.number - self._weak[-1][0].number > 3 or self._weak[-1][0].in_fence != line.in_fence):
             self._weak = []
+        self._is_first = not self._weak and not self.has_words
         self._weak.append((line, frames))
         self.flush_weak()
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
 from ray_rl_debug.formats.pasted import chains, labels, said
+from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
 from ray_rl_debug.formats.pasted.lines import read_line
@@ -45,9 +46,13 @@ _WHO = re.compile(
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
     r"(?:ranks?|process(?:es)?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
     r"|others?(?: one| rank| process| box| worker| node)?"
-    r"|odd (?:one|rank)|peer|rest)\b)",
+    r"|odd (?:one|rank)|peer|rest)\b)"
+    r"|(?P<tool>\b(?:py-?spy|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b[^.`]{0,30}"
+    r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?=[\s:(]{0,4}`))",
     re.IGNORECASE,
 )
+_STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
+"""What a sentence says of a place that a tool shows, where it names no process."""
 _STANDS = re.compile(
     r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
     r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for)\b",
@@ -116,6 +121,18 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
         frames = _frames(told)
         if frames:
             _add(number, clause.strip(), who, frames, dumps)
+            _name_each(dumps, chains.several(clause))
+
+
+def _name_each(dumps: list[Partial], heads: list[Head]) -> None:
+    """*Both workers (`Worker_TP0`, `Worker_TP1`): ...* are two processes at one place."""
+    if not heads or dumps[-1].ranks or dumps[-1].title:
+        return
+    whole = dumps.pop()
+    for head in heads:
+        one = Partial(threads=list(whole.threads), source="text", line=whole.line, is_headless=True)
+        set_names(one, head)
+        dumps.append(one)
 
 
 def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, str | None]:
@@ -124,6 +141,8 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     if who is None:
         return None, None
     before, behind = clause[: who.start()], clause[who.end() :]
+    if who["tool"]:
+        return (who, behind) if _STUCK.search(behind[:_NEAR]) and _CODE.match(behind.lstrip(" :(")) and not _DOUBT.search(clause) else (None, None)
     is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
     stands = _STANDS.search(behind[:_NEAR])
     if stands is None and not is_entry:
@@ -211,6 +230,9 @@ def _add(number: int, text: str, who: re.Match[str], frames: list[CodePlace], du
         last.threads.append(thread)
         return
     dump = Partial(threads=[thread], source="text", line=number, is_headless=True)
+    if who["tool"]:
+        dumps.append(dump)
+        return
     told = who[0].strip("` ")
     head = labels.read(f"{told}:")
     count = _count(who)

@@ -69,7 +69,9 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     for dump in told:
         _name_main(dump)
     _count_once(told)
-    return [d for dump in _without_sketches(told) for d in _of_each_rank(dump)], left.lines()
+    kept = _without_sketches(told)
+    _lend_files(kept, told)
+    return [d for dump in kept for d in _of_each_rank(dump)], left.lines()
 
 
 def _name_local_ranks(dumps: list[Partial]) -> None:
@@ -169,16 +171,31 @@ def _count_once(dumps: list[Partial]) -> None:
             first.said = [(n, s) for n, s in counted if s.kind != "same" or s.count is None or s.count > 1]
 
 
+def _lend_files(dumps: list[Partial], shown: list[Partial]) -> None:
+    """Frames of which somebody wrote the names alone are in the file that the text shows elsewhere for such a name, if it is one."""
+    files: dict[str, set[str]] = {}
+    for dump in shown:
+        for function, file, _ in (f for t in dump.threads for f in t.frames if f[1].endswith(".py")):
+            files.setdefault(function, set()).add(file)
+    only = {function: next(iter(found)) for function, found in files.items() if len(found) == 1}
+    for dump in dumps if only else ():
+        if _has_no_files(dump):
+            for thread in dump.threads:
+                thread.frames = [(name, only.get(name, file), line) for name, file, line in thread.frames]
+
+
 def _without_sketches(dumps: list[Partial]) -> list[Partial]:
-    """A table names one frame of each rank, and further down the whole stack of one of them stands: that is one look, not two."""
+    """A table or a list names some frames of each rank, and further down the whole stack of one of them stands: that is one look, not two."""
     whole = {
-        name: d for d in dumps if (name := _name_of(d)) is not None and len(d.threads) == 1 and len(d.threads[0].frames) > 1 and d.after_s is None
+        name: d
+        for d in dumps
+        if (name := _name_of(d)) is not None and len(d.threads) == 1 and len(d.threads[0].frames) > 1 and not _has_no_files(d) and d.after_s is None
     }
     kept = []
     for dump in dumps:
         name = _name_of(dump)
         fuller = whole.get(name) if name is not None else None
-        if fuller is None or fuller is dump or len(dump.threads) != 1 or len(dump.threads[0].frames) != 1 or dump.pid == fuller.pid:
+        if fuller is None or fuller is dump or not _is_sketch(dump) or dump.pid == fuller.pid:
             kept.append(dump)
             continue
         fuller.pid = fuller.pid if fuller.pid is not None else dump.pid
@@ -187,8 +204,22 @@ def _without_sketches(dumps: list[Partial]) -> list[Partial]:
     return kept
 
 
+def _is_sketch(dump: Partial) -> bool:
+    """One frame, or names of functions alone; many processes may have one title, so that one with a title alone must have no number."""
+    if len(dump.threads) != 1:
+        return False
+    is_titled = dump.label is None and dump.rank is None and not dump.ranks
+    return _has_no_files(dump) and dump.pid is None if is_titled else len(dump.threads[0].frames) == 1 or _has_no_files(dump)
+
+
+def _has_no_files(dump: Partial) -> bool:
+    return not any(file for t in dump.threads for _, file, _ in t.frames)
+
+
 def _name_of(dump: Partial) -> tuple[str | None, tuple[int, ...], str | None] | None:
     ranks = dump.ranks or ((dump.rank,) if dump.rank is not None else ())
+    if not ranks and dump.label is None and dump.title is not None:
+        return (dump.title, (), dump.node)
     return (dump.label, ranks, dump.node) if ranks or dump.label else None
 
 

@@ -175,7 +175,8 @@ class Stream:
             self._found.end_stack()
         # A line of source code may be the first that somebody copied of a stack.
         self._found.has_words = self._found.has_words or not (line.in_fence and indent_of(text) >= _SOURCE)
-        self._found.doubt(line)
+        if self._found.doubt(line) and self._found.stack.is_behind_traceback(text):
+            self._end_traceback(line)
 
     def _words(self, line: Line, text: str) -> None:
         """A sentence: whose stack comes next, or how many others are at the place of the last one."""
