@@ -53,7 +53,7 @@ COLLECTIVES = frozenset(
     " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
 )
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
-_CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"}
+_CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"} | {"TCPStore"}
 """Names that are nobody else's, also where no file stands beside them."""
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
@@ -84,7 +84,7 @@ STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
 _RENDEZVOUS = frozenset(
     "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
-    " _new_process_group_helper init_model_parallel_group".split()
+    " _new_process_group_helper init_model_parallel_group TCPStore".split()
 )
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
 _DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch".split())

@@ -36,6 +36,18 @@ _OF_ONE_FUNCTION = {
     ("run_engine_core", "core.py"): "vllm/v1/engine/core.py",
     ("event_loop_normal", "scheduler.py"): "sglang/srt/managers/scheduler.py",
     ("event_loop_overlap", "scheduler.py"): "sglang/srt/managers/scheduler.py",
+    ("broadcast_pyobj", "common.py"): "sglang/srt/utils/common.py",
+    ("point_to_point_pyobj", "common.py"): "sglang/srt/utils/common.py",
+    ("_create_c10d_store", "rendezvous.py"): "torch/distributed/rendezvous.py",
+    ("_env_rendezvous_handler", "rendezvous.py"): "torch/distributed/rendezvous.py",
+    ("_try_get_data", "dataloader.py"): "torch/utils/data/dataloader.py",
+    ("_get_data", "dataloader.py"): "torch/utils/data/dataloader.py",
+    ("_next_data", "dataloader.py"): "torch/utils/data/dataloader.py",
+    ("_engine_run_backward", "graph.py"): "torch/autograd/graph.py",
+    ("synchronize", "streams.py"): "torch/cuda/streams.py",
+    ("get_objects", "worker.py"): "ray/_private/worker.py",
+    ("recv_multipart", "socket.py"): "zmq/sugar/socket.py",
+    ("recv_pyobj", "socket.py"): "zmq/sugar/socket.py",
 }
 """Names of files that many programs have, where the function tells the library."""
 

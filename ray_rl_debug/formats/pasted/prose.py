@@ -23,7 +23,8 @@ _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
-    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while|whereas|meanwhile|though)\s|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
+    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though)\s"
+    r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b)",
     re.IGNORECASE,
 )
@@ -39,7 +40,8 @@ _WHO = re.compile(
     r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread|(?<=\ban )(?:[\w-]{2,20} ){1,3}thread"
     r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
-    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer))\b`?)"
+    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
+    r"|the (?:process|program|server|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + _NUMBERED
@@ -55,11 +57,13 @@ _STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|han
 """What a sentence says of a place that a tool shows, where it names no process."""
 _STANDS = re.compile(
     r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
-    r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for)\b",
+    r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b",
     re.IGNORECASE,
 )
 _NEAR, _LINKED = 240, 16
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
+_LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
+"""What may stand behind the code of an entry that says where somebody is."""
 _IT = re.compile(r"\s{1,2}(?:it|this|that|there)\b(?! \w{0,20}`)", re.IGNORECASE)
 _CODE = re.compile(
     r"`(?P<quoted>[^`\n]{2,240})`"
@@ -72,6 +76,8 @@ _PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<
 _BESIDE = re.compile(r"^[`*\s]{0,3}(?:\(|at|in|@|,|—|-|line|of)?[`*\s(]{0,4}$")
 _OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-", re.IGNORECASE)
 _INWARD = re.compile(r"→|->|=>|⟶|▸")
+_ASIDE = re.compile(r"\s(?:\w{2,20}\s)?\($")
+"""*inside the `Store()` constructor (`create_store`, ...)*: in brackets behind a place is what it lies in."""
 _CHOICE = re.compile(r"^\s?/\s?$|\bor\b")
 _NATIVE = re.compile(r"::|^p?(?:nccl|rccl|hccl|cu|cuda|hip)[A-Z]|^P?MPI_|^pthread_")
 _MOST_FRAMES = 24
@@ -157,6 +163,8 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
         return (who, above) if above else (None, None)
     if code is None or _DOUBT.search(told[: code.start()]):
         return None, None
+    if stands is None and (noun := re.match(r"`? ([a-z]{3,20})\b", told[code.end() - 1 :])) is not None and noun[1] not in _LINKS:
+        return None, None  # "rank 0: `save` barrier → `close` barrier" tells what it does, one after the other
     return who, told
 
 
@@ -200,6 +208,8 @@ def _frames(text: str) -> list[CodePlace]:
             found = new
         elif found[-1][0] == new[0][0] or _CHOICE.search(between):
             continue
+        elif _ASIDE.match(between):
+            found = [*found, *new]
         elif re.match(r"['’]s\s", between):
             found = [*new, *found]
         elif _INWARD.search(between):

@@ -62,8 +62,10 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         streams.setdefault(owner, Stream(dumps, machines, left)).feed(line)
     for stream in streams.values():
         stream.finish()
-    if not any(t.frames for d in dumps for t in d.threads):
-        dumps += prose.read(data)
+    if not any(len(t.frames) > 1 or d.source != "text" for d in dumps for t in d.threads if t.frames):
+        told_in_words = prose.read(data)
+        if sum(len(d.threads) for d in told_in_words) > sum(1 for d in dumps for t in d.threads if t.frames):
+            dumps[:] = [d for d in dumps if not d.threads] + told_in_words
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:

@@ -25,6 +25,7 @@ _PDB_PROMPT = re.compile(r"^\((?:Pdb|Pdb\+\+|rpdb|pudb)\)|^ipdb> ")
 _PDB = ("interaction", "pdb.py", 0)
 _RULE = re.compile(r"^(?:-{8,80}|:{14})$")
 """Over and under names of machines (``clush -b``), or of files (``more``)."""
+_ENTRY = re.compile(r"\s{0,12}(?:[-*+•]|\d{1,2}[.)]) ")
 _SOURCE = 4
 """How deep the source code between frames stands at least."""
 _PID_IN_LOG = re.compile(r"\bPID[:= ]{1,2}(\d{1,9})\b")
@@ -43,6 +44,8 @@ class Stream:
         self._box = Box()
         self._cpp = CppTraceback()
         self._task_label: Head | None = None
+        self._entry: int | None = None
+        """How deep the last frame stands, if it is an entry of a list."""
         self._ruled = 0
         """The last line that is a rule and nothing else."""
 
@@ -102,6 +105,7 @@ class Stream:
                 self._left.see(line.number, text)
             for event in events:
                 self._take(line, event)
+            self._entry = indent_of(text) if _ENTRY.match(text) and isinstance(events[-1], Frames) and not line.in_fence else None
             self._found.stack.blanks = 0
             return
         if (failed := unread_row(text)) is not None:
@@ -141,6 +145,8 @@ class Stream:
     def _other(self, line: Line) -> None:
         """A line that no reader of stacks knows."""
         text = line.text
+        if self._entry is not None and self._found.stack.is_headless and indent_of(text) > self._entry and _ENTRY.match(text):
+            return  # what somebody remarks on a frame that is an entry of a list
         self._left.see(line.number, text)
         if _PDB_PROMPT.match(text) and self._found.current is not None and self._found.stack.frames:
             self._found.end_stack()
