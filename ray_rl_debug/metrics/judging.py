@@ -66,10 +66,10 @@ class Beyond(msgspec.Struct, frozen=True):
         return Certainty.POSSIBLE if self.excursion.is_over else Certainty.LIKELY
 
 
-def beyond(bench: Bench, series: Series, is_beyond: Callable[[float], bool]) -> Beyond | None:
+def beyond(bench: Bench, series: Series, how_far: Callable[[float], float]) -> Beyond | None:
     """The last stretch in which the metric was beyond its limit for several steps, and more of them than chance explains."""
     steps, values = series.finite()
-    found = last_excursion(values, is_beyond, bench.count("window"))
+    found = last_excursion(values, how_far, bench.count("window"))
     return Beyond(found, steps) if found is not None and found.p <= bench.threshold("alpha") else None
 
 

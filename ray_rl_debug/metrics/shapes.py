@@ -30,7 +30,8 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
     """Where a metric is expected to be."""
 
-    is_beyond: Callable[[float], bool]
+    how_far: Callable[[float], float]
+    """Beyond it; zero or less inside."""
     told: str
     """``at most 0.05``"""
     low: float | None = None
@@ -38,11 +39,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_most(limit: float, told: str | None = None) -> Limit:
-    return Limit(is_beyond=lambda v: v > limit, told=told or f"at most {limit:g}", high=limit)
+    return Limit(how_far=lambda v: v - limit, told=told or f"at most {limit:g}", high=limit)
 
 
 def near_one(limit: float) -> Limit:
-    return Limit(is_beyond=lambda v: abs(v - 1) > limit, told=f"within {limit:g} of 1", low=1 - limit, high=1 + limit)
+    return Limit(how_far=lambda v: abs(v - 1) - limit, told=f"within {limit:g} of 1", low=1 - limit, high=1 + limit)
 
 
 def judge_limit(rule: ModuleType, bench: Bench, quantity: Quantity, limit: Limit, say: Callable[[Beyond], Said]) -> Iterator[Judgement]:
@@ -51,7 +52,7 @@ def judge_limit(rule: ModuleType, bench: Bench, quantity: Quantity, limit: Limit
         if (early := too_short(rule, series, bench.count("min_points"))) is not None:
             yield early
             continue
-        found = beyond(bench, series, limit.is_beyond)
+        found = beyond(bench, series, limit.how_far)
         if found is None:
             yield good(rule, series.name, limit.told, low=limit.low, high=limit.high)
             continue

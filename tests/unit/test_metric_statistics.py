@@ -161,8 +161,8 @@ def test_single_spikes_go_and_lasting_ones_stay() -> None:
 
 
 def test_excursions() -> None:
-    def beyond(v: float) -> bool:
-        return v > 1
+    def beyond(v: float) -> float:
+        return v - 1
 
     assert last_excursion([0.0] * 20, beyond, 5) is None
     found = last_excursion([0.0] * 10 + [2.0] * 10, beyond, 5)
@@ -171,3 +171,10 @@ def test_excursions() -> None:
     over = last_excursion([0.0] * 10 + [2.0] * 10 + [0.0] * 10, beyond, 5)
     assert over is not None
     assert (over.first, over.last, over.is_over) == (10, 19, True)
+
+
+def test_the_worst_is_farthest_beyond_the_limit_not_from_what_is_usual() -> None:
+    values = [0.9, 0.5, 0.95, 1.0] + [0.95] * 16
+    found = last_excursion(values, lambda v: v - 0.05, 5)
+    assert found is not None
+    assert found.worst == 1.0

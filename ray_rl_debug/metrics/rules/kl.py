@@ -42,7 +42,7 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     """Both kinds of KL, each with its own limit; an estimate of it may be negative."""
     for quantity, name, remedy in KINDS:
         value = bench.threshold(name)
-        limit = Limit(is_beyond=lambda v, value=value: abs(v) > value, told=f"at most {value:g}", high=value)  # type: ignore[misc]
+        limit = Limit(how_far=lambda v, value=value: abs(v) - value, told=f"at most {value:g}", high=value)  # type: ignore[misc]
         for found in judge_limit(RULE, bench, quantity, limit, lambda _, remedy=remedy: Said(remedy=(remedy,))):  # type: ignore[misc]
             yield (_takes_off(bench, quantity, value, remedy) or found) if found.status is Status.GOOD else found
 

@@ -45,10 +45,10 @@ def judge(bench: Bench) -> Iterator[Judgement]:
         if (early := too_short(RULE, series, bench.count("min_points"))) is not None:
             yield early
             continue
-        found = beyond(bench, series, lambda v: v > wrong)
+        found = beyond(bench, series, lambda v: v - wrong)
         is_wrong = found is not None and not found.excursion.is_over
         if not is_wrong:
-            found = beyond(bench, series, lambda v: v > normal) or found
+            found = beyond(bench, series, lambda v: v - normal) or found
         if found is None:
             yield good(RULE, series.name, f"below {normal:g}", high=normal)
             continue

@@ -29,14 +29,16 @@ class Excursion(msgspec.Struct, frozen=True, kw_only=True):
     """Of so many values beyond the limit among neighbours, if each is so as often as the others."""
 
 
-def last_excursion(values: Sequence[float], is_beyond: Callable[[float], bool], window: int) -> Excursion | None:
+def last_excursion(values: Sequence[float], how_far: Callable[[float], float], window: int) -> Excursion | None:
     """The last stretch in which more than half of each `window` neighbours were beyond the limit; None when there is none.
+
+    `how_far` is the distance beyond the limit, zero or less inside it.
 
     Stretches that are less than a window apart are one.
     """
     n = len(values)
     window = min(window, n)
-    beyond = [is_beyond(v) for v in values]
+    beyond = [how_far(v) > 0 for v in values]
     hit = [sum(beyond[i : i + window]) * 2 > window for i in range(n - window + 1)]
     if not any(hit):
         return None
@@ -50,7 +52,7 @@ def last_excursion(values: Sequence[float], is_beyond: Callable[[float], bool], 
     first = next(i for i in range(start, n) if beyond[i])
     last = max(i for i in range(first, min(n, end + window)) if beyond[i])
     inside = [v for v, b in zip(values[first : last + 1], beyond[first : last + 1], strict=True) if b]
-    worst = max(inside, key=lambda v: abs(v - statistics.median(values)))
+    worst = max(inside, key=how_far)
     is_over = not hit[-1]
     p = _chance(len(inside), max(last + 1 - first, window), [*beyond[:first], *beyond[last + 1 :]]) * (len(hit) if is_over else 1)
     return Excursion(first=first, last=last, worst=worst, typical=statistics.median(inside), is_over=is_over, p=min(p, 1.0))
