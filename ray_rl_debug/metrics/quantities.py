@@ -55,6 +55,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         "rollout/reward(?:/avg)?",
         f"{_ANY}(?:avg_reward|avg_raw_reward|average_reward(?:_score)?|episode_return_mean|episode_reward_mean|ep_rew_mean)",
         f"{_ANY}(?:task_reward|train_reward|mean_reward|reward_mean|reward|rewards)(?:/(?:avg|mean))?",
+        "(?:train[/_])?(?:acc|accuracy)",
     ),
     Quantity.TEST_REWARD: (
         r"val-core/.+/mean@\d+(?:/mean)?",
@@ -95,7 +96,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
     Quantity.POLICY_KL: (
         "actor/ppo_kl",
         f"{_ANY}update/approx_kl/avg",
-        f"{_ANY}(?:approx_kl|ppo_kl)(?:/avg)?",
+        f"{_ANY}(?:approx_kl|kl_approx|ppo_kl)(?:/avg)?",
         f"{_ANY}(?:approxkl_avg|policy_kl|learner_stats/kl|mean_kl_loss)",
     ),
     Quantity.REFERENCE_KL: (
@@ -144,7 +145,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
     Quantity.THROUGHPUT: ("perf/throughput", f"{_ANY}(?:throughput|tokens_per_(?:gpu_per_)?s(?:ec(?:ond)?)?)"),
     Quantity.LOSS: (
         "(?:actor|critic)/(?:pg_loss|loss|vf_loss)",
-        f"{_ANY}(?:actor_loss|critic_loss|policy_loss|pg_loss|total_loss|lm_loss|train(?:ing)?_loss|loss)(?:/avg)?",
+        f"{_ANY}(?:actor_loss|critic_loss|policy_loss|pg_loss|total_loss|lm_loss|train(?:ing)?_loss|avg_loss|mean_loss|loss)(?:/avg)?",
         "loss/policy_avg",
     ),
 }
@@ -165,7 +166,8 @@ def find(quantity: Quantity, names: Iterable[str], given: Mapping[str, str] | No
     for pattern in PATTERNS[quantity]:
         found = tuple(n for n in names if n not in taken and re.fullmatch(pattern, n))
         if found:
-            return found if quantity in SEVERAL else found[:1]
+            # what stands above others sums them up: collection/reward_mean, then collection/agent_1/reward_mean
+            return found if quantity in SEVERAL else (min(found, key=lambda n: (n.count("/"), n)),)
     return ()
 
 

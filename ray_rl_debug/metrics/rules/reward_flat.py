@@ -5,7 +5,8 @@ Story
 
 Evidence
     The straight line through the reward (Theil and Sen's slope): even the upper end of its 95 % interval is a small part of the reward's range.
-    So it is known to be flat; noise that could hide a rise gives *unknown*.
+    So it is known to be flat; noise that could hide a rise gives *unknown*. A reward whose latest values are all far above its first ones has left
+    where it began.
 
 Remedy
     Measure the test set before any training, as a baseline. Train on the test set once: if its reward does not rise either, tune (larger batch,
@@ -25,7 +26,7 @@ from sys import modules
 
 from ray_rl_debug.metrics.advice import SYNCHRONOUS
 from ray_rl_debug.metrics.bench import Bench
-from ray_rl_debug.metrics.judging import bad, good, short, too_short, unknown
+from ray_rl_debug.metrics.judging import EDGE_NOW, PART, bad, good, short, too_short, unknown
 from ray_rl_debug.metrics.model import Judgement
 from ray_rl_debug.metrics.quantities import Quantity
 from ray_rl_debug.metrics.statistics.trends import trend
@@ -61,6 +62,8 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     gain = f"a rise of {found.gain:.3g} over {len(steps)} values (95 %: {found.gain_low:.3g} to {found.gain_high:.3g})"
     if found.gain_low > 0 and found.p <= bench.threshold("alpha"):
         yield good(RULE, series.name, gain)
+    elif found.gain_high >= wanted and (risen := _has_left(values, wanted)) is not None:
+        yield good(RULE, series.name, risen)
     elif found.gain_high >= wanted:
         doubt = f"{gain}, which slow noise could make by itself" if found.gain_low > 0 else f"{gain}; noise could hide more"
         yield unknown(RULE, series.name, doubt)
@@ -73,6 +76,16 @@ def judge(bench: Bench) -> Iterator[Judgement]:
         yield bad(
             RULE, series.name, Certainty.LIKELY, text, steps[0], remedy=REMEDY, evidence=("Theil-Sen slope, interval corrected for autocorrelation",)
         )
+
+
+def _has_left(values: tuple[float, ...], wanted: float) -> str | None:
+    """The words for a reward whose latest values are all above its first ones, and far: whatever brought it there, it is not where it began.
+
+    A run that learns fast and then slowly has no straight line that a test could be sure of.
+    """
+    first, last = values[: max(EDGE_NOW, len(values) // 20)], values[-max(EDGE_NOW, len(values) // PART) :]
+    began, now = statistics.median(first), statistics.median(last)
+    return f"has left where it began: {short(began)} at first, {short(now)} now" if min(last) > max(first) and now - began >= wanted else None
 
 
 def _is_near_best(bench: Bench, values: tuple[float, ...], span: float) -> bool:
