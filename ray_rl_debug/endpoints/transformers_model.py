@@ -93,8 +93,8 @@ class Reference:
         """The reference's own answer."""
         torch, began = self._torch, time.monotonic()
         prompt_ids = self.render(prompt)
-        if sampling.seed is not None:
-            torch.manual_seed(sampling.seed + sample)
+        if (seed := sampling.seed_of(prompt.key, sample)) is not None:
+            torch.manual_seed(seed)
         ends = list(self.end_tokens())
         chosen: dict[str, Any] = {"do_sample": sampling.temperature > 0, "max_new_tokens": sampling.max_tokens}
         if sampling.temperature > 0:

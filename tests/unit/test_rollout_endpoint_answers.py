@@ -127,3 +127,12 @@ def test_half_a_document_is_an_error_of_this_answer(torn: str) -> None:
 def test_an_address_is_one() -> None:
     with pytest.raises(UsageError, match="'localhost:8000' is no address of a server"):
         Endpoint("localhost:8000", "tiny")
+
+
+def test_each_prompt_and_sample_has_luck_of_its_own() -> None:
+    """One seed for all would give all prompts the same draws, and what chance does once would count as often as there are prompts."""
+    asked = Sampling(temperature=1.0, seed=1)
+    seeds = [asked.seed_of(f"q{n}", sample) for n in range(20) for sample in range(4)]
+    assert len(set(seeds)) == len(seeds)
+    assert asked.seed_of("q3", 2) == seeds[14]
+    assert Sampling(temperature=1.0).seed_of("q3", 2) is None
