@@ -113,7 +113,7 @@ def thresholds() -> Iterator[str]:
 def findings() -> Iterator[str]:
     """Rows of what is found in rollouts."""
     yield from ("| id | finding | what it is | remedy |", "| --- | --- | --- | --- |")
-    for id_ in ids("RRD220", "RRD240"):
+    for id_ in ids("RRD220", "RRD250"):
         found = parts(id_)
         yield f"| {id_} | {cell(found['name'])} | {cell(sentence(found['Story']))} | {cell(found['Remedy'])} |"
 

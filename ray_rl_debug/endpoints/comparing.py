@@ -137,7 +137,7 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
     own = _own_answers(asked, prompts, other, other.name, show) if asked.generate and not old else {}
     answers = trials.fill_tokens(answers, other, by_key)
     answers, own = _rewarded(asked, answers, own, by_key)
-    compared = _with_model(asked, answers, own, other, old, found, by_key if not old else {}, name, show, temperature)
+    compared = _with_model(asked, answers, own, other, old, found, by_key if not old else {}, name, show, temperature, engine)
     return _limited(compared, None if temperature is None else asked.max_tokens)
 
 
@@ -152,6 +152,7 @@ def _with_model(
     name: str,
     show: Show,
     temperature: float | None,
+    engine: Endpoint | None = None,
 ) -> tuple[Trial, list[Missing]]:
     before = None
     if asked.after_update:
@@ -171,6 +172,7 @@ def _with_model(
         prompts=prompts,
         name=name,
         show=show,
+        engine=engine,
     )
     if before is not None:
         trial = msgspec.structs.replace(trial, before=before)

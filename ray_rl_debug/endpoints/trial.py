@@ -8,13 +8,15 @@ from statistics import fmean
 import msgspec
 
 from ray_rl_debug.endpoints.asking import Show, Ticker
-from ray_rl_debug.endpoints.openai_client import Endpoint
+from ray_rl_debug.endpoints.openai_client import Endpoint, Sampling
 from ray_rl_debug.endpoints.prompts import Prompt
 from ray_rl_debug.endpoints.transformers_model import Reference
 from ray_rl_debug.rollouts.alignment import common
 from ray_rl_debug.rollouts.answers import Answer, Missing, Pair, Probe, Score, Trial
 
 MAX_PROBES = 8
+MAX_ALONE = 16
+"""Single tokens after which the engine is asked for the next one."""
 MAX_PROBE = 2000
 """Characters of a plain text that both sides cut."""
 WORTH_ROUNDING = 1e-4
@@ -37,6 +39,18 @@ def probes(prompts: Sequence[Prompt], engine: Endpoint, other: Reference | Endpo
         if len(found) == MAX_PROBES:
             break
     return tuple(found)
+
+
+def after_one_token(answers: Iterable[Answer], engine: Endpoint) -> list[Answer]:
+    """The engine's best token after single tokens of its prompts; empty where it takes no tokens as a prompt."""
+    tokens = list(dict.fromkeys(t for a in answers for t in a.prompt_ids or ()))[:MAX_ALONE]
+    found = []
+    for token in tokens:
+        answer = engine.answer(Prompt(key=f"{token} alone", ids=(token,)), Sampling(max_tokens=1))
+        if answer.error is not None or answer.ids is None or answer.prompt_ids != (token,):
+            return []
+        found.append(answer)
+    return found
 
 
 def spell_prompts(answers: Iterable[Answer], engine: Endpoint) -> list[Answer]:
@@ -85,8 +99,12 @@ def against_model(
     prompts: Mapping[str, Prompt],
     name: str,
     show: Show,
+    engine: Endpoint | None = None,
 ) -> tuple[Trial, list[Missing]]:
-    """The trial of an engine's answers against a model in Transformers; `own` are the model's own answers."""
+    """The trial of an engine's answers against a model in Transformers; `own` are the model's own answers.
+
+    `engine` is asked a little more where the two differ; None: it is not there any more.
+    """
     rendered = {key: reference.render(prompt) for key, prompt in prompts.items()}
     missing: list[Missing] = []
     scores: dict[tuple[str, int], Score] = {}
@@ -103,12 +121,15 @@ def against_model(
     if not found_probes:
         missing.append(Missing(what="how the engine cuts plain text", reason="the engine has no /tokenize, or was not asked"))
     rounding = None
+    single: list[Answer] = []
     if _apart(given, scores) > WORTH_ROUNDING:
         rounding = reference.rounding
+        single = after_one_token(given, engine) if engine is not None else []
+        scores |= {(a.key, a.sample): s for a in single if (s := reference.score(a)) is not None}
         reference.round()
-        for number, answer in enumerate(given, 1):
+        for number, answer in enumerate((*single, *given), 1 - len(single)):
             again = reference.score(answer)
-            if again is not None:
+            if again is not None and (answer.key, answer.sample) in scores:
                 rounded = tuple(v for v in again.logprobs if v is not None)
                 scores[answer.key, answer.sample] = msgspec.structs.replace(scores[answer.key, answer.sample], rounded=rounded)
             ticker.tick(number, f"reference: {number} of {len(given)} answers scored in {rounding}")
@@ -126,6 +147,7 @@ def against_model(
             )
             for a in answers
         ),
+        alone=tuple(Pair(engine=a, score=scores.get((a.key, a.sample))) for a in single),
         probes=found_probes,
         pieces=reference.pieces([*seen, *ends]),
         end_tokens=ends,

@@ -100,6 +100,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """All facts of one comparison."""
 
     pairs: tuple[Pair, ...]
+    alone: tuple[Pair, ...] = ()
+    """Answers of one token to one single token; see `rollouts.context`."""
     probes: tuple[Probe, ...] = ()
     pieces: Mapping[int, str] = msgspec.field(default_factory=dict)
     """Tokens as the reference spells them."""
@@ -133,6 +135,7 @@ class Cause(str, enum.Enum):
     CHOICE = "choice"
     BROKEN = "broken"
     PRECISION = "precision"
+    ATTENTION = "attention"
     WEIGHTS = "weights"
     UPDATE = "update"
     BATCH = "batch"

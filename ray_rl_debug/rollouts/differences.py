@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import StatisticsError, correlation, fmean, pstdev
 
 import msgspec
@@ -59,7 +59,12 @@ class Distance(msgspec.Struct, frozen=True, kw_only=True):
 
 def places(trial: Trial) -> tuple[Place, ...]:
     """All tokens with a finite log-probability on both sides, in order."""
-    return tuple(place for number, pair in enumerate(trial.pairs) for place in _of_pair(number, pair))
+    return places_of(trial.pairs)
+
+
+def places_of(pairs: Iterable[Pair]) -> tuple[Place, ...]:
+    """The same of some pairs."""
+    return tuple(place for number, pair in enumerate(pairs) for place in _of_pair(number, pair))
 
 
 def _of_pair(number: int, pair: Pair) -> Iterator[Place]:

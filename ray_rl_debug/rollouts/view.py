@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from statistics import StatisticsError, correlation, fmean
 
 import msgspec
 
 from ray_rl_debug.rollouts.alignment import before, spell
 from ray_rl_debug.rollouts.answers import Trial
+from ray_rl_debug.rollouts.context import Context, measure
 from ray_rl_debug.rollouts.differences import ALARM, NORMAL, Distance, Place, distance, places
 
 EXACT = 1e-3
@@ -46,6 +47,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     likeness: float | None
     """Correlation of the engine's differences with those of the other precision; None: not measured."""
     size: Size
+    context: Context = Context()
+    """Whether the differences hang on the tokens before."""
 
     def name(self, place: Place) -> str:
         """A token with its place: ``'7' (25) after '…3 + 4 =' (prompt 3, token 12 of the answer)``."""
@@ -66,7 +69,8 @@ def build(trial: Trial) -> View:
     far = distance([p.engine for p in found], [p.reference for p in found])
     noise, likeness = _rounding(found)
     size = _size(far, noise)
-    return View(trial=trial, places=found, distance=far, is_scaled=is_scaled, noise=noise, likeness=likeness, size=size)
+    context = measure(found, trial.alone)
+    return View(trial=trial, places=found, distance=far, is_scaled=is_scaled, noise=noise, likeness=likeness, size=size, context=context)
 
 
 def _after_temperature(found: tuple[Place, ...], temperature: float | None) -> tuple[tuple[Place, ...], bool]:
@@ -133,3 +137,19 @@ def growth(view: View) -> tuple[float, float] | None:
             elif p.at >= 3 * length / 4:
                 ends[1].append(abs(p.gap))
     return (fmean(ends[0]), fmean(ends[1])) if min(map(len, ends)) >= MIN_TOKENS else None
+
+
+def numbers(view: View) -> Iterator[str]:
+    """How large the differences are, where the largest are, and whether they grow along an answer."""
+    far = view.distance
+    if far is None:
+        return
+    mean = f"mean difference {far.logprob_diff_mean:.2g} nats over {far.tokens} tokens"
+    yield mean if view.noise is None else f"{mean}; {view.trial.rounding} instead of {view.trial.precision} makes {view.noise:.2g}"
+    if view.likeness is not None:
+        yield f"correlation with the differences of {view.trial.rounding}: {view.likeness:.2f}"
+    for place in worst(view):
+        yield f"{view.name(place)}: probability {math.exp(place.engine):.3f} in the engine, {math.exp(place.reference):.3f} in the reference"
+    ends = growth(view)
+    if ends is not None and ends[1] > 3 * ends[0]:
+        yield f"it grows along the answer, from {ends[0]:.2g} to {ends[1]:.2g} nats: look at attention, positions and the key-value cache"

@@ -70,6 +70,9 @@ def network(folder: Path, seed: int = 7) -> None:
         for layer in made.model.layers:
             layer.mlp.down_proj.weight *= 8
             layer.self_attn.o_proj.weight *= 8
+            # attention that looks at some tokens more than at others, so that their positions matter
+            layer.self_attn.q_proj.weight *= 4
+            layer.self_attn.k_proj.weight *= 4
         # an end that is sampled now and then, and never the best token
         made.lm_head.weight[IM_END] = 0.8 * made.lm_head.weight[COMMON]
     made.save_pretrained(folder)
@@ -100,6 +103,10 @@ def make_all(folder: Path) -> None:
     tokenizer(base, TEXTS, TEMPLATE)
     changed(base, "perturbed", 0.3)
     changed(base, "step", 0.1, seed=2)
+    stretched = copied(base, "rope") / "config.json"
+    told = json.loads(stretched.read_text())
+    key = "rope_parameters" if "rope_parameters" in told else "rope_scaling"
+    stretched.write_text(json.dumps({**told, key: {**(told.get(key) or {}), "rope_type": "linear", "factor": 4.0}}))
     tokenizer(copied(base, "template"), TEXTS, OTHER_TEMPLATE)
     tokenizer(copied(base, "tokenizer"), OTHER_TEXTS, TEMPLATE)
     ends = copied(base, "end") / "generation_config.json"

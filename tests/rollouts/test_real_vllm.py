@@ -63,6 +63,7 @@ def test_equal_weights_agree(models: Path, exact: Tiny) -> None:
         ("template", "chat-template", "<think>"),
         ("tokenizer", "tokenizer", "What"),
         ("perturbed", "weights", "token"),
+        ("rope", "attention", "token"),
     ],
 )
 def test_each_difference_is_told_with_its_token(models: Path, exact: Tiny, folder: str, cause: str, named: str) -> None:

@@ -122,7 +122,14 @@ def test_what_no_request_asked_for_is_told(models: Path, server: SmallEngine, tr
 def test_a_cache_of_lower_precision_accuses_no_weights(models: Path, server: SmallEngine) -> None:
     with server.trouble(cache_dtype="float8_e4m3fn"):
         found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", "--no-generate", "--max-tokens", 32)
-    assert "weights" not in causes(found)
+    assert [f["cause"] for f in found["findings"]] == ["attention"]
+    assert "key-value cache" in found["findings"][0]["summary"]
+
+
+def test_stretched_positions_are_no_other_weights(models: Path, server: SmallEngine) -> None:
+    found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "rope", "--no-generate")
+    assert (found["exit"], causes(found)) == (1, ["attention"])
+    assert "after one token alone both sides agree" in found["verdict"]["summary"]
 
 
 def test_a_server_that_tells_only_what_openai_tells(models: Path, server: SmallEngine) -> None:

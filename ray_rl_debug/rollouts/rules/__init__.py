@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from ray_rl_debug.rollouts.rules import (
+    attention,
     broken,
     chat_template,
     choice,
@@ -18,7 +19,20 @@ from ray_rl_debug.rollouts.rules import (
     weights,
 )
 
-RULES: tuple[ModuleType, ...] = (cut_prompt, chat_template, tokenizer, end_token, cut_answer, broken, update, choice, weights, precision, temperature)
+RULES: tuple[ModuleType, ...] = (
+    cut_prompt,
+    chat_template,
+    tokenizer,
+    end_token,
+    cut_answer,
+    broken,
+    update,
+    choice,
+    attention,
+    weights,
+    precision,
+    temperature,
+)
 """In the order in which causes are told."""
 
 __all__ = ["RULES"]

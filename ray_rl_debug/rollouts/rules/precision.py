@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.rollouts.answers import Cause, Found
 from ray_rl_debug.rollouts.differences import ALARM, NORMAL
-from ray_rl_debug.rollouts.rules import update
-from ray_rl_debug.rollouts.view import Size, View, growth, worst
+from ray_rl_debug.rollouts.rules import attention, update
+from ray_rl_debug.rollouts.view import Size, View, numbers
 
 ID = "RRD227"
 NAME = "the precision differs"
@@ -37,9 +37,9 @@ REMEDY = (
 
 
 def detect(view: View) -> Iterator[Found]:
-    """Differences of the size that rounding makes; silent where a missing weight update explains them."""
+    """Differences of the size that rounding makes; silent where a missing weight update or the cache explains them."""
     far = view.distance
-    if view.size is not Size.ROUNDING or far is None or next(update.detect(view), None) is not None:
+    if view.size is not Size.ROUNDING or far is None or any(next(rule.detect(view), None) is not None for rule in (update, attention)):
         return
     mean = far.probs_diff_mean
     level = (
@@ -55,7 +55,7 @@ def detect(view: View) -> Iterator[Found]:
         cause=CAUSE,
         certainty=Certainty.LIKELY if _is_alike(view) else Certainty.POSSIBLE,
         summary=f"{_says(view)}; rollout_probs_diff_mean is {mean:.2g} ({level})",
-        evidence=tuple(evidence(view)),
+        evidence=tuple(numbers(view)),
         remedy=REMEDY if mean > NORMAL else (),
         is_trouble=mean > ALARM,
     )
@@ -71,20 +71,8 @@ def _says(view: View) -> str:
     if view.noise is None:
         return "the log-probabilities differ about as much as rounding makes them"
     said = f"the log-probabilities differ from {trial.precision} as much as {trial.rounding} does"
-    return said if _is_alike(view) else f"{said}, though not at the same tokens: other kernels, or weights that differ a little"
-
-
-def evidence(view: View) -> Iterator[str]:
-    """How large the differences are, where the largest are, and whether they grow along an answer."""
-    far = view.distance
-    if far is None:
-        return
-    mean = f"mean difference {far.logprob_diff_mean:.2g} nats over {far.tokens} tokens"
-    yield mean if view.noise is None else f"{mean}; {view.trial.rounding} instead of {view.trial.precision} makes {view.noise:.2g}"
-    if view.likeness is not None:
-        yield f"correlation with the differences of {view.trial.rounding}: {view.likeness:.2f}"
-    for place in worst(view):
-        yield f"{view.name(place)}: probability {math.exp(place.engine):.3f} in the engine, {math.exp(place.reference):.3f} in the reference"
-    ends = growth(view)
-    if ends is not None and ends[1] > 3 * ends[0]:
-        yield f"it grows along the answer, from {ends[0]:.2g} to {ends[1]:.2g} nats: look at attention, positions and the key-value cache"
+    return (
+        said
+        if _is_alike(view)
+        else f"{said}, though not at the same tokens: other kernels, or weights that differ a little, such as a quantised copy"
+    )

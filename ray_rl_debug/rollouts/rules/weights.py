@@ -20,8 +20,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.rollouts.answers import Cause, Found
-from ray_rl_debug.rollouts.rules import precision, update
-from ray_rl_debug.rollouts.view import Size, View, worst
+from ray_rl_debug.rollouts.rules import attention, update
+from ray_rl_debug.rollouts.view import Size, View, numbers, worst
 
 ID = "RRD228"
 NAME = "the weights differ"
@@ -29,9 +29,9 @@ CAUSE = Cause.WEIGHTS
 
 
 def detect(view: View) -> Iterator[Found]:
-    """Differences clearly larger than rounding; silent where a missing weight update explains them."""
+    """Differences clearly larger than rounding; silent where a missing weight update or attention explains them."""
     far = view.distance
-    if view.size is not Size.LARGER or far is None or next(update.detect(view), None) is not None:
+    if view.size is not Size.LARGER or far is None or any(next(rule.detect(view), None) is not None for rule in (update, attention)):
         return
     if view.noise is None:
         times = "more than rounding usually makes"
@@ -42,9 +42,9 @@ def detect(view: View) -> Iterator[Found]:
         name=NAME,
         cause=CAUSE,
         certainty=Certainty.POSSIBLE if view.noise is None else Certainty.LIKELY,
-        summary=f"the weights differ (or the model's code): log-probabilities are {far.logprob_diff_mean:.2g} nats apart, {times}; "
+        summary=f"the weights differ (or the model's configuration or code): log-probabilities are {far.logprob_diff_mean:.2g} nats apart, {times}; "
         f"the largest is at {view.name(worst(view, 1)[0])}",
-        evidence=tuple(precision.evidence(view)),
+        evidence=tuple(numbers(view)),
         remedy=(
             "load the engine anew from the reference's folder and compare again: if it agrees then, the weight update is at fault (--after-update)",
             "look for adapters, quantisation and load warnings (unused or newly initialised weights) in both logs",

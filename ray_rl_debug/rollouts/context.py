@@ -1,0 +1,46 @@
+"""Does a difference come from a token itself, or from the tokens before it?
+
+After one token alone there is nothing to attend to but that token: positions, rotary scaling, windows, masks, query and key weights change nothing
+there. All other weights do. So two sides that agree after one token and part after long texts differ in attention, not in the other weights. And the
+first token of an answer comes from the prompt in one pass, the later ones through the key-value cache: where only those differ, it is that cache.
+
+All differences are told in multiples of what rounding makes at the same places, so that sure tokens, which differ little anyway, mislead nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+import msgspec
+
+from ray_rl_debug.rollouts.answers import Pair
+from ray_rl_debug.rollouts.differences import Place, places_of
+
+MIN_PLACES = 8
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """Mean differences as multiples of rounding; *None* is not measured."""
+
+    alone: float | None = None
+    """Of tokens after one single token."""
+    first: float | None = None
+    """Of first tokens of answers,"""
+    later: float | None = None
+    """and of those behind them."""
+
+
+def measure(found: Sequence[Place], alone: Iterable[Pair]) -> Context:
+    """Of the tokens of the answers, and of those after one token alone."""
+    return Context(
+        alone=_times(places_of(alone)),
+        first=_times([p for p in found if p.at == 0]),
+        later=_times([p for p in found if p.at > 0]),
+    )
+
+
+def _times(found: Sequence[Place]) -> float | None:
+    known = [(abs(p.gap), abs(p.rounded - p.reference)) for p in found if p.rounded is not None]
+    noise = fmean(n for _, n in known) if known else 0.0
+    return fmean(g for g, _ in known) / noise if len(known) >= MIN_PLACES and noise else None

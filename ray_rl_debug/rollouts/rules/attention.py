@@ -1,0 +1,78 @@
+"""RRD240 attention or its cache differs
+
+Story
+    Engine and reference compute the same for a token alone, and part where other tokens stand before it: positions (rotary scaling, another base), a
+    sliding window or a mask on one side only, query and key weights. Or they agree at the first token of each answer and part behind it: then the
+    key-value cache keeps less than the reference, such as a cache in fp8.
+
+Evidence
+    The mean differences after one single token, at the first token of the answers and behind it, each as a multiple of what rounding makes there.
+
+Remedy
+    Compare rope_scaling, rope_theta, sliding_window and max_position_embeddings of both configurations; start the engine with --kv-cache-dtype auto.
+
+Not this when
+    The engine takes no tokens as a prompt, or rounding was not measured: then RRD228 is all that can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.rollouts.answers import Cause, Found
+from ray_rl_debug.rollouts.differences import ALARM
+from ray_rl_debug.rollouts.rules import update
+from ray_rl_debug.rollouts.view import ROUNDING_TIMES, Size, View, numbers, worst
+
+ID = "RRD240"
+NAME = "attention or its cache differs"
+CAUSE = Cause.ATTENTION
+APART = 5.0
+"""So many times the difference without context must be that with it."""
+POSITIONS = (
+    "compare rope_scaling, rope_theta, sliding_window and max_position_embeddings in config.json of both sides, and what the engine was started with",
+    "if they are equal, it is query and key weights, which change nothing after a single token either: load the engine anew from the reference",
+)
+CACHE = ("start the engine with a cache of the model's own precision: vllm serve --kv-cache-dtype auto, and compare again",)
+
+
+def detect(view: View) -> Iterator[Found]:
+    """Differences that need other tokens before them; silent where a missing weight update explains them."""
+    told = _told(view)
+    far = view.distance
+    if told is None or far is None or next(update.detect(view), None) is not None:
+        return
+    said, remedy = told
+    is_larger = view.size is Size.LARGER
+    yield Found(
+        id=ID,
+        name=NAME,
+        cause=CAUSE,
+        certainty=Certainty.LIKELY if is_larger else Certainty.POSSIBLE,
+        summary=f"{said}; log-probabilities are {far.logprob_diff_mean:.2g} nats apart, the largest is at {view.name(worst(view, 1)[0])}",
+        evidence=(*_measured(view), *numbers(view)),
+        remedy=remedy,
+        is_trouble=is_larger or far.probs_diff_mean > ALARM,
+    )
+
+
+def _told(view: View) -> tuple[str, tuple[str, ...]] | None:
+    """The sentence and what to do; None where the differences do not hang on what stands before."""
+    c = view.context
+    if view.size in (Size.SAME, Size.UNTOLD) or c.later is None:
+        return None
+    if c.first is not None and c.later >= APART * c.first:
+        return "the first token of each answer agrees, those behind it do not: the key-value cache differs, or the kernels that read it", CACHE
+    if view.size is Size.LARGER and c.alone is not None and c.alone <= ROUNDING_TIMES and c.later >= APART * c.alone:
+        return (
+            "positions or attention differ (or query and key weights): after one token alone both sides agree, behind longer texts they do not",
+            POSITIONS,
+        )
+    return None
+
+
+def _measured(view: View) -> Iterator[str]:
+    c = view.context
+    parts = ((c.alone, "after one token alone"), (c.first, "at the first token of an answer"), (c.later, "behind it"))
+    yield "differences as multiples of rounding: " + ", ".join(f"{times:.2g} {where}" for times, where in parts if times is not None)

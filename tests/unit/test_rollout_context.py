@@ -1,0 +1,67 @@
+"""Differences that hang on the tokens before: told apart from other weights by what stays equal."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from ray_rl_debug.rollouts.answers import Answer, Cause, Pair, Score, Trial
+from ray_rl_debug.rollouts.compare import compare
+
+NOISE = 0.01
+
+
+def pair(name: str, gaps: list[float], draw: random.Random, prompt: tuple[int, ...] = (2, 10, 11, 3)) -> Pair:
+    """An answer whose log-probabilities are off by normal `gaps`, each given in multiples of rounding."""
+    plain = [-2 - draw.random() for _ in gaps]
+    theirs = tuple(p + draw.gauss(0, NOISE) * g for p, g in zip(plain, gaps, strict=True))
+    ids = tuple(range(20, 20 + len(gaps)))
+    rounded = tuple(p + draw.gauss(0, NOISE) for p in plain)
+    return Pair(
+        engine=Answer(key=name, prompt_ids=prompt, ids=ids, logprobs=theirs, count=len(ids), finish="length"),
+        score=Score(key=name, logprobs=tuple(plain), rounded=rounded, best_ids=ids, best_logprobs=tuple(plain)),
+        prompt_ids=prompt,
+    )
+
+
+def trial(first: float, later: float, alone: float | None, answers: int = 12) -> Trial:
+    draw = random.Random(3)
+    return Trial(
+        pairs=tuple(pair(f"q{n}", [first, *[later] * 19], draw) for n in range(answers)),
+        alone=() if alone is None else tuple(pair(f"{n} alone", [alone], draw, (n,)) for n in range(12)),
+        temperature=0.0,
+        precision="float32",
+        rounding="bfloat16",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "alone", "cause", "said"),
+    [
+        (20, 20, 0.0, Cause.ATTENTION, "positions or attention differ"),
+        (20, 20, 1.0, Cause.ATTENTION, "positions or attention differ"),
+        (20, 20, 20, Cause.WEIGHTS, "configuration or code"),
+        (20, 20, None, Cause.WEIGHTS, "configuration or code"),
+        (6, 6, 2.0, Cause.WEIGHTS, "configuration or code"),
+        (0.0, 20, 0.0, Cause.ATTENTION, "key-value cache"),
+        (0.0, 1, 0.0, Cause.ATTENTION, "key-value cache"),
+        (1, 1, 1, Cause.PRECISION, "a quantised copy"),
+    ],
+)
+def test_what_stays_equal_tells_the_cause(first: float, later: float, alone: float | None, cause: Cause, said: str) -> None:
+    found = compare(trial(first, later, alone)).findings
+    assert [f.cause for f in found] == [cause]
+    assert said in found[0].summary
+
+
+def test_few_answers_tell_nothing_of_their_first_tokens() -> None:
+    assert [f.cause for f in compare(trial(0.0, 20, None, answers=5)).findings] == [Cause.WEIGHTS]
+
+
+def test_without_a_measure_of_rounding_nothing_is_told_of_the_context() -> None:
+    given = trial(20, 20, 0.0)
+    bare = tuple(msgspec.structs.replace(p, score=msgspec.structs.replace(p.score, rounded=None)) for p in given.pairs if p.score is not None)
+    found = compare(msgspec.structs.replace(given, pairs=bare, rounding=None)).findings
+    assert [f.cause for f in found] == [Cause.WEIGHTS]
