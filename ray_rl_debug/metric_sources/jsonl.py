@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ray_rl_debug.metric_sources.gathered import STEP_NAMES, Gathered, as_step, flat
 from ray_rl_debug.metric_sources.lines import read_lines
 
+CONTAINERS = frozenset(("data", "metrics", "values", "scalars", "logs"))
+"""Names under which loggers put all metrics of a row; they say nothing of a metric."""
 SETTINGS_OF_ROW = ("config",)
 """Ray Tune writes the whole configuration into each row; it is no metric."""
 
@@ -37,7 +39,7 @@ def _parsed(line: str) -> dict[str, Any] | None:
 def add_rows(path: Path, rows: Iterable[dict[str, Any] | None], into: Gathered, names: Mapping[str, str], *, form: str) -> None:
     """Rows of any source; None stands for one that could not be read."""
     damaged = stepless = used = 0
-    for row in rows:
+    for row in _whole_rows(rows, names):
         if row is None:
             damaged += 1
             continue
@@ -55,6 +57,19 @@ def add_rows(path: Path, rows: Iterable[dict[str, Any] | None], into: Gathered, 
         into.trouble(str(path), f"lines without a step: {stepless:,} ({', '.join(STEP_NAMES[:3])}; name it with --map step=COLUMN)")
 
 
+def _whole_rows(rows: Iterable[dict[str, Any] | None], names: Mapping[str, str]) -> Iterator[dict[str, Any] | None]:
+    """The rows; a mapping of columns gives one for each value of the column of steps."""
+    for row in rows:
+        wanted = (names["step"],) if "step" in names else STEP_NAMES
+        steps = next((row[name] for name in wanted if isinstance(row.get(name), list)), None) if row is not None else None
+        if row is None or not isinstance(steps, list):
+            yield row
+            continue
+        columns = {name: values for name, values in row.items() if isinstance(values, list) and len(values) == len(steps)}
+        for at in range(len(steps)):
+            yield {name: values[at] for name, values in columns.items() if values[at] is not None}
+
+
 def _step(row: Mapping[str, Any], names: Mapping[str, str]) -> int | None:
     wanted = (names["step"],) if "step" in names else STEP_NAMES
     flattened = dict(flat(row)) if "step" in names and "/" in names["step"] else row
@@ -70,4 +85,10 @@ def _of_verl(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_steps(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in row.items() if k not in STEP_NAMES and k not in SETTINGS_OF_ROW}
+    told: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in CONTAINERS and isinstance(value, Mapping):
+            told |= value
+        elif name not in STEP_NAMES and name not in SETTINGS_OF_ROW:
+            told[name] = value
+    return told

@@ -92,9 +92,12 @@ def _read_folder(path: Path, into: Gathered, names: Mapping[str, str], wanted: s
     elif runs := wandb.files_in(path):
         wandb.read(_only(path, runs, wanted), into)
     elif runs := tensorboard.files_in(path):
-        folder = _only(path, sorted({r.parent for r in runs}), wanted)
-        for file in (r for r in runs if r.parent == folder):
-            tensorboard.read(file, into)
+        folders = sorted({r.parent for r in runs})
+        are_parts = wanted is None and len(folders) > 1 and tensorboard.are_parts(folders)
+        chosen = folders if are_parts else [_only(path, folders, wanted)]
+        for folder in chosen:
+            for file in (r for r in runs if r.parent == folder):
+                tensorboard.read(file, into, f"{folder.name}/" if are_parts else "")
     elif runs := mlflow_database.files_in(path):
         mlflow_database.read(_only(path, runs, None), into, wanted)
     elif runs := sorted(p for p in path.rglob("*.jsonl") if p.is_file()):

@@ -3,7 +3,8 @@
 - A mapping, as Python or JSON writes it: ``{'loss': 0.1, 'reward': 0.4}`` (the Trainer of Hugging Face and TRL), also behind a word and the number of
   the step: ``step 5: {...}`` (OpenRLHF, slime).
 - Pairs behind a step: ``Step 12 | Loss: 0.1 | Grad. Norm: 0.5`` or ``[step 12] loss=0.1 kl=0.02``.
-- A heading with the step, and a list under it: ``=== Step 5/100 ===``, ``Timing:``, ``- generation: 15.2s`` (NeMo-RL).
+- A heading with the step, and a list under it: ``=== Step 5/100 ===``, ``Timing:``, ``- generation: 15.2s`` (NeMo-RL); or a block whose names are set
+  to the right: ``Learning iteration 5/100``, ``Mean reward: 12.3`` (rsl_rl).
 - A table of two columns in a frame, with sections: ``| train/ | |``, ``|    loss | 20.1 |`` (Stable-Baselines3).
 - A table with a heading, a row for each step: ``| Step | Training Loss | reward |`` (notebooks).
 - Pairs of a line of their own behind one that tells the step: ``Average reward score: 0.4 | EMA reward score: 0.4`` (DeepSpeed-Chat).
@@ -30,14 +31,18 @@ MAX_TEXT = 20_000
 LEARNING = (Quantity.LOSS, Quantity.REWARD, Quantity.TEST_REWARD, Quantity.GRAD_NORM, Quantity.POLICY_KL, Quantity.REFERENCE_KL, Quantity.ENTROPY)
 """A report of training has at least one of them; the answer to a request or a configuration has none of it step after step."""
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|nan|-?inf(?:inity)?"
-_STEP = r"(?:global[ _]step|training[ _]step|train[ _]step|step|iteration|iter)"
+_STEP = r"(?:learning iteration|global[ _]step|training[ _]step|train[ _]step|step|iteration|iter)"
 _BEFORE = re.compile(rf"(?:\b{_STEP}[ =:#]*|\b(?:rollout|perf|train|eval) +)(\d{{1,15}})(?:\s*/\s*\d+)?\W*$", re.IGNORECASE)
 """The words before a mapping that number it; ``train:201`` is a line of the source, as loggers write it."""
 _HEADING = re.compile(rf"^\W*{_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?\W*$", re.IGNORECASE)
 _LINE = re.compile(rf"(?:^|[\s\[(|:]){_STEP}[ =:#]*(\d{{1,15}})(?:\s*/\s*\d+)?(?=[\s\])|,:;-])", re.IGNORECASE)
 _PAIR = re.compile(rf"([A-Za-z][\w./@()% -]{{0,80}}?)\s*[:=]\s*({_NUMBER})(?![\w.:]*[:/]\d)(?=[A-Za-z%/\s,;|)\]]|$)", re.IGNORECASE)
+_IN_BRACKETS = re.compile(rf"(?<=[:=])\s*\[\s*({_NUMBER})\s*\]", re.IGNORECASE)
+"""An array of one number."""
 _WHOLE_PAIR = re.compile(rf"\s*([A-Za-z][\w./@()% -]{{0,80}}?)\s*[:=]\s*({_NUMBER})\s*", re.IGNORECASE)
 _ROW = re.compile(rf"^\s*[-*\u2022]\s+([^:=]{{1,80}}?)\s*[:=]\s*({_NUMBER})\s*(?:[A-Za-z%/]+)?\s*(?:\([^)]*\))?\s*$", re.IGNORECASE)
+_INDENTED = re.compile(rf"^\s{{4,}}([A-Za-z][^:=]{{0,80}}?)\s*:\s*({_NUMBER})\s*$", re.IGNORECASE)
+"""An entry of a block whose names are set to the right, under a heading with the step."""
 _SECTION = re.compile(r"^\W*([A-Za-z][\w -]{1,40}):\s*$")
 _CELLS = re.compile(r"^\s*\|\s*(\S[^|]*?)\s*\|\s*([^|]*?)\s*\|\s*$")
 _RULED = re.compile(r"^\s*[-+=]{5,}\s*$")
@@ -81,7 +86,7 @@ class Printed:
             self._end_table()
         elif (heading := _HEADING.match(text)) is not None:
             self._step, self._section = int(heading[1]), ""
-        elif self._step is not None and (entry := _ROW.match(text)) is not None:
+        elif self._step is not None and (entry := _ROW.match(text) or _INDENTED.match(text)) is not None:
             self._put(self._step, {self._section + plain(entry[1]): as_number(entry[2])})
         elif self._step is not None and (section := _SECTION.match(text)) is not None:
             self._section = plain(section[1]) + "/"
@@ -130,14 +135,14 @@ class Printed:
         if step is None:
             self._more_pairs(text)
             return
-        rest = text[step.end() :]
+        rest = _IN_BRACKETS.sub(r"\1", text[step.end() :])
         values: dict[str, float | None] = {}
         for part in re.split(r"\s*[|,;]\s*|\s+-\s+", rest):
             for name, value in _PAIR.findall(part):
                 # Between pairs without a mark, what stands before the last blank is the end of the value before.
                 key = name.split()[-1] if f"{name}=" in part else name
                 values[plain(key)] = as_number(value)
-        if len(values) > 1 and _is_learning(values):
+        if _is_learning(values) and (len(values) > 1 or _is_bare(rest)):
             self._told = int(step[1])
             self._put(self._told, values)
 
@@ -175,6 +180,11 @@ def plain(label: str) -> str:
     if re.fullmatch(r"[a-z_][\w./@-]*", label):
         return label
     return re.sub(r"[^a-z0-9/@]+", "_", label.lower()).strip("_")
+
+
+def _is_bare(rest: str) -> bool:
+    """Nothing but one pair stands behind the step: no sentence."""
+    return _WHOLE_PAIR.fullmatch(rest.strip(" ,;|)]-")) is not None
 
 
 def _is_learning(values: Mapping[str, object]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from ray_rl_debug.metric_sources.gathered import Gathered
 from ray_rl_debug.model.errors import MissingExtraError
 
 MARK = ".tfevents."
+PARTS = frozenset(("train", "training", "eval", "evaluation", "val", "valid", "validation", "test"))
+"""Folders that writers make for the parts of one run, beside each other."""
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -17,8 +20,13 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.rglob(f"*{MARK}*"), key=lambda p: (p.name, str(p)))
 
 
-def read(path: Path, into: Gathered) -> None:
-    """All scalars of one event file.
+def are_parts(folders: Collection[Path]) -> bool:
+    """Are these the parts of one run, not several runs?"""
+    return len({f.parent for f in folders}) == 1 and all(f.name.lower() in PARTS for f in folders)
+
+
+def read(path: Path, into: Gathered, part: str = "") -> None:
+    """All scalars of one event file; those of a part are named after it where they are not yet.
 
     Raises:
         MissingExtraError: TensorBoard is not installed.
@@ -38,7 +46,7 @@ def read(path: Path, into: Gathered) -> None:
                 value = _scalar(one, tensor_util, DT_STRING)
                 if value is not None:
                     values += 1
-                    into.add(int(event.step), one.tag, value)
+                    into.add(int(event.step), one.tag if one.tag.startswith(part) else part + one.tag, value)
     except Exception as e:  # noqa: BLE001 the reader raises errors of protobuf, TensorFlow and its own for files that are cut or damaged
         into.trouble(str(path), f"damaged after {values:,} values, which were used ({type(e).__name__})")
     if not events:

@@ -53,7 +53,7 @@ PATTERNS: Mapping[Quantity, tuple[str, ...]] = {
         "rollout/raw_reward",
         "objective/rlhf_reward",
         "rollout/reward(?:/avg)?",
-        f"{_ANY}(?:avg_reward|avg_raw_reward|average_reward(?:_score)?|episode_return_mean|episode_reward_mean|ep_rew_mean)",
+        f"{_ANY}(?:avg_reward|avg_raw_reward|average_reward(?:_score)?|episode_return_mean|episode_reward_mean|ep_rew_mean|episodic_return|episode_reward)",
         f"{_ANY}(?:task_reward|train_reward|mean_reward|reward_mean|reward|rewards)(?:/(?:avg|mean))?",
         "(?:train[/_])?(?:acc|accuracy)",
     ),
@@ -164,7 +164,7 @@ def find(quantity: Quantity, names: Iterable[str], given: Mapping[str, str] | No
         return tuple(n for n in names if n == given[quantity.value])
     taken = set(given.values()) if given else set()
     for pattern in PATTERNS[quantity]:
-        found = tuple(n for n in names if n not in taken and re.fullmatch(pattern, n))
+        found = tuple(n for n in names if n not in taken and re.fullmatch(pattern, n if "/" in n else n.replace(".", "/")))
         if found:
             # what stands above others sums them up: collection/reward_mean, then collection/agent_1/reward_mean
             return found if quantity in SEVERAL else (min(found, key=lambda n: (n.count("/"), n)),)

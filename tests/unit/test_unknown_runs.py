@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.metrics.judge import judge
 from ray_rl_debug.metrics.model import Judgement, Run, Series, Status
 from ray_rl_debug.metrics.quantities import Quantity, find
 from ray_rl_debug.metrics.thresholds import read_thresholds
+from ray_rl_debug.model.errors import UsageError
 
 LIMITS = read_thresholds(())
 
@@ -48,3 +50,51 @@ def test_pairs_behind_a_step_in_brackets(tmp_path: Path) -> None:
     run = load([log], {})
     assert {name: series.steps for name, series in run.series.items()} == dict.fromkeys(("avg_loss", "acc"), (10, 20, 30, 40, 50))
     assert find(Quantity.REWARD, run.series) == ("acc",)
+
+
+def test_a_block_whose_names_are_set_to_the_right(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    block = "{0:#>80}\n{1:^80}\n\n{2:>35} 41234 steps/s (collection: 1.2s, learning 0.3s)\n{3:>35} 0.0123\n{4:>35} {5:.1f}\n{0:->80}\n{6:>35} 1.58s\n"
+    told = ("", "Learning iteration {n}/1500", "Computation:", "Value function loss:", "Mean reward:")
+    log.write_text("".join(block.format(told[0], told[1].format(n=n), *told[2:], 10.0 + n, "Iteration time:") for n in range(30)))
+    run = load([log], {})
+    assert run.series["mean_reward"].values == tuple(10.0 + n for n in range(30))
+    assert run.series["value_function_loss"].steps == tuple(range(30))
+
+
+def test_an_array_of_one_number_behind_a_step(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(f"global_step={n * 512}, episodic_return=[{20.5 + n}]\nSPS: 2000\nstep {n} of the plan: reward 4 people\n" for n in range(9))
+    )
+    run = load([log], {})
+    assert list(run.series) == ["episodic_return"]
+    assert find(Quantity.REWARD, run.series) == ("episodic_return",)
+    assert run.series["episodic_return"].values[:2] == (20.5, 21.5)
+
+
+def test_a_mapping_of_columns_and_names_in_a_container(tmp_path: Path) -> None:
+    columns, rows = tmp_path / "columns.json", tmp_path / "rows.jsonl"
+    columns.write_text('{"_step": [0, 1, 2], "Train/mean_reward": [1.0, null, 3.0], "note": ["a"]}')
+    run = load([columns], {})
+    assert {name: (series.steps, series.values) for name, series in run.series.items()} == {"Train/mean_reward": ((0, 2), (1.0, 3.0))}
+    rows.write_text("".join(f'{{"when": {n}, "values": {{"actor.grad_norm": 0.{n}}}, "note": "x"}}\n' for n in range(1, 4)))
+    run = load([rows], {"step": "when"})
+    assert find(Quantity.GRAD_NORM, run.series) == ("actor.grad_norm",)
+
+
+def test_the_parts_of_one_run_lie_beside_each_other(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    for part, tag in (("train", "train/reward"), ("eval", "reward")):
+        writer = EventFileWriter(str(tmp_path / part))
+        for step in range(3):
+            writer.add_event(Event(step=step, summary=Summary(value=[Summary.Value(tag=tag, simple_value=step)])))
+        writer.close()
+    assert set(load([tmp_path], {}).series) == {"train/reward", "eval/reward"}
+    (tmp_path / "eval").rename(tmp_path / "seed2")
+    with pytest.raises(UsageError, match="holds 2 runs"):
+        load([tmp_path], {})
