@@ -27,6 +27,7 @@ from ray_rl_debug.analyze.import_locks import imports_in_ring
 from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
+from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
@@ -194,7 +195,14 @@ def _script(f: Facts) -> str | None:
 
 
 def _children(f: Facts) -> str | None:
-    return "a child that it waits for started or ended during the window, so its script goes on" if child_ended(f.view, f.one) else None
+    goes_on = child_ended(f.view, f.one) or _next_began(f)
+    return "a child that it waits for started or ended during the window, so its script goes on" if goes_on else None
+
+
+def _next_began(f: Facts) -> bool:
+    """Does it read from a pipe that nobody holds who was there at the first look, and has a child of it ended since? The next one holds it."""
+    unseen = any(e.why is Why.PIPE and kind_of(e.target) is NodeKind.UNSEEN for e in f.waits)
+    return unseen and any(e.ppid == f.one.process.pid and not e.was_dead for e in f.one.node.ended)
 
 
 def _workers_in_vain(f: Facts) -> str | None:

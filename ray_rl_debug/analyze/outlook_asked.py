@@ -66,8 +66,8 @@ def old_child(f: Facts) -> str | None:
     awaited = not f.asked_for.isdisjoint(ENDS) and f.one.process.kind == "child"
     if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
         return None  # its stack would tell what it does
-    if wakes_first(f.one):
-        return None  # how long it lives says nothing of one step of it
+    if wakes_first(f.one) or (f.one.threads and f.waits):
+        return None  # how long it lives says nothing of one step of it, or of one wait
     if f.one.threads and sleeps(f.one) and Why.AWAITED_CHILD not in f.asked_for:
         return None  # a program of many steps may well pause between two of them, whoever waits for what it does in a step
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None

@@ -8,7 +8,7 @@ from scenes import Stacks, process, snapshot
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Certainty, Report, State
-from ray_rl_debug.model.snapshot import Node, Process
+from ray_rl_debug.model.snapshot import EndedProcess, Node, OpenFile, Process
 
 READ, WAIT = 0, 61
 LOOK_S = 20.0
@@ -69,4 +69,18 @@ def test_a_script_goes_on_to_a_program_that_was_not_there_before(is_python: bool
     script = replace(script, python="3.11", start_time_s=1.0) if is_python else replace(script, samples=(), python=None, comm="sh", start_time_s=1.0)
     report = looked_at(stacks, driver, script)
     assert report.verdict.state is State.SLOW
+    assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
+
+
+@pytest.mark.parametrize(("ended", "state"), [(True, State.SLOW), (False, State.UNKNOWN)], ids=["it has had a child before", "none ended"])
+def test_the_next_child_holds_a_pipe_that_nobody_held_before(ended: bool, state: State) -> None:
+    """However old its reader is: its age says nothing of this one wait."""
+    stacks = Stacks()
+    driver = process(stacks, 10, "python run.py", "main@/job/run.py:4", kind="named", ppid=1, wchan="do_wait", syscall=WAIT, arg0=20)
+    reader = process(stacks, 20, "python rank.py", "read@/job/rank.py:23", kind="child", ppid=10, wchan="anon_pipe_read", syscall=READ, arg0=5)
+    pipe = OpenFile(fd=5, path="pipe:[77]", kind="pipe", inode=77, writable=False)
+    before = (EndedProcess(pid=30, ppid=20, title="tool", kind="child"),) if ended else ()
+    node = stacks.node([replace(driver, files=()), replace(reader, files=(pipe,), start_time_s=1.0)], ended=before)
+    report = diagnose(snapshot(node))
+    assert report.verdict.state is state
     assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
