@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ray_rl_debug.model.snapshot import OpenFile, Thread
+from ray_rl_debug.model.snapshot import OpenFile, Socket, Thread
 from ray_rl_debug.model.system_calls import call_name
 
 _FAMILIES = {
@@ -29,7 +29,7 @@ _WCHANS = {
     "fuse_request_wait": "open", "__do_sys_pause": "pause", "wb_wait_for_completion": "fsync", "jbd2_log_wait_commit": "fsync",
     "folio_wait_writeback": "fsync", "wait_on_page_writeback": "fsync", "txg_wait_synced": "fsync", "xlog_wait_on_iclog": "fsync",
     "cl_sync_io_wait": "read", "inotify_read": "read", "timerfd_read": "read",
-    "n_tty_write": "write",
+    "n_tty_write": "write", "ep_poll": "epoll",
 }  # fmt: skip
 
 _OF_MOUNTS = frozenset({"rpc_wait_bit_killable", "nfs_wait_bit_killable", "request_wait_answer", "fuse_request_wait"})
@@ -107,6 +107,18 @@ def _of_kernel(thread: Thread, files: Sequence[OpenFile]) -> Thread | None:
     return msgspec.structs.replace(thread, wchan=TIMER, wakes_in_s=wakes) if "timerfd" in kinds else None
 
 
+def told_by_sockets(thread: Thread, sockets: Sequence[Socket]) -> Thread:
+    """A thread as it is, but for one that waits for all at once of several connections that its process has made: it waits for their other ends."""
+    fds = set(thread.waits_on_fds or ()) if kernel_call(thread) == "epoll" else set()
+    served = {s.local for s in sockets if s.state == "LISTEN"}
+    ends = {s.fd for s in sockets if s.state == "ESTABLISHED" and (s.remote or s.peer_inode) and s.fd is not None and s.local not in served}
+    own = {s.inode for s in sockets if s.inode is not None}
+    paired = any(s.fd in fds and s.peer_inode in own for s in sockets if s.peer_inode is not None)  # by which another thread wakes it
+    return msgspec.structs.replace(thread, wchan=CONNECTIONS) if fds and fds <= ends and not paired else thread
+
+
+CONNECTIONS = "ep_poll.connections"
+"""Wait channel of who waits for any of several connections."""
 NEWS, NO_NEWS, TIMER = "inotify_read", "inotify_read.none", "timerfd_read"
 """Wait channels of who waits for news of files, of none any more, and for a moment."""
 _TO_WAKE = frozenset({"eventfd", "pipe"})

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
-from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files
+from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files, told_by_sockets
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
@@ -117,6 +117,8 @@ class Looks:
         self._lengths = node.stacks
         files = process.files
         self._kernel = {t.tid: told_by_files(t, files) if files else t for t in process.threads}
+        if process.sockets and not process.async_tasks:
+            self._kernel = {tid: told_by_sockets(t, process.sockets) for tid, t in self._kernel.items()}
         tasks = process.async_tasks or ()
         self._loops = {t.tid for t in tasks if t.tid is not None}
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}

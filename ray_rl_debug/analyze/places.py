@@ -13,7 +13,7 @@ import msgspec
 
 from ray_rl_debug.analyze.engine_places import coordinated, engine_place, paired, sharded
 from ray_rl_debug.analyze.frameworks import ONE_AT_A_TIME, spot_of
-from ray_rl_debug.analyze.kernel_calls import NEWS, NO_NEWS, TIMER, kernel_call
+from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, NEWS, NO_NEWS, TIMER, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.launchers import meets_nodes
 from ray_rl_debug.analyze.library_frames import is_library, short_name
@@ -228,6 +228,8 @@ def _place(
             timed = kind is Kind.SLEEP
             if kind in (Kind.CODE, Kind.LOCK) and (together := coordinated(frames, own)) is not None:
                 kind, op, spins = Kind.COLLECTIVE, together, True
+    if thread is not None and thread.wchan == CONNECTIONS and kind is Kind.LOOP_IDLE and own is not None and not on_loop and _is_called(names, own):
+        kind, op = Kind.SOCKET, names[own]
     if thread is not None and thread.wchan in OF_KERNEL:
         kind, op = Kind.FILE, OF_KERNEL[thread.wchan]
     may_be_pair = kind in (Kind.CODE, Kind.LOCK, Kind.CUDA) or (kind is Kind.COLLECTIVE and op in ROOTED)
@@ -245,6 +247,11 @@ def _place(
         was_left=was_left,
         on_loop=on_loop and kind not in IDLE_KINDS,
     )
+
+
+def _is_called(names: Sequence[str], own: int) -> bool:
+    """Is the library's wait for several descriptors called by own code itself, and not by a library that serves?"""
+    return own == 0 or (own == 1 and names[0] == "select")
 
 
 def with_locals(place: Place, sample: ThreadSample, frames: Sequence[Frame]) -> Place:

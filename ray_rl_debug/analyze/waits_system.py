@@ -22,7 +22,7 @@ from ray_rl_debug.analyze.connections import (
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import handlers, helpers_of, pool_fellows
-from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
@@ -76,6 +76,7 @@ def _inside_edges(view: View, one: Seen) -> Iterator[Edge]:
             yield msgspec.structs.replace(edge, among=_THREADS, evidence=f"{said}: {edge.evidence}")
 
 
+_CONNECTIONS = "its connections"
 _BLOCKED = frozenset({"recv", "send", "read", "connect", "write"})
 _POLLS = frozenset({"epoll", "poll", "select"})
 """How libraries wait at connections that their own threads read."""
@@ -90,6 +91,11 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     kernel = thread.kernel
     if thread.listens:
         yield from _edges_of_handlers(view, one, owners)
+        return
+    if kernel is not None and kernel.wchan == CONNECTIONS:
+        for each in kernel.waits_on_fds or ():
+            for edge in descriptor_edges(view, one, each, owners, Certainty.LIKELY, "one of those it waits for"):
+                yield msgspec.structs.replace(edge, among=edge.among or _CONNECTIONS)
         return
     is_blocked, fd = kernel_call(kernel) in _BLOCKED, descriptor(kernel)
     if fd is not None:
