@@ -25,7 +25,7 @@ from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
 
 ANY = frozenset({
-    Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE, Why.ROOM,
+    Why.ASSUMED, Why.POLL, Why.RECEIVERS, Why.MESSAGE, Why.NEWS, Why.CHILD_QUEUE, Why.PIPE, Why.SEMAPHORE, Why.GIVERS, Why.INSIDE, Why.ROOM,
 })  # fmt: skip
 """Waits that any one of several may end; in the others each target is waited for."""
 

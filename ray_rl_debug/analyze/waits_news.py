@@ -6,22 +6,36 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import NEWS
-from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import Thread
 
 WATCHED = "the files that pid "
 """How the name of whoever writes what somebody watches begins."""
 
 
-def news_edges(one: Seen, thread: SeenThread) -> Iterator[Edge]:
-    """To whoever writes the files that it watches: anybody may. To nobody where the kernel watches none for it: what it watched was removed."""
-    kernel = thread.kernel
+def news_edges(view: View, one: Seen, kernel: Thread | None) -> Iterator[Edge]:
+    """To whoever holds a file open for writing that it watches; else to whoever writes there: anybody may.
+
+    To nobody where the kernel watches none for it: what it watched was removed.
+    """
     if kernel is None or kernel.wchan != NEWS:
         return
     fds = kernel.waits_on_fds or (kernel.syscall_arg0,)
+    watched = {name for f in one.process.files or () if f.kind == "inotify" and f.fd in fds for name in f.watched}
+    writers = [o for o in view if o.node is one.node and o.process is not one.process and not o.has_ended and _writes(o, watched)] if watched else []
+    for writer in writers:
+        evidence = f"it watches a file that pid {writer.process.pid} holds open for writing"
+        yield Edge(source=one.key, target=writer.key, why=Why.NEWS, evidence=evidence, certainty=Certainty.LIKELY)
+    if writers:
+        return
     count = sum(f.watches or 0 for f in one.process.files or () if f.kind == "inotify" and f.fd in fds)
     evidence = f"it watches {count} {'file' if count == 1 else 'files'} or folders; who writes there is not recorded"
     target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{WATCHED}{one.process.pid} watches")
     yield Edge(source=one.key, target=target, why=Why.NEWS, evidence=evidence, certainty=Certainty.PROVEN)
+
+
+def _writes(one: Seen, watched: set[str]) -> bool:
+    return any(f.writable and f"{f.device} {f.inode}" in watched for f in one.process.files or ())

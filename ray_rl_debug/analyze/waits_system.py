@@ -22,7 +22,7 @@ from ray_rl_debug.analyze.connections import (
 from ray_rl_debug.analyze.coroutines import is_write
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.handlers import handlers, helpers_of, pool_fellows
-from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, descriptor, kernel_call
+from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, descriptor, kernel_call, told_by_files
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
@@ -32,19 +32,37 @@ from ray_rl_debug.analyze.waits_brokers import broker_edges
 from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_news import news_edges
+from ray_rl_debug.analyze.waits_pipes import pipe_edges
 from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Process, Socket, Thread
+from ray_rl_debug.model.snapshot import Process, Socket
 
 
 def system_edges(view: View) -> Iterator[Edge]:
     """All edges of this kind."""
+    found: list[Edge] = []
     for one in view.seen.values():
         thread = waiting_thread(one)
         edges = _edges_of_thread(view, one, thread) if thread is not None else ()
-        yield from (msgspec.structs.replace(e, among=_THREADS) for e in edges) if pool_fellows(one) else edges
-        yield from _inside_edges(view, one)
+        found += (msgspec.structs.replace(e, among=_THREADS) for e in edges) if pool_fellows(one) else edges
+        found += _inside_edges(view, one)
+    yield from found
+    yield from _onward_edges(view, found)
     yield from broker_edges(view)
+
+
+def _onward_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """From programs without a stack to whom they wait for in turn: only of those for whom somebody waits."""
+    done: set[str] = set()
+    pending = [e.target for e in known]
+    while pending:
+        key = pending.pop()
+        if key in done or key not in view.seen or waiting_thread(view.seen[key]) is not None:
+            continue
+        done.add(key)
+        edges = [*_edges_without_stack(view, view.seen[key])]
+        pending += [e.target for e in edges]
+        yield from edges
 
 
 def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
@@ -54,8 +72,8 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from _socket_edges(view, one, thread, socket_owners(view))
     if kind is Kind.FILE:
         yield from terminal_edges(view, one, thread)
-        yield from news_edges(one, thread)
-        yield from _pipe_edges(view, one, thread)
+        yield from news_edges(view, one, thread.kernel)
+        yield from pipe_edges(view, one, thread.kernel)
     if kind is Kind.MP_QUEUE:
         paired = list(_pair_edges(view, one, thread))
         yield from paired
@@ -65,6 +83,22 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from child_edges(view, one, thread)
 
 
+def _edges_without_stack(view: View, one: Seen) -> Iterator[Edge]:
+    """Of a program that is no Python: the system call of its only thread tells for what it waits, as for a shell, ``sort`` or ``tail``."""
+    if one.process.python is not None or len(one.process.threads) != 1 or one.process.kind not in ("child", "named") or one.has_ended:
+        return
+    kernel = told_by_files(one.process.threads[0], one.process.files or ())
+    yield from news_edges(view, one, kernel)
+    yield from pipe_edges(view, one, kernel)
+    if kernel_call(kernel) == "wait":
+        for key in view.below.get((one.node.name, one.process.pid), ()):
+            child = view.seen[key]
+            if not child.has_ended:
+                evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
+                yield Edge(source=one.key, target=key, why=Why.CHILD, evidence=evidence, certainty=Certainty.LIKELY, among=_CHILDREN)
+
+
+_CHILDREN = "its children"
 _THREADS = "its threads"
 
 
@@ -306,68 +340,3 @@ def _pair_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
     for edge in descriptor_edges(view, one, fd, socket_owners(view), Certainty.PROVEN, "blocked in this connection"):
         is_child = edge.target in view.seen and view.seen[edge.target].process.ppid == one.process.pid
         yield msgspec.structs.replace(edge, why=Why.CHILD_QUEUE) if is_child else edge
-
-
-def _pipe_edges(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge]:
-    """A reader of a pipe or FIFO waits for those who hold its writing end, a writer for those who read."""
-    kernel, call = thread.kernel, kernel_call(thread.kernel)
-    if kernel is None or call not in ("read", "write"):
-        return
-    fd = descriptor(kernel)
-    held = next((f for f in one.process.files or () if f.fd == fd), None) if fd is not None else None
-    if held is None or (held.kind in ("pipe", "fifo") and held.inode is None):
-        if _may_be_pipe(one, kernel):
-            which = f"descriptor {fd}" if fd is not None else "a descriptor that was not read"
-            yield to_unseen(one, f"the other end of {which}")
-        return
-    if held.kind not in ("pipe", "fifo"):
-        return
-    holders = [
-        (other, f.writable)
-        for other in view
-        if other.node is one.node and other.key != one.process_key
-        for f in other.process.files or ()
-        if f.kind == held.kind and (f.inode == held.inode or (f.kind == "pipe" and f.path == held.path))
-    ]
-    ends = list({other.key: other for other, writable in holders if writable is (call == "read")}.values())
-    family = [*view.children(one), *_relatives(view, one)]
-    unread = any(s.process.state is None or (s.process.files is None and not s.has_ended) for s in family)
-    if any(writable is None for _, writable in holders) or unread:
-        yield to_unseen(one, f"the other end of {held.path}")
-    what = "writes to" if call == "read" else "reads from"
-    orphan = one.process.kind == "child" and (one.node.name, one.process.ppid) not in view.by_node_pid
-    if len(ends) == 1 and not orphan:
-        yield Edge(source=one.key, target=ends[0].key, why=Why.PIPE, evidence=f"only this process {what} {held.path}", certainty=Certainty.LIKELY)
-        return
-    own = any(f.kind == held.kind and f.inode == held.inode and f.writable is (call == "read") for f in one.process.files or ())
-    if not ends and not own and held.kind == "pipe":
-        yield to_unseen(one, f"the other end of {held.path}")  # a call blocks only while somebody holds it
-    # children that were forked later hold copies of it; whose it was nobody can tell any more if one of them has died
-    dead = [c for c in view.children(one) if c.has_ended] if ends else []
-    if ends and orphan:
-        yield _to_unseen_parent(one, held.path)
-    for end in [*ends, *dead]:
-        evidence = f"one of {len(ends)} processes that hold the other end of {held.path}"
-        if end in dead:
-            evidence = f"its child pid {end.process.pid} has ended; who is left holds copies of {held.path}"
-        yield Edge(source=one.key, target=end.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
-
-
-def _relatives(view: View, one: Seen) -> list[Seen]:
-    """Its parent and siblings: whoever may have inherited an end of a pipe of its parent's."""
-    if one.process.ppid is None or one.process.kind != "child":
-        return []
-    found = (view.by_node_pid.get((one.node.name, one.process.ppid)), *view.below.get((one.node.name, one.process.ppid), ()))
-    return [view.seen[key] for key in found if key is not None and key != one.key]
-
-
-def _may_be_pipe(one: Seen, kernel: Thread) -> bool:
-    """Of a descriptor that was not read: does the kernel's side allow that it is a pipe? One of a socket is told elsewhere."""
-    is_socket = any(s.fd == descriptor(kernel) for s in one.process.sockets or () if s.fd is not None)
-    return not is_socket and (kernel.wchan is None or "pipe" in kernel.wchan or "fifo" in kernel.wchan)
-
-
-def _to_unseen_parent(one: Seen, path: str) -> Edge:
-    target = node_of(NodeKind.UNSEEN, f"{one.node.name}/the other end of {path}")
-    evidence = f"its parent pid {one.process.ppid} may hold the other end of {path}, and was not seen"
-    return Edge(source=one.key, target=target, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)

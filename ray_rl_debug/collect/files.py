@@ -23,6 +23,8 @@ SHARED_MEMORY = "/dev/shm/"
 _EVENTFD = "anon_inode:[eventfd]"
 _OF_KERNEL = re.compile(r"^(?:anon_inode:)?\[?(inotify|timerfd|pidfd)\b")
 """Who reads one of these waits for what the kernel tells: news of files, a moment, the end of a process."""
+_WATCHED = re.compile(r"^inotify wd:\w+ ino:([0-9a-f]+) sdev:([0-9a-f]+)", re.MULTILINE)
+MAX_WATCHED = 64
 _PLASMA = "/dev/shm/plasma"
 """Ray's object store: every process of a node maps it."""
 _MASTER = "/dev/ptmx"
@@ -104,8 +106,16 @@ class FileReader:
         left = re.search(r"^it_value: \((\d+), (\d+)\)", text, re.MULTILINE)
         fires = int(left[1]) + int(left[2]) / 1e9 if left is not None else 0.0
         pid = _number(text, r"^Pid:\s+(\d+)")
-        watched = len(re.findall(r"^inotify wd:", text, re.MULTILINE)) if text and kind == "inotify" else None
-        return OpenFile(fd=fd, path=kind, kind=kind, watches=watched, fires_in_s=round(fires, 3) or None, of_pid=int(pid or 0) or None)
+        watched = _WATCHED.findall(text) if text and kind == "inotify" else None
+        return OpenFile(
+            fd=fd,
+            path=kind,
+            kind=kind,
+            watches=len(watched) if watched is not None else None,
+            watched=tuple(_identity(sdev, inode) for inode, sdev in (watched or ())[:MAX_WATCHED]),
+            fires_in_s=round(fires, 3) or None,
+            of_pid=int(pid or 0) or None,
+        )
 
     def _terminal(self, link: Path, fd: int, path: str) -> int | None:
         number = path.removeprefix("/dev/pts/") if path.startswith("/dev/pts/") else None
@@ -134,6 +144,11 @@ class FileReader:
         if namespace not in self._mounts:
             self._mounts[namespace] = read_mounts(pid, self._proc)
         return self._mounts[namespace]
+
+
+def _identity(sdev: str, inode: str) -> str:
+    device = int(sdev, 16)
+    return f"{device >> 20:02x}:{device & 0xFFFFF:02x} {int(inode, 16)}"
 
 
 def _number(text: str, pattern: str) -> str | None:

@@ -40,10 +40,12 @@ def descriptors(tmp_path: Path) -> Iterator[Sequence[int]]:
         os.close(fd)
 
 
-def test_what_the_kernel_tells_there_is_read(descriptors: Sequence[int]) -> None:
+def test_what_the_kernel_tells_there_is_read(descriptors: Sequence[int], tmp_path: Path) -> None:
     news, timer, ours = descriptors
     files = {f.fd: f for f in FileReader().read(os.getpid()) or ()}
+    stays = os.stat(tmp_path / "stays")
     assert (files[news].kind, files[news].watches) == ("inotify", 1)
+    assert files[news].watched == (f"{os.major(stays.st_dev):02x}:{os.minor(stays.st_dev):02x} {stays.st_ino}",)
     assert files[timer].kind == "timerfd"
     assert 40 < (files[timer].fires_in_s or 0) <= 50
     assert (files[ours].kind, files[ours].of_pid) == ("pidfd", os.getpid())
@@ -125,3 +127,18 @@ def test_who_waits_for_news_and_is_asked_by_nobody_is_at_rest() -> None:
     report = diagnose(snapshot(stacks.node([driver, replace(child, files=(NEWS,))])))
     assert report.verdict.state is State.SLOW
     assert report.findings == ()
+
+
+@pytest.mark.parametrize(("call", "state", "named"), [(230, State.SLOW, None), (257, State.HANG, 40)], ids=["it sleeps", "it stands"])
+def test_a_follower_waits_for_who_writes_its_file(call: int, state: State, named: int | None) -> None:
+    """A driver reads from ``tail -f``, which is no Python, has no stack, and is told of each line by the kernel."""
+    stacks = Stacks()
+    driver = process(stacks, 10, "python train.py", "step@/job/train.py:43", kind="named", ppid=1, wchan="anon_pipe_read", syscall=READ, arg0=5)
+    tail = process(stacks, 20, "tail -f log", "x@/y.py:1", kind="child", ppid=10, wchan="do_poll", syscall=POLL, arg0=1)
+    tail = replace(tail, samples=(), threads=(replace(tail.threads[0], waits_on_fds=(1, 3)),), files=(THEIRS, replace(NEWS, watched=("fe:00 88",))))
+    wchan = "hrtimer_nanosleep" if call == 230 else "wait_for_partner"
+    writer = process(stacks, 40, "python score.py", "score@/job/score.py:9", kind="child", ppid=10, wchan=wchan, syscall=call, arg0=0)
+    log = OpenFile(fd=7, path="/job/log", kind="file", device="fe:00", inode=88, writable=True)
+    report = diagnose(snapshot(stacks.node([replace(driver, files=(OURS,)), tail, replace(writer, files=(log,))])))
+    assert report.verdict.state is state
+    assert [w.pid for f in report.findings[:1] for w in f.who if f.certainty is not Certainty.POSSIBLE][-1:] == ([named] if named else [])

@@ -154,6 +154,8 @@ class OpenFile(Fact, frozen=True, kw_only=True):
     """Number of the pseudo-terminal that it is an end of: ``/dev/pts/N``, or the ``/dev/ptmx`` of whoever has opened it for others."""
     watches: int | None = None
     """Of an inotify: how many files and folders it gives news of. The kernel takes those away that are removed."""
+    watched: tuple[str, ...] = ()
+    """The first of these, as ``device inode`` in the form of the two fields above."""
     fires_in_s: float | None = None
     """Of a timerfd: seconds until it fires, when it was read; None: it is not set."""
     of_pid: int | None = None
