@@ -1,0 +1,34 @@
+"""Starts one of the slow programs, or a part of it: ``start.py NAME``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import actors
+import families
+import parts
+import programs
+import ranks
+
+OF_RANKS = "evaluate_rank0 first_compile sync_in_parts slow_disk slow_loader slow_download compile_baton microbatches monitored store_key".split()
+OF_PROGRAMS = "grading rate_limited cache_lock agent_limits slow_producer reward_server checkpoint_thread leases stages permits".split()
+OF_FAMILIES = "weights_by_file head pipeline jobs prefetch replaced".split()
+OF_RAY = "curriculum teacher one_slow_rollout judge_timeouts batcher cold_start long_queue session many_tasks yields".split()
+ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY)
+
+
+def main(name: str) -> None:
+    if name in OF_RANKS and "RANK" not in os.environ:
+        if name == "slow_download":
+            os.environ["P"] = str(parts.port())
+            subprocess.Popen([sys.executable, __file__, "peer"])
+        for one in [*parts.as_ranks(name, 3)]:
+            one.wait()
+    else:
+        next(getattr(part, name) for part in (ranks, programs, families, actors) if hasattr(part, name))()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
