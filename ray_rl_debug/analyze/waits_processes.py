@@ -22,7 +22,10 @@ _FED = frozenset({Why.COLLECTIVE, Why.P2P, Why.CHILD, Why.CHILD_QUEUE, Why.SOCKE
 
 def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     """From workers between two tasks, for whom somebody waits, to those who could give them the next: they are no culprits themselves."""
-    for key in sorted({e.target for e in known if e.why in _FED and e.target in view.seen}):
+    asked = {e.target for e in known if e.why in _FED and e.target in view.seen}
+    # of workers that take from one queue in turns, one holds its lock while it waits there
+    asked |= {e.target for e in known if e.why is Why.SEMAPHORE and e.source in asked and view.seen[e.source].is_idle and e.target in view.seen}
+    for key in sorted(asked):
         one = view.seen[key]
         kernel = one.telling.kernel if one.telling is not None else None
         if not one.is_idle or one.process.kind != "child":

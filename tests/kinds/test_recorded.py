@@ -44,6 +44,7 @@ MISSED = {
     "kernels_of_device-hang": "a thread has dropped what the main thread waits for in C: possible, as a heartbeat beside it sleeps and might do it",
     "window_of_feedback-hang": "three collectors wait for clients, and who these are was not seen: unknown, only possible",
     "news_of_folder-hang": "unknown, named as possible: it waits for news of files, and who should write these is not recorded",
+    "tail_of_scores-hang": "unknown, tail is named as possible: who wrote the file that it follows has ended, and nobody holds the file any more",
     "beats_of_ranks-hang": "unknown, the monitor is named as possible: any rank may yet tell it that it is alive",
     "messages_by_type-hang": "unknown, named as possible: it waits at a message queue of System V, and who should send there is not recorded",
 }
@@ -53,6 +54,7 @@ BYSTANDER_FIRST = {
     "names_of_versions-hang",
     "judges_made_ready-healthy",
     "window_of_feedback-hang",
+    "tail_of_scores-hang",
 }
 """Where somebody else is named first: one that rests between its rounds looks like one that paces its work; a launcher of another node has no pid
 here; who has no client yet delivers nothing; and whoever works in a twin is not the one who hangs the other."""

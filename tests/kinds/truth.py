@@ -339,6 +339,12 @@ messages_by_type | ring over a connection | main judge | blocked-io lock-deadloc
 beats_of_ranks | polls for what nobody makes | monitor rank1 | asyncio-stuck lock-deadlock producer-died |
 served_by_rank | mixed | rank0 rank2 | blocked-io collective-mismatch lock-deadlock straggler | rank1
 compiler_asks | mixed | compiler rank0 | blocked-io straggler lock-deadlock | main
+file_of_version | polls for what nobody makes | engine | blocked-io lock-deadlock producer-died straggler | main
+tasks_of_head | ring over a connection | main worker1 | blocked-io lock-deadlock | worker0 worker2
+condition_under_lock | inside one process | main | lock-deadlock producer-died |
+acknowledged_samples | concurrency groups of an actor | learner sampler | ray-get-cycle ray-queued-call | main
+meeting_of_pool | a dead child beside living ones | main late | lock-deadlock producer-died |
+tail_of_scores | queue with a dead producer | scorer | producer-died blocked-io | main tail
 """
 
 
