@@ -329,17 +329,17 @@ news_of_folder | polls for what nobody makes | evaluator | blocked-io lock-deadl
 places_of_meeting | concurrency groups of an actor | meeting | ray-queued-call lock-deadlock |
 cancelled_plays | a loop that starves | rollout2 | asyncio-stuck lock-deadlock |
 download_by_first | client, server, handler, engine | store | blocked-io straggler |
-timer_of_pacer | other end of a pipe | pacer | blocked-io lock-deadlock producer-died straggler | main
+timer_of_pacer | other end of a pipe | pacer | blocked-io lock-deadlock producer-died | main
 folder_made_again | polls for what nobody makes | evaluator | blocked-io lock-deadlock producer-died | main
 tool_in_background | other end of a pipe | tool | process-stopped |
-ends_by_descriptor | other end of a pipe | worker0 | blocked-io lock-deadlock straggler producer-died |
+ends_by_descriptor | other end of a pipe | worker0 | blocked-io lock-deadlock producer-died |
 stopped_by_guard | semaphores across processes | rollout1 | process-stopped lock-deadlock | guard
 terminal_not_read | other end of a pipe | main simulator | blocked-io lock-deadlock |
 messages_by_type | ring over a connection | main judge | blocked-io lock-deadlock producer-died |
 beats_of_ranks | polls for what nobody makes | monitor rank1 | asyncio-stuck lock-deadlock producer-died |
 served_by_rank | mixed | rank0 rank2 | blocked-io collective-mismatch lock-deadlock straggler | rank1
 compiler_asks | mixed | compiler rank0 | blocked-io straggler lock-deadlock | main
-file_of_version | polls for what nobody makes | engine | blocked-io lock-deadlock producer-died straggler | main
+file_of_version | polls for what nobody makes | engine | blocked-io lock-deadlock producer-died | main
 tasks_of_head | ring over a connection | main worker1 | blocked-io lock-deadlock | worker0 worker2
 condition_under_lock | inside one process | main | lock-deadlock producer-died |
 acknowledged_samples | concurrency groups of an actor | learner sampler | ray-get-cycle ray-queued-call | main
