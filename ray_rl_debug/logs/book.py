@@ -16,7 +16,7 @@ from ray_rl_debug.logs.shapes import DIGITS
 from ray_rl_debug.logs.spotted import Spotted
 from ray_rl_debug.logs.stamps import AHEAD_S, YEAR_S, find_stamp
 from ray_rl_debug.logs.tracebacks import START
-from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Window
+from ray_rl_debug.logs.window import LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Window, common_writer
 from ray_rl_debug.logs.words import STEMS
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.privacy.redact import redact
@@ -51,6 +51,7 @@ class BookReader:
         self._file = redact(path)
         self._writer = self._section = writer_of_file(path)
         self._has_sections = False
+        self._common: LogWriter | None = None
         self._modified_s = self._near_s = modified_time_s
         self._rest = b""
         self._kept: deque[tuple[bytes, int]] = deque()
@@ -104,6 +105,8 @@ class BookReader:
 
     def _beginning(self, data: bytes) -> None:
         self._has_sections = has_sections(data)
+        self._common = common_writer(data[:LOOK_BACK_BYTES].rpartition(b"\n")[0] if len(data) > LOOK_BACK_BYTES else data)
+        self._ledger.common = self._common
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
             dated = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=None)
             if dated is not None:
@@ -121,7 +124,7 @@ class BookReader:
         """Read the lines that begin before a place; what stands behind it is looked at only."""
         if not upto:
             return
-        window = Window(block, before=self._before, near_s=self._near_s)
+        window = Window(block, before=self._before, near_s=self._near_s, common=self._common)
         sections = Sections(block if self._has_sections else b"", self._section)
         consumed: set[int] = set()
         found, ended = self._searcher.search(block)
@@ -174,5 +177,5 @@ class BookReader:
     def _repeated(self, kind: str, raw: bytes, number: int, window: Window, start: int, end: int, writer: LogWriter) -> bool:
         """Count a line whose shape is known; False when its writer has not written one yet."""
         head = window.head(raw.decode("utf-8", "replace"))
-        key = (kind, filled(head.writer, writer), shape_of(head.text))
+        key = (kind, filled(window.whole(head.writer), writer), shape_of(head.text))
         return self._ledger.knows(key, number, window, start, end)

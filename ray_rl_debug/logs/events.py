@@ -82,7 +82,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     kind = "error" if said.kind == "exception" else said.kind
     cut = next((h.text for h in hits if h.signature is signature), head.text)
     text = cut if said.kind == "known" or len(head.text) > 400 else head.text
-    who = filled(head.writer, writer)
+    who = filled(window.whole(head.writer), writer)
     return Spotted((kind, who, shape_of(head.text)), kind, head, text, start, end, who, signature)
 
 
@@ -179,7 +179,7 @@ def _spot_traceback(window: Window, start: int, matcher: Matcher, writer: LogWri
     before = _record_before(window, start)
     is_record = head.level is None and (before.level is not None or before.text.startswith(AT_EXIT) or "Exception ignored" in before.text)
     named = head if head.writer != LogWriter() or not is_record else before
-    who = filled(named.writer, writer)
+    who = filled(window.whole(named.writer), writer)
     said = [block.last, *([block.first] if block.first else []), *block.message, *block.lines[-60:]]
     hits = [h.signature for h in matcher.match_block("\n".join(said).encode("utf-8", "replace"))]
     if any(h.effect == "cascade" for h in hits):

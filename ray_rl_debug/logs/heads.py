@@ -151,7 +151,7 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
         return _nccl(found, got)
     if (first.isdigit() or first == "{") and (columns := _columns(line, at, got)) is not None:
         return columns
-    if got.marked and first in _SEPARATORS and not line.startswith(("---", "    "), at) and not _OPTION.match(line, at):
+    if got.marked and first in _SEPARATORS and not line.startswith(("---", "    ", ">>> "), at) and not _OPTION.match(line, at):
         end = at
         while end < len(line) and line[end] in "|-:,;>":
             end += 1

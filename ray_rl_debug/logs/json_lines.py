@@ -18,6 +18,8 @@ _NODE = ("node", "host", "hostname", "pod", "pod_name", "instance")
 _OF_WRITER = ("labels", "extra", "context", "resource", "kubernetes", "process", "host", "fields", "attributes")
 """Objects in a record that hold who wrote it, in the manner of clouds and of structured loggers."""
 MAX_MARK_CHARS = 160
+_BEHIND = " :]>|"
+"""Ends a mark in front of a record."""
 _NAMES_LEVEL = re.compile(r'"(?:level|levelname|severity|lvl|level_name)": ?"')
 _COUNTED = re.compile(r"(\d{10})\.(\d{1,9})$")
 _PAIRS = re.compile(r"(?:time|ts|t|timestamp|level|lvl)=(?:\"[^\"\n]{0,60}\"|\S{1,60}) \w")
@@ -29,7 +31,7 @@ _SPELLED_TIME = re.compile(r"^\d{4}-\d\d-\d\d[T ]")
 def plain_behind_marks(line: str) -> str | None:
     """The same for an object that stands behind a stamp or another mark: these stay in front. Only a record is read so, which names its level."""
     at = line.find('{"')
-    if not (0 <= at <= MAX_MARK_CHARS and line.endswith("}") and (at == 0 or (line[at - 1] == " " and _NAMES_LEVEL.search(line, at)))):
+    if not (0 <= at <= MAX_MARK_CHARS and line.endswith("}") and (at == 0 or (line[at - 1] in _BEHIND and _NAMES_LEVEL.search(line, at)))):
         return None
     plain = plain_line(line[at:])
     if plain is None or at == 0:
@@ -49,17 +51,18 @@ def plain_line(line: str) -> str | None:
 
 
 def plain_of_pairs(line: str) -> str | None:
-    """The same for a record of pairs, ``time="…" level=error msg="…" rank=3``; None when it is no such record."""
-    found = _PAIRS.match(line)
-    if found is None:
+    """The same for a record of pairs, ``time="…" level=error msg="…" rank=3``, also behind marks; None when it is no such record."""
+    found = _PAIRS.search(line[: MAX_MARK_CHARS + 160])
+    if found is None or found.start() > MAX_MARK_CHARS or (found.start() and line[found.start() - 1] not in _BEHIND):
         return None
     got: dict[object, object] = {}
-    for pair in _PAIR.finditer(line):
+    for pair in _PAIR.finditer(line, found.start()):
         value = pair["value"]
         got.setdefault(pair["key"], value[1:-1].replace('\\"', '"') if value.startswith('"') and len(value) > 1 else value)
     if not any(key in got for key in _LEVEL) or not any(key in got for key in _TEXT):
         return None
-    return _spelled(got)
+    plain = _spelled(got)
+    return line[: found.start()] + plain if plain is not None else None
 
 
 def _spelled(got: dict[object, object]) -> str | None:

@@ -28,6 +28,8 @@ class Ledger:
 
     def __init__(self, matcher: Matcher, writer: LogWriter, near_s: float | None) -> None:
         self._matcher, self._writer, self._near_s = matcher, writer, near_s
+        self.common: LogWriter | None = None
+        """Whom the marks of all lines name."""
         self._held: dict[Key, _Held] = {}
         self.left_out = 0
 
@@ -60,7 +62,7 @@ class Ledger:
             return (event,)
         number, start, text, _ = held.last
         whole = msgspec.structs.replace(event, count=held.count, last_line=number)
-        window = Window(text, near_s=self._near_s)
+        window = Window(text, near_s=self._near_s, common=self.common)
         end = text.find(b"\n", start)
         again = spot(window, start, len(text) if end == -1 else end, self._matcher, self._writer)
         last = tell(window, again, number) if again is not None else None

@@ -21,12 +21,49 @@ _AT = re.compile(rb"\b(?:CANCELLED AT|(?:failed|died|ended|exited|crashed|killed
 LOOK_BACK_BYTES = 32 << 10
 LOOK_AHEAD_BYTES = 16 << 10
 HEADING_BYTES = 2 << 10
+FIRST_LINES = 200
 STAMP_LINES = 40
 """So far below a stamp a line without one may have been written much later, and so may one behind `STAMP_STEPS` counts of work."""
 STAMP_STEPS = 2
 AFTER = 10
 """Lines of the same writer that are read behind a failure."""
 LONG_CHARS = 16 * MAX_LINE_CHARS
+
+
+def common_writer(beginning: bytes) -> LogWriter | None:
+    """What the marks of all lines say of their writer, as in the log of one Ray actor or rank; None where they share no process or machine."""
+    common: LogWriter | None = None
+    for raw in beginning.split(b"\n", FIRST_LINES)[:FIRST_LINES]:
+        if not raw.strip():
+            continue
+        writer = read_head(raw[:400].decode("utf-8", "replace")).writer
+        if writer.program is not None and not raw.startswith((b"(", b"[")):
+            return None  # a tool that names itself, or a record of a machine's journal
+        common = writer if common is None else _shared(common, writer)
+        if (common.pid, common.rank, common.node) == (None, None, None):
+            return None
+    return common
+
+
+def _shared(a: LogWriter, b: LogWriter) -> LogWriter:
+    return LogWriter(
+        node=a.node if a.node == b.node else None,
+        ip=a.ip if a.ip == b.ip else None,
+        pid=a.pid if a.pid == b.pid else None,
+        rank=a.rank if a.rank == b.rank else None,
+        program=a.program if a.program == b.program else None,
+    )
+
+
+def _without(writer: LogWriter, common: LogWriter) -> LogWriter:
+    """Of a line's writer what its own marks say, beyond those that all lines share."""
+    return LogWriter(
+        node=None if writer.node == common.node else writer.node,
+        ip=None if writer.ip == common.ip else writer.ip,
+        pid=None if writer.pid == common.pid else writer.pid,
+        rank=None if writer.rank == common.rank else writer.rank,
+        program=None if writer.program == common.program else writer.program,
+    )
 
 
 class Stamped(msgspec.Struct, frozen=True):
@@ -41,15 +78,26 @@ class Stamped(msgspec.Struct, frozen=True):
 class Window:
     """Whole lines of a log."""
 
-    def __init__(self, text: bytes, *, before: bytes = b"", near_s: float | None = None) -> None:
-        """`before` are the bytes of the log in front of `text`, `near_s` a time near them."""
+    def __init__(self, text: bytes, *, before: bytes = b"", near_s: float | None = None, common: LogWriter | None = None) -> None:
+        """`before` are the bytes of the log in front of `text`, `near_s` a time near them, `common` whom the marks of all lines name."""
         self.text = text
         self._before = before
         self._near_s = near_s
+        self._common = common
 
     def head(self, text: str) -> Head:
         """One line without the marks in front of it."""
-        return read_head(text, near_s=self._near_s)
+        head = read_head(text, near_s=self._near_s)
+        if self._common is None:
+            return head
+        return msgspec.structs.replace(head, writer=_without(head.writer, self._common))
+
+    def whole(self, writer: LogWriter) -> LogWriter:
+        """The writer that a head of this log names, with what the marks of all lines say."""
+        if self._common is None:
+            return writer
+        known = {name: value for name in LogWriter.__struct_fields__ if (value := getattr(writer, name)) is not None}
+        return msgspec.structs.replace(self._common, **known)
 
     def line(self, start: int, end: int) -> bytes:
         """A line; of a very long one both ends."""

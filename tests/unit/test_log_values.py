@@ -101,7 +101,7 @@ def test_code_that_was_tried_and_scored(tmp_path: Path) -> None:
     for said in ("prog: Segmentation fault (core dumped)", "error: aborting due to 1 previous error", "Fatal error: exception Stack_overflow"):
         assert first(tmp_path, f"{said}\n[grader] candidate 7 has reward 0\n") is None
         assert first(tmp_path, f"{said}\n[grader] candidate 7 is next\n") is not None
-        assert first(tmp_path, f"(Trainer pid=7) {said}\n(Trainer pid=7) candidate 7 has reward 0\n") is not None
+        assert first(tmp_path, f"(Actor pid=6) ready\n(Trainer pid=7) {said}\n(Trainer pid=7) candidate 7 has reward 0\n") is not None
 
 
 def test_a_step_that_is_run_again(tmp_path: Path) -> None:
