@@ -73,6 +73,11 @@ _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?
 """Of another process, whose end says no more than that it is gone."""
 _PARTS = re.compile(r"\b[Ff]ailed to (?:shut ?down|close|leave|deregister)\b")
 _ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
+_OWN_SCORE = re.compile(
+    r"(?i:\b(?:score|reward|grade|verdict)s?)(?: is| of)?[ :=]{1,3}-?\d{1,2}(?:\.\d{1,6})?(?:/\d{1,3})?(?![\d.:/\w])"
+    r"|\breturn(?:s|ed|ing) -?\d\.\d{1,4}\b"
+)
+"""What an answer that could not be read or run is worth, said together with why; no ``reward:8000``."""
 _OF_A_GUEST = re.compile(r"\b(?:candidate|submission|solution|sandbox|student|a\.out)[\w.-]{0,40}\[\d+\]:? (?:segfault at|general protection|trap )")
 """Of the kernel, which names the program that it ended."""
 _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
@@ -108,6 +113,8 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "a grader caught it: one answer of the model could not be read"
     if _is_report(one) and one.block is None and one.head.level == "E" and OF_ONE_REQUEST.search(one.text) and not GIVES_UP.search(one.text):
         return "a server says it of one request"
+    if one.block is None and one.signature is None and _OWN_SCORE.search(one.text) and not GIVES_UP.search(one.text):
+        return "its score is said with it"
     if one.block is None and _OF_A_GUEST.search(one.text):
         return "a program that was tried crashed"
     if one.signature is None and CLIENT_LEFT.search(one.text):

@@ -27,6 +27,8 @@ _GROUP = re.compile(r"^[ |+-]*(?=[^ |+-])")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python3|<frozen|<string>|^/usr/lib/")
 _RESULT = re.compile(r"^[a-z]+[A-Z]\w*Error: ")
 """What a C library's result means, behind the error that it became: ``ncclRemoteError: A call failed``."""
+_PROMPT = re.compile(r"(?:\([\w.-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}:\S{1,80})?[$#] \S")
+"""Where a shell waits for the next command, no message goes on."""
 MAX_MESSAGE = 6
 """Lines behind the last line of a traceback, which may belong to its message."""
 
@@ -115,7 +117,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             break  # of its own
         elif not text:
             continue
-        elif len(message) >= MAX_MESSAGE or _begins_record(head, begun):
+        elif len(message) >= MAX_MESSAGE or _begins_record(head, begun) or _PROMPT.match(text):
             break
         else:
             message.append(text)

@@ -12,7 +12,8 @@ STEMS = (
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
-    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "eturncode", "eturn code",
+    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted",
+    "eturncode", "eturn code",
     " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
@@ -50,6 +51,7 @@ DEATH = re.compile(
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
         r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
+        r"\b(?:[Jj]ob|[Pp]od|[Tt]ask|[Aa]llocation|[Ii]nstance|[Nn]ode)\b.{0,60}\b(?:cancell?ed|killed|terminated|stopped|evicted)\b.{0,40}\bpreempted\b",
         r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
         r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
         r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
@@ -62,7 +64,7 @@ _TOOL = re.compile(
         r"^(?:[\w./-]+: )?(?:line \d+: )?(?:error|Error|ERROR|fatal|FATAL|Fatal|ERR!)[!:] ?\S",
         r": (?:command not found|No such file or directory|Permission denied|cannot execute)",
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
-        r": (?:No space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
+        r": (?:[Nn]o space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
         r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
         r"^Host key verification failed|^Permission denied \(|^Cannot connect to the \w+ daemon\b",
@@ -126,6 +128,9 @@ _GOES_ON = (
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"(?<!non-)[Rr]etr[iy]able\b",
         r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead|\b[Uu]sing \S+(?: \S+){0,4} instead\b",
+        r"(?!fail|crash|di(?:ed|es)|exit|lost|los|stop|kill|hang|hung|br[eo]ak|timed|abort|refus|happen|rais|resets?\b)"
+        r"\b(?:\w+(?:ing|[^s]s|ed)|read|drawn|run|sent|built|begun) (?:it |them )?(?:again|anew)\b",
+        r"\b(?:tries|trying) (?:the )?(?:next|another|other|:?\d)",
         r"\ba new (?:\w+ )?(?:one|copy|worker|process|engine|server|instance|actor|container|env\w*|simulator)\b.{0,20}"
         r"\b(?:start(?:s|ed)|takes|took|spawned|launched|created|comes|came)\b|\b(?:was|is|were|are|been) replaced\b",
         r"(?:not available|unavailable|not supported|not installed)\b[^.]{0,120}\b(?:only|instead|disabled|without it)\b",
@@ -152,6 +157,9 @@ WENT_ON = re.compile(
         r"(?i:load|captur|compil|warm|init|benchmark|sav)\w*.{0,60}\b(?:took|takes) \d",
         r"(?<!<Task )\b[Ff]inished\b(?! collective| ranks| [A-Z_]{4,}\b)",
         r"\b[1-9]\d* GPUs? (?:\w+ ){0,3}(?:healthy|seen|visible|found|detected|available)\b(?!.*\b(?:but|needs?|required?|requires|of)\b)",
+        r"(?<![Nn]ot )(?<!longer )(?<!stopped )(?<!stops )\b(?:answers|responds|responding|is reachable|is back|(?:came|comes) back)\b",
+        r"\b(?:goes on|go on|carr(?:ies|y) on|proceed(?:s|ing|ed)?)\b",
+        r"\b(?:has been|have been|was|were) (?:upgraded|installed|deployed|reloaded)\b",
         r"\bserver \S+ OK$",  # the kernel's client of NFS, when the server is back
         r"(?<!\(\) )\b[Dd]one\b|\bSynced\b|\b[Uu]sing (?:\w+ backend|\S+(?: \S+){0,3} instead)\b",
         r"\b(?:is|are|will be) used(?: instead)?(?:$|[.,;])",
@@ -180,7 +188,7 @@ SAID_OF_ANOTHER = re.compile(
 """Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
     r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
-    r"|\b[Cc]aught[;,]"
+    r"|\b[Cc]aught[;,]|\b(?:runs|works) without\b"
 )
 """What the line of an exception says of the program, not of the exception."""
 

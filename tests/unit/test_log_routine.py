@@ -127,3 +127,46 @@ def test_a_process_in_brackets_crashed(tmp_path: Path) -> None:
     told = story(tmp_path, "Subprocess scheduler_0 (pid=8812) crashed with exit code -6.\n")
     assert told is not None and told.first is not None and told.first.who[0].pid == 8812
     assert first(tmp_path, "Cannot connect to the Docker daemon at unix:///var/run/docker.sock.\n") is not None
+
+
+@pytest.mark.parametrize("words", ["registering again", "read it anew", "tries another display", "a new one was started"])
+def test_who_does_it_again(tmp_path: Path, words: str) -> None:
+    record = "2026-11-23 08:02:01,120 - worker - ERROR - the scheduler did not know it, {}\n"
+    assert first(tmp_path, record.format(words)) is None
+    assert first(tmp_path, record.format("failed again")) is not None
+    assert first(tmp_path, record.format("after 3 tries")) is not None
+
+
+@pytest.mark.parametrize("next_line", ["Lock released, plan goes on", "release rl has been upgraded"])
+def test_what_a_tool_says_next(tmp_path: Path, next_line: str) -> None:
+    assert first(tmp_path, f"Error: it is still in use\n{next_line}\n") is None
+    assert first(tmp_path, "Error: it is still in use\nsee the manual\n") is not None
+
+
+def test_a_job_that_had_to_make_room(tmp_path: Path) -> None:
+    told = "2026-11-23T08:41:10Z job 01K5 canceled: {} by a job of higher priority\n"
+    assert first(tmp_path, told.format("preempted")) is not None
+    assert first(tmp_path, told.format("preempted, requeued")) is None
+
+
+def test_the_score_of_one_answer_is_said_with_its_error(tmp_path: Path) -> None:
+    said = "(Reward pid=8) ERROR:2026-11-23 08:02:01,110:Timeout in computing the answer of uid 8f1a{}\n"
+    assert first(tmp_path, said.format(", returns 0.0")) is None
+    assert first(tmp_path, said.format("")) is not None
+    assert first(tmp_path, said.format(", reward 0.0, giving up")) is not None
+
+
+def test_who_answers_again(tmp_path: Path) -> None:
+    refused = "pdsh@head: gpu-7: mcmd: connect failed: Connection refused\n"
+    assert first(tmp_path, f"{refused}gpu-7 answers now\n") is None
+    assert first(tmp_path, f"{refused}gpu-7 is not responding\n") is not None
+
+
+def test_the_next_command_of_a_shell_is_no_message(tmp_path: Path) -> None:
+    lacks = f"$ python fix.py\n{RAISED}ModuleNotFoundError: No module named 'foo'\n"
+    assert first(tmp_path, f"{lacks}$ pip install foo\nSuccessfully installed foo-1.0\n") is None
+    assert first(tmp_path, f"{lacks}$ nvidia-smi\n") is not None
+
+
+def test_a_disk_is_full_in_small_letters(tmp_path: Path) -> None:
+    assert first(tmp_path, "docker: failed to register layer: write /usr/lib/libx.so: no space left on device\n") is not None
