@@ -105,8 +105,6 @@ class BookReader:
 
     def _beginning(self, data: bytes) -> None:
         self._has_sections = has_sections(data)
-        self._common = common_writer(data[:LOOK_BACK_BYTES].rpartition(b"\n")[0] if len(data) > LOOK_BACK_BYTES else data)
-        self._ledger.common = self._common
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
             dated = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=None)
             if dated is not None:
@@ -114,6 +112,8 @@ class BookReader:
                 within_s = dated.time_s + YEAR_S - 2 * AHEAD_S
                 self._near_s = self._near_s if self._near_s is not None and dated.time_s <= self._near_s <= within_s else within_s
                 break
+        self._common = common_writer(data[:LOOK_BACK_BYTES].rpartition(b"\n")[0] if len(data) > LOOK_BACK_BYTES else data, near_s=self._near_s)
+        self._ledger.common = self._common
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
             stamp = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=self._near_s)
             if stamp is not None:

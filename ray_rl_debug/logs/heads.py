@@ -17,6 +17,8 @@ COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\[(?:\d{1,2}(?:;\d{1,2})*)m")
 _QUOTED = re.compile(r"(?:> ?){1,4}")
 """Before a line that somebody quotes in an answer."""
 MAX_PARTS = 10
+MAX_RECORDS = 2
+"""Within each other: a container runtime keeps the record of a program in one of its own."""
 
 LEVELS = {
     **dict.fromkeys(("DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5", "TRACE", "VERBOSE", "D"), "D"),
@@ -69,10 +71,17 @@ def read_head(line: str, *, near_s: float | None = None) -> Head:
     Args:
         near_s: A time near this line, for stamps without a year or a day.
     """
-    if line.endswith(("}", "}\r")):
-        line = plain_behind_marks(line.rstrip()) or line
-    elif "level=" in line or "lvl=" in line:
-        line = plain_of_pairs(line) or line
+    if "\x1b" in line:
+        line = COLOUR.sub("", line)
+    for _ in range(MAX_RECORDS):
+        plain = None
+        if line.endswith(("}", "}\r")):
+            plain = plain_behind_marks(line.rstrip())
+        elif "level=" in line or "lvl=" in line:
+            plain = plain_of_pairs(line)
+        if plain is None:
+            break
+        line = plain
     if "[" in line:
         line = COLOUR.sub("", line)
     line = _last_part(line)

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ray_rl_debug.logs.heads import Head, read_head
+from ray_rl_debug.logs.heads import COLOUR, Head, read_head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.sections import is_header
 from ray_rl_debug.logs.stamps import find_stamp
 from ray_rl_debug.logs.steps import read_step
 from ray_rl_debug.logs.tracebacks import START
+from ray_rl_debug.logs.words import NOT_THE_JOB
 from ray_rl_debug.model.snapshot.log_book import LogWriter
 from ray_rl_debug.signatures.match import MAX_LINE_CHARS
 
@@ -30,15 +31,16 @@ AFTER = 10
 LONG_CHARS = 16 * MAX_LINE_CHARS
 
 
-def common_writer(beginning: bytes) -> LogWriter | None:
+def common_writer(beginning: bytes, *, near_s: float | None = None) -> LogWriter | None:
     """What the marks of all lines say of their writer, as in the log of one Ray actor or rank; None where they share no process or machine."""
     common: LogWriter | None = None
     for raw in beginning.split(b"\n", FIRST_LINES)[:FIRST_LINES]:
-        if not raw.strip():
+        line = COLOUR.sub("", raw[:400].decode("utf-8", "replace"))
+        if not line.strip():
             continue
-        writer = read_head(raw[:400].decode("utf-8", "replace")).writer
-        if writer.program is not None and not raw.startswith((b"(", b"[")):
-            return None  # a tool that names itself, or a record of a machine's journal
+        writer = read_head(line, near_s=near_s).writer
+        if writer.program is not None and not line.startswith(("(", "[")) and (writer.pid is None or NOT_THE_JOB.fullmatch(writer.program)):
+            return None  # a tool that names itself, or a service of the machine
         common = writer if common is None else _shared(common, writer)
         if (common.pid, common.rank, common.node) == (None, None, None):
             return None

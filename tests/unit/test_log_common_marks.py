@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ from ray_rl_debug.model.snapshot.log_book import LogWriter
 
 MARKS = {
     "ray": "(TaskRunner pid=4242) ",
+    "ray in colours": "\x1b[36m(TaskRunner pid=4242)\x1b[0m ",
     "rank": "[rank3]: ",
     "elastic": "[default3]:",
     "compose": "trainer-1  | ",
     "mpirun": "[1,3]<stderr>:",
     "srun": "3: ",
     "pod": "[pod/trainer-0/main] ",
+    "journal": "Nov 23 08:00:00 gpu-3 train[812]: ",
     "stamps": "2026-11-23T08:00:00.123456789Z ",
 }
 PART = 61
@@ -54,7 +57,8 @@ def test_what_lines_share_is_the_writer() -> None:
     assert common_writer(b"(A pid=1) x\n(A pid=1) [rank2]: y\n") == LogWriter(pid=1, program="A")
     assert common_writer(b"(A pid=1) x\n(A pid=2) y\n") is None
     assert common_writer(b"[rank2]: x\n\n[rank2]: y\n") == LogWriter(rank="2")
-    assert common_writer(b"Nov 23 08:00:00 gpu-3 sshd[812]: x\n") is None
+    assert common_writer(b"Nov 23 08:00:00 gpu-3 sshd[812]: x\n", near_s=1.79e9) is None
+    assert common_writer(b"Nov 23 08:00:00 gpu-3 train[812]: x\n", near_s=1.79e9) == LogWriter(node="gpu-3", pid=812, program="train")
     assert common_writer(b"srun: error: x\nsrun: y\n") is None
     assert common_writer(b"") is None
 
@@ -65,6 +69,13 @@ def test_pairs_and_objects_behind_a_mark_are_records(tmp_path: Path) -> None:
     assert told is not None and told.first is not None and told.first.who[0].pid == 7
     told = story(tmp_path, '[default6]:{"ts": "2026-05-05T05:05:05.120Z", "level": "error", "msg": "the step failed"}\n')
     assert told is not None and told.first is not None and (told.first.text, told.first.who[0].rank) == ("the step failed", 6)
+
+
+def test_records_within_records_and_in_colours(tmp_path: Path) -> None:
+    pairs = 'time=2026-01-13T10:00:01Z level=fatal msg="cannot listen on port 8088" rank=4'
+    for row in (json.dumps({"log": f"{pairs}\n", "stream": "stderr", "time": "2026-01-13T10:00:01.2Z"}), f"\x1b[31m{pairs}\x1b[0m"):
+        told = story(tmp_path, f"{row}\n")
+        assert told is not None and told.first is not None and (told.first.text, told.first.who[0].rank) == ("cannot listen on port 8088", 4)
 
 
 def _first(report: Any) -> Any:
