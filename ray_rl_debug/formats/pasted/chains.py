@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.formats.pasted import labels
 from ray_rl_debug.formats.pasted.events import Frames, Head
@@ -26,6 +27,17 @@ _STANDS = re.compile(
 )
 
 
+_CUE = re.compile(r"\b(?:stacks?|backtraces?|call chains?|hung|hangs|hanging|stuck|blocked|parked|wedged)\b", re.IGNORECASE)
+_NO_STACK = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
+_ARROW = re.compile(r"(?:→|⟶|⇒|←|->|=>|<-) ")
+_ASIDE = re.compile(r"(?: \([^()]{0,200}(?:\([^()]{0,80}\)[^()]{0,80})?\)| [x×] ?\d{1,5})$")
+"""``f x4``, ``f (the loop)``"""
+_LEFT_OUT = re.compile(r"(?:\.{2,4}|…|\[\.\.\.\])$")
+_PATH = re.compile(r"(?:[A-Za-z_]\w{1,60} as )?(?P<function>(?:[A-Za-z_]\w{0,60}(?:\(\))?(?:\.|::)){0,8}(?:<module>|[A-Za-z_]\w{1,80}))$")
+_CODE = re.compile(r"[_.<]|::|[a-z][A-Z]")
+"""What tells the name of a function from a word."""
+_LEAST_CODE = 2
+"""Such names in a chain."""
 _LEAD = re.compile(r"[^:`]{0,80}(?:`[^`]{2,80}`[^:`]{0,40}){2,16}:\s")
 """What stands before the colon of an entry of a list, where it names several things."""
 _PARTS = re.compile(
@@ -65,6 +77,43 @@ def frames_of(text: str) -> Frames | None:
     is_turned = sign is not None and sign["sign"] in ("←", "<-")
     order = "inner" if is_outermost_first(places) is False or is_turned else "outer"
     return Frames(places=places, order=order, is_whole=True, is_certain=True)
+
+
+def fenced(lines: Iterable[str]) -> Iterator[tuple[int, Head | None, Frames]]:
+    """Chains in a block of code of their own, below a sentence that says that they are stacks: the line, who is meant, the frames."""
+    above, held = "", list[tuple[int, str]]()
+    in_fence = was_stack = False
+    for number, raw in enumerate(lines, 1):
+        text = raw[:_MAX_CHARS].lstrip(" >").rstrip()
+        if text.startswith(("```", "~~~")):
+            in_fence = not in_fence
+            if not in_fence:
+                found = [(at, frames) for at, told in held if (frames := _bare(told)) is not None]
+                is_stack = len(found) == len(held) > 0 and (was_stack or (_CUE.search(above) is not None and not _NO_STACK.search(above)))
+                was_stack = is_stack
+                for at, frames in found if is_stack else ():
+                    yield at, labels.read(above), frames
+            held, above = [], above if in_fence else ""
+        elif in_fence and held and _ARROW.match(text):
+            held[-1] = (held[-1][0], f"{held[-1][1]} {text}"[:_MAX_CHARS])
+        elif in_fence and text:
+            held.append((number, text))
+        elif text:
+            above = text
+
+
+def _bare(text: str) -> Frames | None:
+    """The frames of a chain in which somebody wrote remarks and left some out."""
+    parts = [_ASIDE.sub("", part.strip()).split("(", 1)[0].strip() for part in re.split(_JOINS.pattern.replace("?P<sign>", "?:"), text)]
+    parts = [part for part in parts if part and not _LEFT_OUT.match(part)]
+    names = [_PATH.match(part) for part in parts]
+    if len(names) < _LEAST or not all(names) or sum(_CODE.search(part) is not None for part in parts) < _LEAST_CODE:
+        return None
+    places = tuple((name["function"], "", 0) for name in names if name is not None)
+    sign = _JOINS.search(text)
+    is_turned = sign is not None and sign["sign"] in ("←", "<-")
+    told = is_outermost_first(places)
+    return Frames(places=places, order="inner" if is_turned or told is False else "outer", is_whole=True, is_certain=True)
 
 
 def read(text: str) -> tuple[Head | Frames, ...]:

@@ -45,6 +45,8 @@ _QUOTED = re.compile(
 _CUT = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},? ?i?$")
 """Somebody's form ended in the word before the function."""
 _ARROW_BEHIND = re.compile(r"\s{1,8}(?:[-=]{1,2}>|<[-=]{1,2}|[<>→←⇒⇐|;,]|,? ?called (?:from|by)|,? ?from)\s{0,8}$")
+_REMARK_BEHIND = re.compile(r"\s{2,}(?=[<←#(/=–—-])|\s(?=<--|←|# |\(/)")
+"""Where somebody's remark, or pystack's library, begins behind a function."""
 _ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
 _REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[x×]\s?\d|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
 _BULLET = re.compile(
@@ -143,9 +145,8 @@ def _quoted(text: str) -> Frames | None:
     for found in _QUOTED.finditer(text):
         if found["comma"]:
             order = "outer"
-        function = _ARROW_BEHIND.sub("", found["function"]).strip().removeprefix("async ")
-        if function.endswith("()"):
-            function = function[:-2]
+        function = _REMARK_BEHIND.split(_ARROW_BEHIND.sub("", found["function"]), maxsplit=1)[0].strip().removeprefix("async ")
+        function = re.sub(r"(?:\(\))?`?\.?$", "", function)
         places.append((function, found["file"], int(found["line"]) if found["line"].isdecimal() else 0))
     source = "traceback" if order == "outer" else "faulthandler"
     return Frames(places=tuple(places), source=source, order=order, is_certain=len(places) > 1) if places else None

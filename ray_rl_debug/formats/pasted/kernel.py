@@ -10,7 +10,7 @@ import re
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 
 _FRAME = re.compile(
-    r"^\W{0,4}\[<(?:0|[0-9a-fA-F]{8,16}|0x0)>\] (?P<function>[\w.]{1,120})\+0x(?P<at>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?: \[\w{1,60}\])?\s*$"
+    r"^\W{0,24}\[<(?:0|[0-9a-fA-F]{8,16}|0x0)>\] (?P<function>[\w.]{1,120})\+0x(?P<at>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?: \[\w{1,60}\])?\s*$"
 )
 _PATH = re.compile(r"/proc/(?P<pid>\d{1,9})/(?:task/(?P<tid>\d{1,9})/)?(?P<what>stack|wchan|status|stat|comm)\b(?P<rest>.{0,400})$")
 _TASK = re.compile(r"^\W{0,12}/proc/(?P<pid>\d{1,9})/task/(?P<tid>\d{1,9})(?: [\w:/.-]{1,40})?\W{0,12}$")

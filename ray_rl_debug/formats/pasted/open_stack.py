@@ -6,7 +6,7 @@ import re
 from keyword import iskeyword
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread
-from ray_rl_debug.formats.pasted.events import Frames
+from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.lines import indent_of
 from ray_rl_debug.formats.pasted.orientation import is_outermost_first
 from ray_rl_debug.formats.pasted.tracebacks import error_of
@@ -81,6 +81,15 @@ class OpenStack:
     def reopen(self, thread: DumpThread, *, order: str | None) -> None:
         """The thread comes once more, with more frames than before."""
         self.begin(thread, order=order, is_headless=False)
+
+    def shares(self, head: Head, source: str) -> bool:
+        """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""
+        if not self.threads or self.frames or not head.source == source == "py-spy":
+            return False
+        last = self.threads[-1]
+        if last.name is None and head.name is not None and head.active is not None:
+            return False  # as py-spy writes them: it names the threads that Python began
+        return last.active == head.active or None in (last.active, head.active)
 
     def append(self, frames: Frames, indent: int) -> None:
         """Take the frames of a line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ray_rl_debug.formats.dump import CodePlace
@@ -41,6 +42,9 @@ _INNER = frozenset(
     " _wait_for_tstate_lock".split()
 )
 
+_SYSTEM_CALL = re.compile(r"(?:__(?:x64|ia32|arm64|se)_sys_|SyS_|ksys_|do_syscall_64|entry_SYSCALL_|el0t?_)")
+"""The kernel's own side of a call, in which all of its stacks begin."""
+
 KNOWN = _OUTER | _INNER
 """Functions in which programs begin, or wait."""
 
@@ -51,6 +55,10 @@ def is_outermost_first(places: Sequence[CodePlace], least: int = 1) -> bool | No
         return None
     first, last = places[0], places[-1]
     score = _weight(last) - _weight(first)
+    if first[0] == "<module>" == places[1][0]:
+        score -= 1  # a module that another one imports is at the inner end as well
+    if last[0] == "<module>" == places[-2][0]:
+        score += 1
     return None if abs(score) < least else score > 0
 
 
@@ -58,5 +66,7 @@ def _weight(place: CodePlace) -> int:
     """How much this looks like an innermost frame; negative: an outermost one."""
     function, file, _ = place
     short = function.rsplit(".", 1)[-1].rsplit("::", 1)[-1]
+    if _SYSTEM_CALL.match(function):
+        return -2
     is_leaf_file = file.endswith(_INNER_FILES) and short not in _OUTER and short != "run"
     return 2 * is_leaf_file + (short in _INNER) - 2 * (short in _OUTER)

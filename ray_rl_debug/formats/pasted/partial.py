@@ -71,6 +71,12 @@ def is_named_so(dump: Partial, head: Head) -> bool:
     return named != (None, None, ()) and (dump.pid, dump.label, dump.ranks or ((dump.rank,) if dump.rank is not None else ())) == named
 
 
+def is_awaited(dump: Partial) -> bool:
+    """Was the process named, and nothing of it shown yet? One that a tool could not read is not awaited."""
+    is_unread = any(s.kind == "unread" for _, s in dump.said)
+    return not dump.threads and not dump.tasks and not is_unread and dump.source != "ps"
+
+
 def is_main_of_another(dump: Partial, head: Head) -> bool:
     """Is it the main thread of another process? The number of a main thread is that of its process."""
     main = next((t.tid for t in dump.threads if t.name == "MainThread"), None)

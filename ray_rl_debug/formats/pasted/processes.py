@@ -12,7 +12,7 @@ from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, indent_of
 from ray_rl_debug.formats.pasted.loops import Loop
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
-from ray_rl_debug.formats.pasted.partial import Partial, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
+from ray_rl_debug.formats.pasted.partial import Partial, is_awaited, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
 from ray_rl_debug.formats.pasted.several_tools import has_raised, is_of_another_tool, main_of, note_raised
 
 MAX_THREADS = 50_000
@@ -70,7 +70,7 @@ class Processes:
             self._wants_gil = number
 
     def finish(self) -> None:
-        """The text has ended: a frame of gdb's that is the only one in it is a stack."""
+        """The text has ended: a frame of gdb's or of Python's own form that is the only one in it is a stack."""
         if self._lone is not None and not any(d.threads for d in self.dumps):
             self._headless(*self._lone)
         self.end_stack()
@@ -97,7 +97,7 @@ class Processes:
 
     def thread(self, line: Line, head: Head) -> None:
         """The head of a thread: of the process that is open, or of another."""
-        shares = self._shares(head)
+        shares = self.current is not None and self.stack.shares(head, self.current.source)
         if not shares:
             self._take_lone(line, head)
             self.end_stack()
@@ -166,15 +166,6 @@ class Processes:
             shown.tid, shown.name, dump.is_headless = head.tid, head.name, False
             dump.keys[head.key] = 0
 
-    def _shares(self, head: Head) -> bool:
-        """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""
-        if not self.stack.threads or self.stack.frames or head.source != "py-spy" or self.current is None or self.current.source != "py-spy":
-            return False
-        last = self.stack.threads[-1]
-        if last.name is None and head.name is not None and head.active is not None:
-            return False  # as py-spy writes them: it names the threads that Python began
-        return last.active == head.active or None in (last.active, head.active)
-
     def _take_lone(self, line: Line, head: Head) -> None:
         """One frame right above a head of py-spy's, where nothing stood before, is the end of a stack that was cut."""
         if len(self._weak) == 1 and head.source == "py-spy" and not self.has_words:
@@ -225,14 +216,16 @@ class Processes:
             self._lone = self._lone or (line, frames)  # gdb says so when it attaches; the stack that it shows next begins there
             self._left.take(line.number)
             return
-        is_awaited = self.current is not None and self._is_awaited(self.current)
-        if frames.is_certain or is_awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
+        awaited = self.current is not None and is_awaited(self.current)
+        if frames.is_certain or awaited or self.label.held(line.number) is not None or (frames.is_whole and len(frames.places) > 1):
             self.flush_weak()
             self._headless(line, frames)
             return
         if self._weak and (line.number - self._weak[-1][0].number > 3 or self._weak[-1][0].in_fence != line.in_fence):
             self._weak = []
         self._is_first = not self._weak and not self.has_words
+        if frames.source == "faulthandler":
+            self._lone = self._lone or (line, frames)
         self._weak.append((line, frames))
         self.flush_weak()
 
@@ -266,11 +259,6 @@ class Processes:
         self._append(line, frames)
         return True
 
-    def _is_awaited(self, dump: Partial) -> bool:
-        """Was the process named, and nothing of it shown yet? One that a tool could not read is not awaited."""
-        is_unread = any(s.kind == "unread" for _, s in dump.said)
-        return not dump.threads and not dump.tasks and not is_unread and dump.source != "ps"
-
     def flush_weak(self) -> None:
         """Two lines that look like frames, one below the other, are a stack."""
         if len(self._weak) < 2:
@@ -288,7 +276,7 @@ class Processes:
             self.stack.inside(main_of(dump))
             self._append(line, frames)
             return
-        if dump is not None and label is None and self._is_awaited(dump):
+        if dump is not None and label is None and is_awaited(dump):
             if frames.source != "text" or dump.source == "text":
                 dump.source = frames.source
         elif label is not None:

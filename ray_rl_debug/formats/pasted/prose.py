@@ -40,6 +40,7 @@ _WHO = re.compile(
     r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread|(?<=\ban )(?:[\w-]{2,20} ){1,3}thread"
     r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
+    r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
     r"|the (?:process|program|server|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
@@ -89,8 +90,14 @@ def read(text: bytes) -> list[Partial]:
     if len(text) > MAX_BYTES or not (b"`" in text or b"()" in text):
         return []
     dumps: list[Partial] = []
-    for number, paragraph in _paragraphs(text.decode("utf-8", "replace").split("\n")):
+    lines = text.decode("utf-8", "replace").split("\n")
+    for number, paragraph in _paragraphs(lines):
         _read_paragraph(number, paragraph, dumps)
+    for number, head, chain in chains.fenced(lines):
+        frames = list(chain.places) if chain.order == "inner" else list(reversed(chain.places))
+        dumps.append(Partial(threads=[DumpThread(frames=frames)], source="text", line=number, is_headless=True))
+        if head is not None:
+            set_names(dumps[-1], head)
     return dumps
 
 

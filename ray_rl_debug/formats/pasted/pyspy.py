@@ -31,7 +31,7 @@ _NAMED = re.compile(
 """A thread by its name alone; editors write behind it whether they stopped it."""
 _NAMED_FRAME = re.compile(r"^\W{0,12}(?P<name>MainThread|Main thread|main thread|Thread-\d{1,6}(?: \([^()]{1,60}\))?):? {1,4}(?P<frame>\S.{0,4000})$")
 _HEAD_FRAME = re.compile(
-    r"^(?P<head>\W{0,12}Thread (?:0x[0-9a-fA-F]{1,16} |\d{1,9} )?\((?:active|idle)(?:\+gil)?\)(?:: {0,3}\"[^\"]{0,120}\"|:)?):?"
+    r"^(?P<head>\W{0,12}Thread (?:0x[0-9a-fA-F]{1,16} |\d{1,9} )?\([^()]{1,60}\)(?:: {0,3}\"[^\"]{0,120}\"|:)?):?"
     r" {1,6}(?P<frame>[\w<].{0,4000})$"
 )
 _OWN_NAME = re.compile(r"(?=.*(?:\d|_|Thread))[A-Za-z][\w.-]{0,80}$")

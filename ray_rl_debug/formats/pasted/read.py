@@ -70,6 +70,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:
         _name_main(dump)
+    _name_machine(told)
     _count_once(told)
     kept = _without_sketches(told)
     _lend_files(kept, told)
@@ -171,6 +172,14 @@ def _count_once(dumps: list[Partial]) -> None:
             first = group[0]
             counted = ((n, msgspec.structs.replace(s, count=s.count - others) if s.kind == "same" and s.count else s) for n, s in first.said)
             first.said = [(n, s) for n, s in counted if s.kind != "same" or s.count is None or s.count > 1]
+
+
+def _name_machine(dumps: list[Partial]) -> None:
+    """Where a text names one machine alone, and one of its processes is listed without it too, all that have a number are there."""
+    named = {d.node for d in dumps if d.node is not None}
+    if len(named) == 1 and {d.pid for d in dumps if d.node is not None} & {d.pid for d in dumps if d.node is None} - {None}:
+        for dump in dumps:
+            dump.node = dump.node or (next(iter(named)) if dump.pid is not None else None)
 
 
 def _lend_files(dumps: list[Partial], shown: list[Partial]) -> None:
