@@ -14,10 +14,19 @@ _COLUMNS = re.compile(r"\s{2,}")
 _TASK = re.compile(r"^(?P<indent>[\s│├└─|+`-]{0,400})\(T\) (?P<name>.{1,200}?)\s*$")
 _CORO = re.compile(r"^(?P<indent>[\s│├└─|+`-]{0,400})(?P<function>[A-Za-z_<][\w.<>]{0,200})(?: (?P<file>\S{1,400}):(?P<line>\d{1,7}))?\s*$")
 
-
+_MOST_FRAMES = 200
 _PRINTED = re.compile(
     r"<Task (?:pending|cancelling) name='(?P<name>[^'\n]{1,200})' coro=<(?P<function>[\w.<>]{1,200})\(\)(?: running| wrapped)? at "
     r"(?P<file>[^>\n]{1,400}?):(?P<line>\d{1,7})>"
+)
+_STACK_FOR = re.compile(r"^\W{0,12}Stack for <Task ")
+"""What ``Task.print_stack`` writes over its frames."""
+_QUOTED = re.compile(r"^(?P<indent>\s{0,40})File \"(?P<file>[^\"]{1,400})\", line (?P<line>\d{1,7}), in (?P<function>[\w.<>]{1,200})\s*$")
+_GRAPH = re.compile(r"^(?P<indent>[\s|]{0,200})\* (?:Task|Future)\((?:name='(?P<name>[^'\n]{1,200})', )?id=(?P<id>0x[0-9a-fA-F]{1,16})\)\s*$")
+_GRAPH_TITLE = re.compile(r"^[\s|]{0,200}\+ (?:Call stack|Awaited by):\s*$")
+_GRAPH_FRAME = re.compile(
+    r"^[\s|]{0,200}\|\s{1,8}File ['\"](?P<file>[^'\"]{1,400})['\"], line (?P<line>\d{1,7}), in (?:async )?(?:generator )?(?P<function>[\w.<>]{1,200})"
+    r"(?:\(\))?\s*$"
 )
 _OF_ITS_END = ("task: <Task", "future: <Task", "Task was destroyed")
 """asyncio's complaints about a task that nobody has kept: the program has ended or left it."""
@@ -33,6 +42,9 @@ class TaskReader:
         self._tree: list[tuple[int, Task]] = []
         self._of_address: dict[int, Task] = {}
         self._awaiters: list[tuple[int, int]] = []
+        self._graph: list[tuple[int, Task]] = []
+        self._shown: tuple[int, Task, int] | None = None
+        """The last line of a task's own stack, the task, and how deep its frames stand."""
 
     def feed(self, text: str, number: int) -> bool:
         """Is this line one of a table or tree of tasks?"""
@@ -52,6 +64,14 @@ class TaskReader:
             for found in printed:
                 place = (found["function"], found["file"], int(found["line"]))
                 self.tasks.append(Task(name=found["name"], chain=[place], number=len(self.tasks) + 1))
+            self._shown = (number, self.tasks[-1], -1) if len(printed) == 1 and _STACK_FOR.match(text) else None
+            return True
+        if self._shown is not None and self._shown_frame(text, number):
+            return True
+        if self._graph and (_GRAPH_TITLE.match(text) or self._graph_frame(text)):
+            return True
+        if "* " in text and (node := _GRAPH.match(text)) is not None:
+            self._graph_task(node, number)
             return True
         if "(T) " in text and (task := _TASK.match(text)):
             self._task(task, number)
@@ -59,7 +79,7 @@ class TaskReader:
         if self._tree and text.strip() and (coroutine := _CORO.match(text)) and any(c in text for c in "│├└|"):
             self._coroutine(coroutine)
             return True
-        self._tree = []
+        self._tree, self._graph = [], []
         return False
 
     def finish(self) -> list[Task]:
@@ -69,6 +89,40 @@ class TaskReader:
                 self._of_address[awaiter].awaits.append(awaited)
         self._awaiters = []
         return self.tasks
+
+    def _shown_frame(self, text: str, number: int) -> bool:
+        """Is it one of the frames below ``Stack for <Task ...>``, or the source below one? They take the place of the one that the head names."""
+        at, task, depth = self._shown or (0, Task(name="", chain=[], number=0), 0)
+        frame = _QUOTED.match(text) if number == at + 1 else None
+        if frame is not None and depth in (-1, len(frame["indent"])) and len(task.chain) < _MOST_FRAMES:
+            place = (frame["function"], frame["file"], int(frame["line"]))
+            task.chain = [place] if depth == -1 else [*task.chain, place]
+            self._shown = (number, task, len(frame["indent"]))
+            return True
+        if number == at + 1 and 0 <= depth < len(text) - len(text.lstrip()):
+            self._shown = (number, task, depth)
+            return True
+        self._shown = None
+        return False
+
+    def _graph_task(self, found: re.Match[str], number: int) -> None:
+        self.line = self.line or number
+        depth = len(found["indent"])
+        while self._graph and self._graph[-1][0] >= depth:
+            self._graph.pop()
+        task = Task(name=found["name"] or f"Future {found['id']}", chain=[], number=len(self.tasks) + 1)
+        self.tasks.append(task)
+        if self._graph:
+            task.awaits.append(self._graph[-1][1].number)
+        self._graph.append((depth, task))
+
+    def _graph_frame(self, text: str) -> bool:
+        """A frame of ``print_call_graph``, innermost first."""
+        frame = _GRAPH_FRAME.match(text)
+        task = self._graph[-1][1]
+        if frame is not None and len(task.chain) < _MOST_FRAMES:
+            task.chain.insert(0, (frame["function"], frame["file"], int(frame["line"])))
+        return frame is not None
 
     def _row(self, row: re.Match[str]) -> None:
         cells = _COLUMNS.split(row["rest"].strip())
@@ -100,5 +154,5 @@ class TaskReader:
         while len(self._tree) > 1 and self._tree[-1][0] >= depth:
             self._tree.pop()
         task = self._tree[-1][1]
-        if len(task.chain) < 200:
+        if len(task.chain) < _MOST_FRAMES:
             task.chain.append((found["function"], found["file"] or "", int(found["line"] or 0)))

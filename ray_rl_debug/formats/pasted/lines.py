@@ -59,7 +59,7 @@ _ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-) \S")
 _MOST_PIECES = 4
 """Lines into which a terminal breaks one frame, or somebody a chain of them."""
 _FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
-_GLUED = re.compile(r"^\s{0,12}```(?P<rest>[A-Z$(\[].{0,4000} .{0,4000})$")
+_GLUED = re.compile(r"^\s{0,12}```(?P<rest>(?:[A-Z$(\[]|#\d).{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
 _LOGGED = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
 """Under which name collectors of logs keep what a program wrote."""
