@@ -32,6 +32,8 @@ LAST_RESORT = True
 """Asked for only where no other rule is sure."""
 
 MAX_LINES = 8
+_SENTENCES = re.compile(r"(?=(?:\S{1,80} ){14})[^\[({].{0,2000}[a-z)`\"][,.;] [A-Za-z`]")
+"""A line of a post, not of a program: a report of what happened, with all that its writer takes it for."""
 _RAISED = re.compile(r"^[\w.]+(?:Error|Exception)\b")
 
 
@@ -55,8 +57,10 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 
 def _certainty(first: StoryEntry, scene: Scene) -> Certainty:
-    """A bare line of level error may be anything; who waited in vain is a victim; and beside stacks the logs are only a hint."""
+    """A bare line of level error may be anything, and so may sentences; who waited in vain is a victim; beside stacks logs are a hint."""
     if waited_in_vain(first.text):
         return Certainty.POSSIBLE  # whoever did not answer is the cause, and that one is not told
+    if first.kind == "death" and first.time_s is None and _SENTENCES.match(first.text):
+        return Certainty.POSSIBLE
     told = first.kind in ("traceback", "death") or _RAISED.match(first.text) is not None
     return Certainty.LIKELY if told and not scene.view.seen else Certainty.POSSIBLE

@@ -293,3 +293,12 @@ def test_lines_below_an_error_that_repeat_its_head_belong_to_it(tmp_path: Path) 
     story = story_of(report_on(tmp_path, {"server.log": raised + head.replace("671", "690") + "the pool is gone\n"}))
     assert story.first is not None and story.first.text == "KeyError: 'math'"
     assert [e.text for e in story.then] == ["the pool is gone"]
+
+
+def test_what_somebody_tells_of_a_death_in_sentences_is_only_possible(tmp_path: Path) -> None:
+    told = (
+        "With four long conversations at once the engine stopped making progress; rank 0 died with signal 9 five minutes later,"
+        " and all three others stayed alive at 96 % busy.\n"
+    )
+    finding = report_on(tmp_path, {"post.md": told}).findings[0]
+    assert (finding.id, finding.certainty) == ("RRD507", Certainty.POSSIBLE)

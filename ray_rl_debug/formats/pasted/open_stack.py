@@ -50,6 +50,8 @@ class OpenStack:
         self._locals_indent: int | None = None
         self._source: str | None = None
         """The line of source below the last frame."""
+        self._has_source = False
+        """Did such a line stand below one of the frames?"""
         self._depth: int | None = None
         """Of the last frame, where they are a tree."""
         self._is_flat = False
@@ -187,7 +189,7 @@ class OpenStack:
     def note_source(self, text: str) -> None:
         """A line below a frame and deeper than it: what the frame executes."""
         if self.frames and self._source is None and indent_of(text) > self.indent:
-            self._source = text.strip()
+            self._source, self._has_source = text.strip(), True
 
     def is_behind_traceback(self, text: str) -> bool:
         """Is this the first line behind the frames of a traceback? Where its blanks are gone, it may be source code."""
@@ -199,6 +201,8 @@ class OpenStack:
         """The stack is whole."""
         if self.frames:
             order = self._order
+            if order is None and self._soft == "outer" and self._has_source:
+                order = "outer"  # only what Python writes so has its source between the frames
             if order is None:
                 turned = is_outermost_first(self.frames, least=_CLEAR if self._soft else 1)
                 order = ("outer" if turned else "inner") if turned is not None else self._soft or "inner"
@@ -213,7 +217,7 @@ class OpenStack:
         self._is_quoted = False
         self.traceback_indent = None
         self._soft = None
-        self._source = None
+        self._source, self._has_source = None, False
         self._depth, self._is_flat = None, False
         self._is_double_spaced = False
         self._last_number = -1

@@ -57,7 +57,7 @@ _WHO = re.compile(
 _STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
 """What a sentence says of a place that a tool shows, where it names no process."""
 _STANDS = re.compile(
-    r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?"
+    r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?|remain(?:s|ed)?|stays?|stayed"
     r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b",
     re.IGNORECASE,
 )
@@ -72,7 +72,9 @@ _CODE = re.compile(
     r"|(?P<call>(?<![\w.:])(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,6}[A-Za-z_]\w{1,80}\(\))"
     r"|(?P<bare>(?<![\w.:/-])(?:[A-Za-z]\w{0,60}(?:\.|::)){0,5}[A-Za-z]\w{0,60}_\w{1,60}(?![\w/-]|\.\w))"
 )
-_NAME = re.compile(r"(?P<name>(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$")
+_NAME = re.compile(
+    r"(?!(?=[a-f]{0,39}\d)[0-9a-f]{7,40}$)(?P<name>(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$"
+)
 _PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<line>\d{1,7}))?$")
 _BESIDE = re.compile(r"^[`*\s]{0,3}(?:\(|at|in|@|,|—|-|line|of)?[`*\s(]{0,4}$")
 _OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-", re.IGNORECASE)

@@ -16,6 +16,8 @@ _NARROWEST = 40
 _OPEN = re.compile(r"[\s>|│]{0,40}[\w.<>]{1,80} \([^()\s]{1,400}$|[\s>|│]{0,40}File \"[^\"\n]{1,400}(?:\", line \d{1,7})?$")
 _REST = re.compile(r"[^\s()]{0,400}\)\s{0,8}$|[^\s\"]{0,400}\", line \d{1,7},? in \S{1,200}\s{0,8}$|\d{0,7},? in \S{1,200}\s{0,8}$")
 _PART = re.compile(r"[^\s()\"]{1,400}$")
+_CHILD = re.compile(r"Process \w{0,40}Process-\d{1,5}(?::\d{1,5}){0,4}:\s{0,8}$")
+"""What multiprocessing writes over the traceback of a child."""
 _MOST_PIECES = 4
 MAX_CHARS = 16_000
 
@@ -23,7 +25,7 @@ MAX_CHARS = 16_000
 def rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """The lines, with such frames whole again; a piece keeps the number of its first line."""
     held: list[tuple[int, str]] = []
-    for number, raw in lines:
+    for number, raw in _unmixed(lines):
         if held:
             joined = "".join(piece for _, piece in held) + raw
             if _goes_on(held[0][1], raw) and len(held) < _MOST_PIECES:
@@ -40,6 +42,21 @@ def rejoined(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         else:
             yield number, raw
     yield from _apart(held)
+
+
+def _unmixed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The lines without the name of a child that ended while another process wrote its traceback: the child's own one does not follow it."""
+    head: tuple[int, str] | None = None
+    for number, raw in lines:
+        if head is not None and not raw.startswith("    "):
+            yield head
+        head = None
+        if raw.startswith("Process ") and _CHILD.match(raw):
+            head = (number, raw)
+        else:
+            yield number, raw
+    if head is not None:
+        yield head
 
 
 def _apart(held: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
