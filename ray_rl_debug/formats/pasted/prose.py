@@ -25,7 +25,8 @@ _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
     r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though)\s"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
-    r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b)",
+    r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
+    r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(
@@ -42,12 +43,12 @@ _WHO = re.compile(
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
     r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
-    r"|the (?:process|program|server|engine|worker)(?![.(_]))\b`?)"
+    r"|the (?:process|program|server|client|engine|worker)(?![.(_]))\b`?)"
     r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
-    r"(?:ranks?|process(?:es)?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
+    r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
     r"|others?(?: one| rank| process| box| worker| node)?"
     r"|odd (?:one|rank)|peer|rest)\b)"
     r"|(?P<tool>\b(?:py-?spy|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b[^.`]{0,30}"
@@ -192,7 +193,7 @@ def _frames(text: str) -> list[CodePlace]:
     end, inward = 0, False
     for code in _CODE.finditer(text):
         between, told = text[end : code.start()], code["quoted"] or code["place"] or code["call"] or code["bare"]
-        if found and (re.search(r"[.;]\s|\bthat\b|\bwhich\b|\bthey\b|\bit\b", between) or len(between) > 80 or _DOUBT.search(between)):
+        if found and (re.search(r"[.;]\s|,\s+and\b|\bthat\b|\bwhich\b|\bthey\b|\bit\b", between) or len(between) > 80 or _DOUBT.search(between)):
             break
         end = code.end()
         place = _PLACE.match(told)
