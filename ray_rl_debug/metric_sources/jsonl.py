@@ -49,7 +49,7 @@ def add_rows(path: Path, rows: Iterable[dict[str, Any] | None], into: Gathered, 
             continue
         used += 1
         data = row.get("data")
-        into.add_row(step, _of_verl(data) if isinstance(data, dict) and "step" in row else _without_steps(row))
+        into.add_row(step, _of_verl(data) if isinstance(data, dict) and "step" in row else _without_steps(row, names.get("step")))
     into.sources.append(f"{path.name}: {form}, {used:,} rows")
     if damaged:
         into.trouble(str(path), f"lines that are no JSON objects: {damaged:,}; the others were used")
@@ -84,11 +84,11 @@ def _of_verl(data: Mapping[str, Any]) -> dict[str, Any]:
     return {k: math.nan if v is None else v for k, v in data.items()}
 
 
-def _without_steps(row: Mapping[str, Any]) -> dict[str, Any]:
+def _without_steps(row: Mapping[str, Any], step: str | None) -> dict[str, Any]:
     told: dict[str, Any] = {}
     for name, value in row.items():
         if name in CONTAINERS and isinstance(value, Mapping):
             told |= value
-        elif name not in STEP_NAMES and name not in SETTINGS_OF_ROW:
+        elif name != step and name not in STEP_NAMES and name not in SETTINGS_OF_ROW:
             told[name] = value
     return told

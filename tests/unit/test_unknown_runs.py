@@ -80,6 +80,7 @@ def test_a_mapping_of_columns_and_names_in_a_container(tmp_path: Path) -> None:
     assert {name: (series.steps, series.values) for name, series in run.series.items()} == {"Train/mean_reward": ((0, 2), (1.0, 3.0))}
     rows.write_text("".join(f'{{"when": {n}, "values": {{"actor.grad_norm": 0.{n}}}, "note": "x"}}\n' for n in range(1, 4)))
     run = load([rows], {"step": "when"})
+    assert list(run.series) == ["actor.grad_norm"]
     assert find(Quantity.GRAD_NORM, run.series) == ("actor.grad_norm",)
 
 
