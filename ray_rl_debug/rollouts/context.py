@@ -4,13 +4,14 @@ After one token alone there is nothing to attend to but that token: positions, r
 there. All other weights do. So two sides that agree after one token and part after long texts differ in attention, not in the other weights. And the
 first token of an answer comes from the prompt in one pass, the later ones through the key-value cache: where only those differ, it is that cache.
 
-All differences are told in multiples of what rounding makes at the same places, so that sure tokens, which differ little anyway, mislead nobody.
+All differences are told in multiples of what rounding makes at the same places, so that sure tokens, which differ little anyway, mislead nobody;
+and by their medians, so that a few tokens that are far off do not speak for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import fmean
+from statistics import median
 
 import msgspec
 
@@ -21,7 +22,7 @@ MIN_PLACES = 8
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """Mean differences as multiples of rounding; *None* is not measured."""
+    """Median differences as multiples of rounding; *None* is not measured."""
 
     alone: float | None = None
     """Of tokens after one single token."""
@@ -42,5 +43,5 @@ def measure(found: Sequence[Place], alone: Iterable[Pair]) -> Context:
 
 def _times(found: Sequence[Place]) -> float | None:
     known = [(abs(p.gap), abs(p.rounded - p.reference)) for p in found if p.rounded is not None]
-    noise = fmean(n for _, n in known) if known else 0.0
-    return fmean(g for g, _ in known) / noise if len(known) >= MIN_PLACES and noise else None
+    noise = median(n for _, n in known) if known else 0.0
+    return median(g for g, _ in known) / noise if len(known) >= MIN_PLACES and noise else None

@@ -96,6 +96,15 @@ def changed(base: Path, name: str, share: float, seed: int = 1) -> Path:
     return folder
 
 
+def swapped_rows(base: Path, name: str, one: int, other: int) -> None:
+    """The model with the rows of two tokens of its output layer in each other's place."""
+    folder = copied(base, name)
+    made = Qwen2ForCausalLM.from_pretrained(base, dtype=torch.float32)
+    with torch.no_grad():
+        made.lm_head.weight[[one, other]] = made.lm_head.weight[[other, one]]
+    made.save_pretrained(folder)
+
+
 def make_all(folder: Path) -> None:
     base = folder / "base"
     base.mkdir(parents=True, exist_ok=True)
@@ -103,6 +112,7 @@ def make_all(folder: Path) -> None:
     tokenizer(base, TEXTS, TEMPLATE)
     changed(base, "perturbed", 0.3)
     changed(base, "step", 0.1, seed=2)
+    swapped_rows(base, "rows", 100, 200)
     stretched = copied(base, "rope") / "config.json"
     told = json.loads(stretched.read_text())
     key = "rope_parameters" if "rope_parameters" in told else "rope_scaling"

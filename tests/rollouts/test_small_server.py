@@ -126,6 +126,13 @@ def test_a_cache_of_lower_precision_accuses_no_weights(models: Path, server: Sma
     assert "key-value cache" in found["findings"][0]["summary"]
 
 
+def test_rows_of_single_tokens_are_named(models: Path, server: SmallEngine) -> None:
+    sampled = ("--temperature", 1, "--samples", 4, "--seed", 1, "--no-generate")
+    found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "rows", *sampled)
+    assert [f["id"] for f in found["findings"] if f["is_trouble"]] == ["RRD241"]
+    assert "(100)" in found["verdict"]["summary"] or "(200)" in found["verdict"]["summary"]
+
+
 def test_stretched_positions_are_no_other_weights(models: Path, server: SmallEngine) -> None:
     found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "rope", "--no-generate")
     assert (found["exit"], causes(found)) == (1, ["attention"])

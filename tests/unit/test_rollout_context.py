@@ -45,6 +45,7 @@ def trial(first: float, later: float, alone: float | None, answers: int = 12) ->
         (20, 20, 20, Cause.WEIGHTS, "configuration or code"),
         (20, 20, None, Cause.WEIGHTS, "configuration or code"),
         (6, 6, 2.0, Cause.WEIGHTS, "configuration or code"),
+        (1, 8, None, Cause.WEIGHTS, "configuration or code"),
         (0.0, 20, 0.0, Cause.ATTENTION, "key-value cache"),
         (0.0, 1, 0.0, Cause.ATTENTION, "key-value cache"),
         (1, 1, 1, Cause.PRECISION, "a quantised copy"),
@@ -54,6 +55,29 @@ def test_what_stays_equal_tells_the_cause(first: float, later: float, alone: flo
     found = compare(trial(first, later, alone)).findings
     assert [f.cause for f in found] == [cause]
     assert said in found[0].summary
+
+
+def rows(every: int, far: float) -> Trial:
+    """Each so many places one token is taken that is far off, by so many nats; all others agree."""
+    given = trial(0.0, 0.0, None)
+    pairs = []
+    for number, p in enumerate(given.pairs):
+        assert p.engine.logprobs is not None and p.engine.ids is not None and p.score is not None
+        hit = [at % every == number % every and at > 0 for at in range(20)]
+        logprobs = tuple(v - far * h if v is not None else v for v, h in zip(p.engine.logprobs, hit, strict=True))
+        ids = tuple(7 if h else i for i, h in zip(p.engine.ids, hit, strict=True))
+        pairs.append(msgspec.structs.replace(p, engine=msgspec.structs.replace(p.engine, ids=ids, logprobs=logprobs)))
+    return msgspec.structs.replace(given, pairs=tuple(pairs), pieces={7: "<call>"})
+
+
+def test_a_token_that_is_far_off_wherever_it_is_taken() -> None:
+    found = compare(rows(12, 3.0)).findings
+    assert [(f.id, f.certainty.value, f.is_trouble) for f in found] == [("RRD241", "likely", True)]
+    assert "the output row of one token differs: wherever '<call>' (7) is taken" in found[0].summary
+
+
+def test_many_places_that_are_off_are_no_single_token() -> None:
+    assert "RRD241" not in {f.id for f in compare(rows(2, 3.0)).findings}
 
 
 def test_few_answers_tell_nothing_of_their_first_tokens() -> None:

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.rollouts.answers import Cause, Found
 from ray_rl_debug.rollouts.differences import ALARM, NORMAL
-from ray_rl_debug.rollouts.rules import attention, update
+from ray_rl_debug.rollouts.rules import attention, output_rows, update
 from ray_rl_debug.rollouts.view import Size, View, numbers
 
 ID = "RRD227"
@@ -39,7 +39,7 @@ REMEDY = (
 def detect(view: View) -> Iterator[Found]:
     """Differences of the size that rounding makes; silent where a missing weight update or the cache explains them."""
     far = view.distance
-    if view.size is not Size.ROUNDING or far is None or any(next(rule.detect(view), None) is not None for rule in (update, attention)):
+    if view.size is not Size.ROUNDING or far is None or any(next(rule.detect(view), None) is not None for rule in (update, output_rows, attention)):
         return
     mean = far.probs_diff_mean
     level = (

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.rollouts.answers import Cause, Found
-from ray_rl_debug.rollouts.rules import attention, update
+from ray_rl_debug.rollouts.rules import attention, output_rows, update
 from ray_rl_debug.rollouts.view import Size, View, numbers, worst
 
 ID = "RRD228"
@@ -31,7 +31,7 @@ CAUSE = Cause.WEIGHTS
 def detect(view: View) -> Iterator[Found]:
     """Differences clearly larger than rounding; silent where a missing weight update or attention explains them."""
     far = view.distance
-    if view.size is not Size.LARGER or far is None or any(next(rule.detect(view), None) is not None for rule in (update, attention)):
+    if view.size is not Size.LARGER or far is None or any(next(rule.detect(view), None) is not None for rule in (update, output_rows, attention)):
         return
     if view.noise is None:
         times = "more than rounding usually makes"
