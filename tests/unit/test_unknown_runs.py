@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,15 @@ def test_a_reward_that_was_as_high_at_first_has_not() -> None:
     values = 0.4 + np.cumsum(g.normal(0, 0.02, 300))
     values[-60:] = values[:60][::-1]
     assert judged(values, "RRD706").status is not Status.GOOD
+
+
+@pytest.mark.parametrize(("lost", "certainty"), [((50, 150, 250), "possible"), ((50, 51), "proven"), (range(40, 400, 40), "proven")])
+def test_single_steps_that_an_export_leaves_out_are_no_trouble(lost: Iterable[int], certainty: str) -> None:
+    steps = tuple(s for s in range(400) if s not in lost)
+    series = Series(name="critic/score/mean", steps=steps, values=tuple(0.3 + s / 1000 for s in steps))
+    found = next(f for f in judge(Run(label="made", series={series.name: series}), LIMITS).findings if f.id == "RRD717")
+    assert found.certainty is not None
+    assert found.certainty.value == certainty
 
 
 def test_what_stands_above_the_agents_sums_them_up() -> None:
