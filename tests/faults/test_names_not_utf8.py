@@ -47,7 +47,7 @@ def odd(start: Any, tmp_path: Path) -> subprocess.Popen[bytes]:
 def test_a_process_with_odd_names_is_told_in_full(odd: subprocess.Popen[bytes], tmp_path: Path) -> None:
     """A process has a folder, an open file, a title, a variable, a thread, a socket and an output whose names are not UTF-8.
     Its snapshot, report and page are made, and name all of them with the odd bytes spelled out."""
-    done = run("snapshot", "--pid", odd.pid, "--samples", 1, "--json", "-o", tmp_path / "out")
+    done = run("snapshot", "--pid", odd.pid, "--samples", 1, "--once", "--json", "-o", tmp_path / "out")
     assert done.returncode in (0, 1, 3), done.stderr
     report = json.loads(done.stdout)
     assert not [g for g in report["gaps"] if g["id"] == "RRD919"], report["gaps"]
@@ -67,7 +67,7 @@ def test_a_node_and_its_companion_files_are_made_from_odd_names(odd: subprocess.
     """The folder that the files go to and the working folder of the command have such names.
     The files are there, the command says so, and reads them again."""
     folder = os.fsencode(tmp_path) + b"/out-" + ODD
-    done = run("snapshot", "--pid", odd.pid, "--samples", 1, "-o", folder, cwd=odd_folder(tmp_path))
+    done = run("snapshot", "--pid", odd.pid, "--samples", 1, "--once", "-o", folder, cwd=odd_folder(tmp_path))
     assert done.returncode in (0, 1, 3), done.stderr
     assert b"Traceback" not in done.stderr and os.path.exists(folder + b"/report.html")
     again = run(
@@ -132,7 +132,7 @@ def test_an_odd_host_name_of_a_process_of_its_own(tmp_path: Path) -> None:
     if os.geteuid() != 0 or subprocess.run(["unshare", "--uts", "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs root and namespaces, for a host name of its own")
     rename = "import os, socket, sys; socket.sethostname(os.fsencode(sys.argv[1])); os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
-    tool = ["-m", "ray_rl_debug", "snapshot", "--pid", str(os.getpid()), "--samples", "1", "--json"]
+    tool = ["-m", "ray_rl_debug", "snapshot", "--pid", str(os.getpid()), "--samples", "1", "--once", "--json"]
     argv = ["unshare", "--uts", sys.executable, "-c", rename, ODD, *tool]
     done = subprocess.run(argv, capture_output=True, timeout=120, check=False)
     assert done.returncode in (0, 1, 3), done.stderr

@@ -135,7 +135,7 @@ def test_one_process_and_its_descendants(here: tuple[str, ...], tmp_path: Path) 
         assert parent.stdout is not None
         try:
             child = int(parent.stdout.readline())
-            report_of("snapshot", *here, "--pid", parent.pid, "--samples", 1, "-o", tmp_path)
+            report_of("snapshot", *here, "--pid", parent.pid, "--samples", 1, "--once", "-o", tmp_path)
         finally:
             parent.kill()
     (node,) = read_snapshot(tmp_path / "snapshot.json.gz").nodes
