@@ -110,11 +110,13 @@ def _of_kernel(thread: Thread, files: Sequence[OpenFile]) -> Thread | None:
 def told_by_sockets(thread: Thread, sockets: Sequence[Socket]) -> Thread:
     """A thread as it is, but for one that waits for all at once of several connections that its process has made: it waits for their other ends."""
     fds = set(thread.waits_on_fds or ()) if kernel_call(thread) == "epoll" else set()
+    if not fds:
+        return thread
     served = {s.local for s in sockets if s.state == "LISTEN"}
     ends = {s.fd for s in sockets if s.state == "ESTABLISHED" and (s.remote or s.peer_inode) and s.fd is not None and s.local not in served}
     own = {s.inode for s in sockets if s.inode is not None}
     paired = any(s.fd in fds and s.peer_inode in own for s in sockets if s.peer_inode is not None)  # by which another thread wakes it
-    return msgspec.structs.replace(thread, wchan=CONNECTIONS) if fds and fds <= ends and not paired else thread
+    return msgspec.structs.replace(thread, wchan=CONNECTIONS) if fds <= ends and not paired else thread
 
 
 CONNECTIONS = "ep_poll.connections"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.launchers import is_launcher
 from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -30,6 +31,9 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         kernel = one.telling.kernel if one.telling is not None else None
         if not one.is_idle or one.process.kind != "child":
             continue
+        if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
+            yield from _to_ranks(view, one)
+            continue
         if _is_elsewhere(one, kernel) and kernel_was_read(view):
             yield to_unseen(one, "what it waits for")
         if kernel is None or kernel_call(kernel) not in ("read", "recv"):
@@ -43,6 +47,16 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         for feeder in parent or feeders:
             evidence = f"it waits for its next task; {feeder.name} holds the other end of descriptor {fd}"
             yield Edge(source=one.key, target=feeder.key, why=Why.PIPE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_ranks(view: View, one: Seen) -> Iterator[Edge]:
+    """From a launcher for whose end somebody waits to the ranks that it has started: it looks again and again whether one has ended."""
+    for child in view.children(one):
+        evidence = f"it waits for the end of its ranks; pid {child.process.pid} {child.does()}"
+        yield Edge(source=one.key, target=child.key, why=Why.CHILD, evidence=evidence, certainty=Certainty.LIKELY, among=_RANKS)
+
+
+_RANKS = "its ranks"
 
 
 def _feeds_itself(view: View, one: Seen, fd: int | None) -> bool:

@@ -84,3 +84,16 @@ def test_the_next_child_holds_a_pipe_that_nobody_held_before(ended: bool, state:
     report = diagnose(snapshot(node))
     assert report.verdict.state is state
     assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
+
+
+def test_the_end_of_a_launcher_is_that_of_its_ranks() -> None:
+    """Its own clock and its idle loop say nothing."""
+    stacks = Stacks()
+    agent = "SimpleElasticAgent._invoke_run@torch/distributed/elastic/agent/server/api.py:915 main@torch/distributed/run.py:900"
+    driver = process(stacks, 10, "python run.py", "main@/job/run.py:4", kind="named", ppid=1, wchan="do_wait", syscall=WAIT, arg0=20)
+    launcher = process(stacks, 20, "torch.distributed.run", agent, kind="child", ppid=10, **SLEEPS)
+    rank = process(stacks, 30, "python train.py", "train@/job/train.py:23", kind="child", ppid=20, **SLEEPS)
+    rank = replace(rank, threads=(replace(rank.threads[0], wakes_in_s=20.0),))
+    report = diagnose(snapshot(stacks.node([driver, launcher, rank])))
+    assert report.verdict.state is State.SLOW
+    assert all(f.certainty is Certainty.POSSIBLE for f in report.findings)
