@@ -14,12 +14,16 @@ LANE_FACTOR = 10.0
 """A call that waits inside of its process while other calls of it finish is overdue at this many times the longest of its name,"""
 NOT_OVERDUE = 1.5
 """Up to this many times the longest so far, a call is as usual."""
+RARE_CALL_S = 900.0
+"""An evaluation or a checkpoint, which only some of the calls of one name make, may take so long: until then its length alone accuses nobody."""
 PART_OF_PAUSE = 2.0
 """A call that is less than this many times as old as the pause it is in spent most of its time there: it does not look again and again."""
 ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 MANY_CALLS = 5
 """With fewer finished calls one that goes on inside is overdue only when it takes far longer: evaluations are rare and of many lengths."""
+PLAIN_SLEEP_S = 600.0
+"""A program that is no Python and sleeps is not called hung if its clock ends that within so long."""
 LONG_WINDOW_S = 15.0
 """A sleeper that is found at one line all through such a window does not only pause."""
 FEW_WAKES = 4

@@ -28,7 +28,7 @@ from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RAY, Ki
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
+from ray_rl_debug.analyze.outlook_facts import EXACT, FOR_ITS_END, LOOKS, Facts, facts_of
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
@@ -250,9 +250,6 @@ def _unread(f: Facts) -> str | None:
     return f.one.motion_reason if f.one.motion is Motion.UNKNOWN else None
 
 
-"""Not who holds a pipe open that another reads to its end."""
-
-
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
     return f.one.motion_reason if f.stands_still or (long and not rests(f.one) and not _may_nap(f)) else None
@@ -266,7 +263,7 @@ def _may_nap(f: Facts) -> bool:
     frame = thread.frames[0] if thread.frames else None
     if frame is None:
         return True
-    keeps_rhythm = frame.goes_round is True and not f.asked_for <= {Why.CHILD, Why.AWAITED_CHILD}
+    keeps_rhythm = frame.goes_round is True and not f.asked_for <= FOR_ITS_END
     return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
 
 

@@ -19,6 +19,7 @@ from ray_rl_debug.analyze.lost_threads import lost_thread
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, Facts
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
+    is_plain_sleep,
     napping,
     sleeps,
     wakes_first,
@@ -66,7 +67,7 @@ def old_child(f: Facts) -> str | None:
     awaited = not f.asked_for.isdisjoint(ENDS) and f.one.process.kind == "child"
     if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
         return None  # its stack would tell what it does
-    if wakes_first(f.one) or (f.one.threads and f.waits):
+    if wakes_first(f.one) or is_plain_sleep(f.one) or (f.one.threads and f.waits):
         return None  # how long it lives says nothing of one step of it, or of one wait
     if f.one.threads and sleeps(f.one) and Why.AWAITED_CHILD not in f.asked_for:
         return None  # a program of many steps may well pause between two of them, whoever waits for what it does in a step
@@ -135,10 +136,12 @@ def foreign(f: Facts) -> str | None:
 
 
 def foreign_sleeps(f: Facts) -> str | None:
-    """The kernel's clock will wake it; how often it has slept so is not known."""
+    """The kernel's clock will wake it; how often it has slept so is not known. Or what it reads came in meanwhile, and may go on to come."""
     threads = f.one.process.threads
     if f.one.process.python is not None or f.one.threads or not threads or f.asked_for.isdisjoint(ENDS):
         return None
+    if len(threads) == 1 and kernel_call(threads[0]) == "read" and threads[0].run_slices and f.one.process.read_bytes:
+        return f"it read {f.one.process.read_bytes} bytes during the window"
     return "it is no Python and sleeps for a time" if all(t.state == "S" and kernel_call(t) == "sleep" for t in threads) else None
 
 

@@ -17,11 +17,12 @@ from ray_rl_debug.analyze.limits import (
     OLD_CALL_S,
     OVERDUE_FLOOR_S,
     PART_OF_PAUSE,
+    RARE_CALL_S,
     USUAL_FACTOR,
 )
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, napping, quiet_s, wakes_often, wakes_soon
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, napping, quiet_s, wakes_first, wakes_often, wakes_soon
 from ray_rl_debug.analyze.progress import Motion
 
 
@@ -46,18 +47,31 @@ def overdue(f: Facts) -> str | None:
         return None
     if not f.stands_still and f.call.finished < MANY_CALLS and age <= min(FAR_OVERDUE * usual, ANSWER_S):
         return None  # it runs, or pauses again and again, and the next call of so few may well take longer than all of them
-    if age < ANSWER_S and naps_at_work(f):
+    if (age < RARE_CALL_S and (naps_at_work(f) or computes_in_c(f))) or (age < ANSWER_S and naps_in_coroutine(f)):
         return None
     early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
     return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
 
 
 def naps_at_work(f: Facts) -> bool:
-    """Does it sleep at a line that is no look for something, or in a coroutine? A step of many naps may well take longer than ever before."""
+    """Does it sleep at a line that is no look for something? A step of many naps may well take longer than ever before."""
     thread = f.one.followed or f.one.telling
     frame = thread.frames[0] if thread is not None and thread.frames and thread.place.kind is Kind.SLEEP and not thread.sample.owns_gil else None
-    at_work = frame is not None and frame.goes_round is False and frame.looks is None
-    return at_work or (f.one.is_idle and bool(napping(f.one)))
+    return frame is not None and frame.goes_round is False and frame.looks is None
+
+
+def naps_in_coroutine(f: Facts) -> bool:
+    """The same of a coroutine, of which it is not known whether it looks for something."""
+    return f.one.is_idle and bool(napping(f.one))
+
+
+def computes_in_c(f: Facts) -> bool:
+    """Is it at work in one call of C, which has let go of the interpreter? A rare one may take longer than all before."""
+    thread = f.one.followed or f.one.telling
+    if f.one.motion is not Motion.BUSY or thread is None or thread.place.kind is not Kind.CODE or len({p.path for p in f.one.places}) != 1:
+        return False
+    met = [t for sample in f.one.process.samples for t in sample.threads if t.tid == thread.tid]
+    return len(met) > 1 and not any(t.owns_gil for t in met)
 
 
 def in_one_pause(f: Facts) -> str | None:
@@ -66,7 +80,8 @@ def in_one_pause(f: Facts) -> str | None:
         return None
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and f.one.motion is Motion.FROZEN else None
-    if kernel is not None and f.call.age_s < ANSWER_S and wakes_soon(kernel) and not wakes_often(f.one, kernel):
+    looks = thread is not None and bool(thread.frames) and thread.frames[0].looks is not None
+    if kernel is not None and f.call.age_s < (ANSWER_S if looks else RARE_CALL_S) and wakes_soon(kernel) and not wakes_often(f.one, kernel):
         return f"{f.call.text}; it is in a pause that ends in {kernel.wakes_in_s or 0.0:.0f} s"
     longest_s = max((t.awaited.delay_s or 0.0 for t in napping(f.one) if t.awaited is not None), default=0.0) if f.one.is_idle else 0.0
     return f"{f.call.text}; it is in a pause of {longest_s:.0f} s" if longest_s > f.call.age_s / PART_OF_PAUSE else None
@@ -91,6 +106,9 @@ def overdue_for_others(f: Facts) -> str | None:
     """Who serves has no call of its own: how long the calls that wait for it take tells."""
     calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
     known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
+    thread = f.one.followed or f.one.telling
+    if wakes_first(f.one) or is_plain_sleep(f.one) or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None):
+        return None  # in one pause, which its clock soon ends, or may do so
     late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
     return f"its waiter is overdue: {late[0].text}" if late and len(late) == len(known) else None
 

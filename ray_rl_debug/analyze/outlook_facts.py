@@ -22,6 +22,8 @@ LOOKS = frozenset({Why.POLL, Why.TRIED_LOCK, Why.BUILD_LOCK})
 """Waits of one that looks again and again."""
 ENDS = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
 """Waits for the end of a program, or for what it writes or reads."""
+FOR_ITS_END = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.CALL})
+"""Waits for the end of what somebody does as a whole, and not for one of its answers."""
 
 
 class Facts(NamedTuple):

@@ -19,7 +19,7 @@ from ray_rl_debug.analyze.coroutines import (
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
-from ray_rl_debug.analyze.limits import FEW_WAKES
+from ray_rl_debug.analyze.limits import FEW_WAKES, PLAIN_SLEEP_S
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
@@ -73,6 +73,14 @@ def wakes_first(one: Seen) -> bool:
     thread = one.followed or one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP else None
     return kernel is not None and wakes_soon(kernel) and not _woke(one, kernel)
+
+
+def is_plain_sleep(one: Seen) -> bool:
+    """Is it a program without Python, such as ``sleep``, whose clock will wake it within minutes?"""
+    threads = one.process.threads
+    if one.process.python is not None or one.threads or len(threads) != 1 or kernel_call(threads[0]) != "sleep":
+        return False
+    return threads[0].wakes_in_s is not None and threads[0].wakes_in_s < PLAIN_SLEEP_S
 
 
 def limit_s(one: Seen) -> float | None:

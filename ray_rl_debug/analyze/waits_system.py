@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
-from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, to_unseen
+from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, to_unseen
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_pipes import pipe_edges
@@ -91,6 +91,8 @@ def _edges_without_stack(view: View, one: Seen) -> Iterator[Edge]:
     yield from news_edges(view, one, kernel)
     yield from pipe_edges(view, one, kernel)
     if kernel_call(kernel) == "wait":
+        if kernel.run_slices == 0 and is_unseen_child(view, one, kernel.syscall_arg0):  # who waits has a child, and it is none that began meanwhile
+            yield to_unseen(one, f"a child of pid {one.process.pid}")
         for key in view.below.get((one.node.name, one.process.pid), ()):
             child = view.seen[key]
             if not child.has_ended:

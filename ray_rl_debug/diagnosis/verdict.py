@@ -95,8 +95,10 @@ def _only_pauses(scene: Scene, findings: Sequence[Finding]) -> bool:
 
 
 def _is_left(scene: Scene, root: Root) -> bool:
-    """Will everybody who waits for it go on by itself, whatever becomes of it?"""
-    return bool(root.waiters) and all(scene.graph.hope(w) >= Outlook.WAKES for w in root.waiters)
+    """Will everybody who waits for it go on by itself, whatever becomes of it, or is in nobody's way?"""
+    seen = scene.view.seen
+    rests = (w in seen and _is_in_nobodys_way(scene, seen[w]) for w in root.waiters)
+    return bool(root.waiters) and all(rest or scene.graph.hope(w) >= Outlook.WAKES for w, rest in zip(root.waiters, rests, strict=True))
 
 
 def _why_pauses(scene: Scene, finding: Finding) -> str:

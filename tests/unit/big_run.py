@@ -63,7 +63,14 @@ def big_run(ranks: int, *, culprit: int = 1) -> Snapshot:
             bad = rank == culprit
             here.append(
                 process(
-                    stacks, pid, "ray::RewardWorker.compute_score", NORMALISE if bad else WAITS, rank=rank, size=ranks, cpu_s=2.0 if bad else 0.02
+                    stacks,
+                    pid,
+                    "ray::RewardWorker.compute_score",
+                    NORMALISE if bad else WAITS,
+                    rank=rank,
+                    size=ranks,
+                    cpu_s=2.0 if bad else 0.02,
+                    owns_gil=bad,
                 )
             )
             actors.append(actor(rank + 1, "RewardWorker", pid))

@@ -223,9 +223,11 @@ def test_a_script_whose_shell_wakes_up_goes_on(slices: int, certainty: Certainty
     shell = process(stacks, 200, "bash", "x@x:1", kind="child", ppid=100)
     thread = Thread(tid=200, comm="bash", state="S", cpu_s=0.0, wchan="do_wait", syscall=61, run_slices=slices)
     shell = replace(shell, comm="bash", samples=(), threads=(thread,))
+    tool = process(stacks, 300, "tool", "x@x:1", kind="child", ppid=200, wchan="wait_for_partner", syscall=257)
+    tool = replace(tool, samples=())
     driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
     ray = ray_state(actors=[actor(0, "Scorer", 100)], cores=[core(100, running=[1], actor_number=0)])
-    assert accused(snapshot(stacks.node([parent, shell, driver]), ray))[3] is certainty
+    assert accused(snapshot(stacks.node([parent, shell, tool, driver]), ray))[3] is certainty
 
 
 def spawned_ranks(*texts: str, in_group: bool = True) -> Snapshot:

@@ -1,0 +1,62 @@
+"""The first long call after many short ones of its name: an evaluation, a checkpoint. That it takes longer than ever before is no hang by itself."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.snapshot import Process, RayTask, TaskHistory
+
+STEP = f"Trainer.step@app/trainer.py:40 {EXECUTOR} {MAIN}"
+ASKS = f"recv_into@socket.py:700 {STEP}"
+WAITS = f"Popen._wait@subprocess.py:2011 run@subprocess.py:550 {STEP}"
+
+
+def diagnosed(stacks: Stacks, trainer: Process, *more: Process, goes_round: bool | None = False, since_s: float = 150.0) -> Report:
+    """An actor is in a call of 50 s for which a driver waits; a hundred such calls took less than a second each."""
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(1)])
+    task = RayTask(task_id=task_id(1), name="Trainer.step", state="RUNNING", pid=100, state_times_s={"RUNNING": since_s})
+    history = TaskHistory(name="Trainer.step", count=100, longest_s=0.6)
+    ray = ray_state(actors=[actor(0, "Trainer", 100)], tasks=[task], cores=[core(100, running=[1], actor_number=0)], history=[history])
+    node = stacks.node([trainer, *more, driver])
+    frames = tuple(replace(f, goes_round=goes_round) if f.function == "Trainer.step" else f for f in node.frames)
+    return diagnose(snapshot(replace(node, frames=frames), ray))
+
+
+def sure(report: Report) -> list[int | None]:
+    return [w.pid for f in report.findings if f.certainty is not Certainty.POSSIBLE for w in f.who]
+
+
+@pytest.mark.parametrize(("owns_gil", "accused"), [(False, False), (True, True)], ids=["in one call of C", "in a loop of Python"])
+def test_who_computes_in_c_may_be_at_its_first_evaluation(owns_gil: bool, accused: bool) -> None:
+    stacks = Stacks()
+    report = diagnosed(stacks, process(stacks, 100, "ray::Trainer.step", STEP, cpu_s=1.9, owns_gil=owns_gil))
+    assert (100 in sure(report)) is accused
+    assert (report.verdict.state is State.HANG) is accused
+
+
+def test_after_a_quarter_of_an_hour_it_is_overdue() -> None:
+    stacks = Stacks()
+    report = diagnosed(stacks, process(stacks, 100, "ray::Trainer.step", STEP, cpu_s=1.9), since_s=-1000.0)
+    assert sure(report) == [100]
+
+
+@pytest.mark.parametrize(("wakes_in_s", "accused"), [(20.0, False), (4000.0, True)], ids=["soon", "much later"])
+def test_who_sleeps_wakes_when_its_clock_says(wakes_in_s: float, accused: bool) -> None:
+    stacks = Stacks()
+    trainer = process(stacks, 100, "ray::Trainer.step", STEP, wchan="hrtimer_nanosleep", syscall=230)
+    trainer = replace(trainer, threads=(replace(trainer.threads[0], wakes_in_s=wakes_in_s, run_slices=4), *trainer.threads[1:]))
+    report = diagnosed(stacks, trainer, goes_round=None)
+    assert (100 in sure(report)) is accused
+
+
+@pytest.mark.parametrize(("wakes_in_s", "accused"), [(110.0, False), (4000.0, True), (None, True)], ids=["in minutes", "much later", "not known"])
+def test_a_program_that_sleeps_wakes_when_its_clock_says(wakes_in_s: float | None, accused: bool) -> None:
+    stacks = Stacks()
+    trainer = process(stacks, 100, "ray::Trainer.step", WAITS, wchan="do_wait", syscall=61, arg0=200)
+    tool = process(stacks, 200, "sleep", "x@x:1", kind="child", ppid=100, wchan="hrtimer_nanosleep", syscall=230)
+    tool = replace(tool, samples=(), threads=(replace(tool.threads[0], wakes_in_s=wakes_in_s),))
+    assert bool(sure(diagnosed(stacks, trainer, tool))) is accused
