@@ -11,12 +11,16 @@ import families
 import parts
 import programs
 import ranks
+import rare
+import services
 
 OF_RANKS = "evaluate_rank0 first_compile sync_in_parts slow_disk slow_loader slow_download compile_baton microbatches monitored store_key".split()
 OF_PROGRAMS = "grading rate_limited cache_lock agent_limits slow_producer reward_server checkpoint_thread leases stages permits".split()
 OF_FAMILIES = "weights_by_file head pipeline jobs prefetch replaced".split()
 OF_RAY = "curriculum teacher one_slow_rollout judge_timeouts batcher cold_start long_queue session many_tasks yields".split()
-ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY)
+OF_SERVICES = "torchrun grpc_slow asked_by_actor xargs flocked managed line spawned ray_queue shell".split()
+OF_RARE = "evaluates_in_c naps runs_program asks_judge in_threads writes".split()
+ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE)
 
 
 def main(name: str) -> None:
@@ -27,7 +31,7 @@ def main(name: str) -> None:
         for one in [*parts.as_ranks(name, 3)]:
             one.wait()
     else:
-        next(getattr(part, name) for part in (ranks, programs, families, actors) if hasattr(part, name))()
+        next(getattr(part, name) for part in (ranks, programs, families, actors, services, rare) if hasattr(part, name))()
 
 
 if __name__ == "__main__":
