@@ -43,7 +43,7 @@ _ABOUT = tuple(
         r"^(?P<node>[a-z][\w.-]{0,80}[-_]\d{1,4}) exited with code \d",  # Docker Compose
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
-        r"\b(?P<program>[A-Za-z]\w{0,60}) \(pid[=: ]{1,2}(?P<pid>\d+)\) (?:crashed|died|exited|ended|terminated|was killed|is dead)\b",
+        r"\b(?P<program>[A-Za-z]\w{0,60}) \(pid[=: ]{1,2}(?P<pid>\d+)\) (?:crashed|died|exited|ended|(?:was )?terminated|was killed|is dead)\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
         r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )\b[Rr]ank[ :=]+(?P<rank>\d+)\b",

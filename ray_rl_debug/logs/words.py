@@ -12,7 +12,7 @@ STEMS = (
     "Exit Code", "exitcode", "exit status", "(): ", "corrupt", "stack smash", "Interrupt", "ailed to ", "ommand not found",
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
-    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted",
+    "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "eturncode", "eturn code",
     " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
@@ -47,7 +47,7 @@ DEATH = re.compile(
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
-        r"\b(?:exit ?code|return ?code|exit status|status|(?<!SSL error )code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
         r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
@@ -219,7 +219,7 @@ OF_ONE_ANSWER = re.compile(
 """Of a program that could not read what a model gave once."""
 OF_ONE_REQUEST = re.compile(
     r"\b(?:rid|req_id|request[_ ]id)s?[ :=]{1,2}[\[\"']{0,2}[\w-]*\d|\b[Rr]equest (?=[\w-]*\d)(?:(?:chat)?cmpl-)?[\da-f-]{6,}"
-    r"|\brequest: \"(?:GET|POST|PUT|HEAD|DELETE) /"
+    r"|\bHTTP status (?:4\d\d|50[0234])\b|\brequest: \"(?:GET|POST|PUT|HEAD|DELETE) /"
 )
 """Of a server that names the one request it speaks of."""
 CLIENT_LEFT = re.compile(

@@ -170,3 +170,11 @@ def test_the_next_command_of_a_shell_is_no_message(tmp_path: Path) -> None:
 
 def test_a_disk_is_full_in_small_letters(tmp_path: Path) -> None:
     assert first(tmp_path, "docker: failed to register layer: write /usr/lib/libx.so: no space left on device\n") is not None
+
+
+def test_the_status_of_an_answer_is_no_exit_status(tmp_path: Path) -> None:
+    record = 'level=error ts=2026-11-23T08:02:01.110Z caller=client.go:430 msg="the batch was lost: server returned {} 429"\n'
+    assert first(tmp_path, record.format("HTTP status")) is None
+    assert first(tmp_path, record.format("exit status")) is not None
+    told = story(tmp_path, "multiprocessing worker (pid 9120) was terminated by signal 11\n")
+    assert told is not None and told.first is not None and told.first.who[0].pid == 9120
