@@ -95,9 +95,29 @@ def runners(health: Health) -> Iterator[Result]:
             continue
         found = True
         yield _stuck(store, runner, rollout, store.now_s - since, max(took, default=None))
+    for rollout in _left_alone(store, limit_s):
+        found = True
+        yield _held_by_nobody(store, rollout)
     if not found:
         slowest = f", the slowest rollout that ended took {max(took):.0f} s" if took else ""
         yield answers.ok(f"no runner holds a rollout for more than {limit_s:.0f} s without a new span{slowest}")
+
+
+def _left_alone(store: Store, limit_s: float) -> list[Rollout]:
+    """Rollouts that were taken long ago, have not ended, and that no runner says it holds."""
+    held = {r.rollout_id for r in store.runners}
+    begun = [r for r in store.rollouts if r.status in ("preparing", "running") and r.rollout_id not in held]
+    return [r for r in begun if (since := r.span_time_s or r.attempt_start_s) is not None and (store.now_s or 0.0) - since >= limit_s][:MAX_NAMED]
+
+
+def _held_by_nobody(store: Store, rollout: Rollout) -> Result:
+    age_s = (store.now_s or 0.0) - (rollout.span_time_s or rollout.attempt_start_s or 0.0)
+    taken = f", though {rollout.worker_id} took it" if rollout.worker_id else ""
+    text = f"rollout {rollout.rollout_id} (attempt {rollout.attempt_id}) has not ended for {age_s:.0f} s, and no runner says that it holds it{taken}"
+    then = "the trainer waits for it in run_until_all_finished(): its runner is gone, or is one of an older run that takes rollouts of this store"
+    return answers.fail(
+        text, "a runner that holds it, or an end", then, "end the runners of older runs (ps -ef), and start this run with a port of its own"
+    )
 
 
 def _stuck(store: Store, runner: Runner, rollout: Rollout | None, age_s: float, slowest_s: float | None) -> Result:

@@ -65,6 +65,17 @@ def test_a_healthy_store_is_left_alone() -> None:
     assert {s for results in examined(finished(recorded())).values() for s, _ in results} == {Status.OK}
 
 
+def test_a_rollout_that_no_runner_says_it_holds() -> None:
+    """A runner of an older run took it: its name is that of one of this run, which is idle."""
+    answers = recorded()
+    worker = next(w for w in answers["/v1/agl/workers"]["items"] if w["worker_id"] == "Worker-1")
+    worker["status"], worker["current_rollout_id"] = "idle", None
+    status, text = examined(answers)["agl.runner"][0]
+    assert status is Status.FAIL
+    assert text.startswith(f"rollout {STUCK} (attempt at-9f3b74b7) has not ended for")
+    assert "no runner says that it holds it" in text
+
+
 def test_a_rollout_that_its_runner_gave_up() -> None:
     """As version 0.3.0 does where the store has no resources: the runner logs `Skipping` and takes the next one."""
     answers = recorded()
