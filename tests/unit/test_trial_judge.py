@@ -265,3 +265,24 @@ def test_every_check_explains_itself() -> None:
     for check in CHECKS:
         text = check.explanation()
         assert all(f"\n{head}\n" in text for head in ("Story", "Evidence", "Remedy", "Not this when")), check.id
+
+
+@pytest.mark.parametrize(
+    ("peaks", "took_s", "is_told"),
+    [
+        ((2, 2, 2), (0.2, 0.4, 0.8), True),
+        ((2, 4, 4), (0.2, 0.4, 0.8), False),
+        ((2, 2, 2), (0.2, 0.2, 0.2), False),
+        ((3, 3, 3), (0.2, 0.4, 0.8), False),
+    ],
+)
+def test_a_limit_that_no_look_has_met(peaks: tuple[int, ...], took_s: tuple[float, ...], is_told: bool) -> None:
+    stages = tuple(
+        msgspec.structs.replace(STAGE, number=n, name="level", concurrency=c, episodes=c, looks=1, places=(), engine_peak=peak, took_s=took)
+        for n, (c, peak, took) in enumerate(zip((4, 8, 16), peaks, took_s, strict=True))
+    )
+    episodes = tuple(
+        Episode(number=i, stage=s.number, group=0, began_s=0.0, took_s=s.took_s, reward=1.0) for s in stages for i in range(s.concurrency)
+    )
+    told = [r.measured for r in judge(facts(stages=stages, episodes=episodes)).results if r.check == "try.limit" and r.status is Status.WARN]
+    assert [("at most 2 requests at once" in text) for text in told] == ([True] if is_told else [])

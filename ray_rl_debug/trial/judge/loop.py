@@ -22,6 +22,8 @@ IMPORTING = "<frozen importlib"
 """A module that is imported by the first episode is imported once."""
 BUSY = 0.85
 """Part of one core."""
+MIN_LEVEL = 4
+"""Episodes at once from which a level tells of a limit."""
 OFTEN = 0.25
 """Part of the stages with several episodes at once: short waits in the loop that add up to this leave the other episodes too little."""
 
@@ -125,8 +127,33 @@ def limits(facts: Facts) -> Iterator[Result]:
             if _is_limit(place) and place.count > MOSTLY * total and stage.looks > 1 and place.where not in told and _stays(facts, stage, place):
                 told.add(place.where)
                 yield _limited(stage, place, total)
-    if not told and any(s.places for s in facts.stages):
+    if not told and (unseen := _unseen(facts)) is not None:
+        yield unseen
+    elif not told and any(s.places for s in facts.stages):
         yield answers.ok("most episodes waited for no semaphore, pool or executor of their own process")
+
+
+def _unseen(facts: Facts) -> Result | None:
+    """A limit that no look has met: the engine never has more requests at once, however many episodes run, and none of them ends sooner for that.
+
+    Too few looks are taken where episodes are over in a moment, or the machine is busy.
+    """
+    levels = {s.concurrency: s.engine_peak for s in facts.stages if s.engine_peak and s.took_s is not None and s.concurrency >= MIN_LEVEL}
+    peaks = set(levels.values())
+    if len(levels) < 2 or len(peaks) != 1 or knee(figures(facts)) is None or facts.blocked:
+        return None
+    (peak,) = peaks
+    highest = max((s for s in facts.stages if s.took_s is not None), key=lambda s: s.concurrency)
+    if peak is None or peak * 2 > min(levels) or _is_full(facts, highest):
+        return None
+    measured = (
+        f"the engine had at most {peak} requests at once, at each concurrency from {min(levels)} to {max(levels)}, and throughput grows no more"
+    )
+    then = "more concurrency brings no more throughput, and the engine idles"
+    cure = (
+        "look for a semaphore, a lock, a pool of connections or an executor in the agent; which one no look has met: try again with --batch-size 16"
+    )
+    return answers.warn(measured, "requests that grow with the episodes", then, cure)
 
 
 def _is_start(facts: Facts, found: list[Blocked]) -> bool:
