@@ -71,7 +71,7 @@ def computes_in_c(f: Facts) -> bool:
     if f.one.motion is not Motion.BUSY or thread is None or thread.place.kind is not Kind.CODE or len({p.path for p in f.one.places}) != 1:
         return False
     met = [t for sample in f.one.process.samples for t in sample.threads if t.tid == thread.tid]
-    return len(met) > 1 and not any(t.owns_gil for t in met)
+    return len(met) > 1 and all(t.owns_gil is False for t in met)
 
 
 def in_one_pause(f: Facts) -> str | None:
