@@ -75,10 +75,19 @@ def old_child(f: Facts) -> str | None:
 
 
 def child_began(f: Facts) -> str | None:
-    """It waits for the end of a child that was not there when all processes were looked for: a script that goes on to its next program."""
+    """It waits for the end of a child that was not there when all processes were looked for: a script that goes on to its next program.
+
+    One that did not run at all meanwhile has begun none.
+    """
     thread = waiting_thread(f.one)
     kernel = thread.kernel if thread is not None else next(iter(f.one.process.threads), None)
-    if f.asked_for.isdisjoint(ENDS) or kernel is None or kernel_call(kernel) != "wait" or not is_unseen_child(f.view, f.one, kernel.syscall_arg0):
+    if (
+        f.asked_for.isdisjoint(ENDS)
+        or kernel is None
+        or kernel.run_slices == 0
+        or kernel_call(kernel) != "wait"
+        or not is_unseen_child(f.view, f.one, kernel.syscall_arg0)
+    ):
         return None
     return "the child that it waits for began while it was looked at"
 
