@@ -14,6 +14,7 @@ from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits import find_waits
 from ray_rl_debug.analyze.waits_assumed import distance
 from ray_rl_debug.bounded.garbage import no_collections
+from ray_rl_debug.diagnosis.alike import fold_alike
 from ray_rl_debug.diagnosis.coroutine_summaries import await_classes, coroutine_links
 from ray_rl_debug.diagnosis.doubts import assumptions, with_doubts
 from ray_rl_debug.diagnosis.next_dumps import next_dumps
@@ -53,6 +54,7 @@ def _diagnose(snapshot: Snapshot) -> Report:
     findings = tuple(with_rollouts(f, held) for f in findings)
     all_gaps = (*snapshot.gaps, *(g for n in snapshot.nodes for g in n.gaps), *raised, *_own_gaps(view))
     findings = tuple(with_doubts(scene, f) for f in findings)
+    findings = findings if view.by_hand else fold_alike(findings)
     dumps = next_dumps(scene, findings)
     verdict = give_verdict(scene, findings, all_gaps, next_dump=dumps[0].command if dumps else None)
     return Report(
