@@ -237,3 +237,29 @@ def engine(scene: Scene, one: Seen) -> NextDump:
             Outcome(seen="one of them is gone", means="it died: its log holds the first failure"),
         ),
     )
+
+
+def other_end(scene: Scene, one: Seen, why: str) -> NextDump:
+    return NextDump(
+        what=f"the process at the other end of the connection of {named(scene, one)}",
+        who=(one.who(),),
+        command=f"ss -tnp | grep pid={pid_of(one)}, ; py-spy dump --pid THE_OTHER_PID",
+        why=why,
+        outcomes=(
+            Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
+            Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
+        ),
+    )
+
+
+def all_threads(scene: Scene, one: Seen, why: str) -> NextDump:
+    return NextDump(
+        what=f"all threads of {named(scene, one)}",
+        who=(one.who(),),
+        command=look_at(one),
+        why=why,
+        outcomes=(
+            Outcome(seen="a thread in own code", means="it keeps the others of its process waiting, as a blocked event loop does"),
+            Outcome(seen="all threads idle", means="it waits for another process: dump those that it talks to"),
+        ),
+    )

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
-from ray_rl_debug.analyze.by_hand import how_often, looks
+from ray_rl_debug.analyze.by_hand import FAR_APART_S, apart_s, how_often, looks
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.places import INTERPRETER
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -22,6 +22,7 @@ from ray_rl_debug.diagnosis.by_hand_verdict import at_connection, core_and_worke
 from ray_rl_debug.diagnosis.dump_targets import (
     ALL_THREADS,
     TRAINER,
+    all_threads,
     awaited,
     between_parts,
     cut_off,
@@ -31,6 +32,7 @@ from ray_rl_debug.diagnosis.dump_targets import (
     launched,
     look_at,
     named,
+    other_end,
     pid_of,
     refused,
     unread,
@@ -112,6 +114,8 @@ def _accused(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     stalled = [m for w in scene.worlds for m in w.members if is_waiting(m)] if findings[0].cause is Cause.COLLECTIVE_STALLED else []
     for one in (accused or stalled)[:1]:
         if not one.is_assumed and one.motion is not Motion.MOVING:
+            if one.kind in THREAD_WAITS and len(one.threads) == 1:
+                yield all_threads(scene, one, f"it {one.does()}, and the thread that should end that wait is not shown")
             continue  # several looks have shown that it stands there
         if one.process.state in ("D", "T", "t"):
             yield in_the_kernel(scene, one)
@@ -150,7 +154,10 @@ def _who_has_interpreter(scene: Scene, one: Seen) -> NextDump:
 
 
 def _few_looks(one: Seen) -> str:
-    return "one look" if len(looks(one.process)) < 2 else f"{len(looks(one.process))} looks, of which the files do not tell how far apart they are,"
+    taken, time_s = len(looks(one.process)), apart_s(one.process)
+    if taken < 2:
+        return "one look"
+    return f"{taken} looks, {f'{time_s:.0f} s apart,' if time_s >= 1 else 'of which the files do not tell how far apart they are,'}"
 
 
 def _options(one: Seen) -> str:
@@ -298,7 +305,7 @@ def _others(scene: Scene) -> Iterator[NextDump]:
             between = core_and_workers(list(scene.view))
             yield engine(scene, one) if between is None else between_parts(scene, *between)
         elif one.kind in (Kind.SOCKET, Kind.CHANNEL):
-            yield _other_end(scene, one, f"it {one.does()}")
+            yield other_end(scene, one, f"it {one.does()}")
         else:
             yield NextDump(
                 what=f"the children of {named(scene, one)}",
@@ -316,19 +323,6 @@ def _beside(scene: Scene, findings: Sequence[Finding]) -> Iterator[NextDump]:
     """Where one process alone was dumped, and nobody is known to wait for it: all that are beside it."""
     if findings and findings[0].cause is Cause.STRAGGLER and not findings[0].victims:
         yield _all_processes(scene)
-
-
-def _other_end(scene: Scene, one: Seen, why: str) -> NextDump:
-    return NextDump(
-        what=f"the process at the other end of the connection of {named(scene, one)}",
-        who=(one.who(),),
-        command=f"ss -tnp | grep pid={pid_of(one)}, ; py-spy dump --pid THE_OTHER_PID",
-        why=why,
-        outcomes=(
-            Outcome(seen="the other end works on an answer", means="the cause is there: its stack says where"),
-            Outcome(seen="no such process, or nothing is connected", means="it has died, or the network dropped the connection"),
-        ),
-    )
 
 
 def _anybody(scene: Scene) -> Iterator[NextDump]:
@@ -358,21 +352,12 @@ def _anybody(scene: Scene) -> Iterator[NextDump]:
         return
     awake = [s for s in seen if s.threads and not s.is_idle and ended(s) is None]
     # who was seen to stand over a time was looked at enough
-    one = next((s for s in awake if s.is_assumed or s.motion is Motion.MOVING), awake[0] if awake else None)
-    if one is None:
-        for other in seen[:2]:
-            if (end := at_connection(other)) is not None:
-                yield _other_end(scene, other, f"its coroutines wait for an answer in {end.at}")
-            yield NextDump(
-                what=f"all threads of {named(scene, other)}",
-                who=(other.who(),),
-                command=look_at(other),
-                why="no stack of a thread at work was given",
-                outcomes=(
-                    Outcome(seen="a thread in own code", means="it keeps the others of its process waiting, as a blocked event loop does"),
-                    Outcome(seen="all threads idle", means="it waits for another process: dump those that it talks to"),
-                ),
-            )
+    few = [s for s in awake if s.is_assumed or s.motion is Motion.MOVING or apart_s(s.process) < FAR_APART_S]
+    one = next((s for s in few if s.is_assumed or s.motion is Motion.MOVING), few[0] if few else None)
+    for other in seen[:2] if not awake else ():
+        if (end := at_connection(other)) is not None:
+            yield other_end(scene, other, f"its coroutines wait for an answer in {end.at}")
+        yield all_threads(scene, other, "no stack of a thread at work was given")
     if one is not None and one.process.state in ("D", "T", "t"):
         yield in_the_kernel(scene, one)
     elif one is not None:

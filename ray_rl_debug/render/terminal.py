@@ -265,7 +265,11 @@ def _worlds(worlds: tuple[WorldSummary, ...], out: Writer) -> Iterator[str]:
     shown = out.limit(_MAX_WORLDS, len(ordered))
     for world in ordered[:shown]:
         size = f" of {world.size}" if world.size is not None else ""
-        seen = f"{len(world.ranks)}{size} ranks seen" if world.ranks or world.size is not None else "ranks not known"
+        seen = (
+            f"{len(world.ranks)}{size} rank{'' if len(world.ranks) == 1 and not size else 's'} seen"
+            if world.ranks or world.size is not None
+            else "ranks not known"
+        )
         missing = f", not seen: {fold_labels([str(r) for r in world.missing])}" if world.missing else ""
         yield from _short(out, f"{world.name}: {seen}{missing}", "  ", "      ", lines=2)
     if shown < len(ordered):

@@ -116,6 +116,24 @@ def test_remarks_below_a_stack(line: str, kind: str, count: int | None, ranks: t
     assert (remark.kind, remark.count, remark.ranks) == (kind, count, ranks)
 
 
+@pytest.mark.parametrize(
+    ("line", "apart_s"),
+    [
+        ("Same picture 10 minutes later on all 4 ranks.", 600.0),
+        ("the stacks were identical again after 30 s", 30.0),
+        ("Half an hour later: same lines", 1800.0),
+    ],
+)
+def test_a_later_look_told_in_words(line: str, apart_s: float) -> None:
+    first, again = found(f"```\nThread 7 (idle)\n    f (a.py:1)\n```\n{line}\n")
+    assert (first.said, again.after_s, len(again.threads)) == ([], apart_s, 1)
+
+
+@pytest.mark.parametrize("line", ["we restarted it, same place 10 minutes later", "same error 10 minutes later on all 4 ranks"])
+def test_a_run_that_hangs_anew_is_no_later_look(line: str) -> None:
+    assert len(found(f"```\nThread 7 (idle)\n    f (a.py:1)\n```\n{line}\n")) == 1
+
+
 @pytest.mark.parametrize("line", ["we tried 2 nodes", "rank 3 prints nothing", "It worked with 4 GPUs.", "the loss is the same as before"])
 def test_sentences_that_are_no_remark(line: str) -> None:
     (dump,) = found(f"```\nThread 7 (idle)\n    f (a.py:1)\n```\n{line}\n")

@@ -65,6 +65,8 @@ _AGAIN = re.compile(
     re.IGNORECASE,
 )
 _LOOKED = re.compile(r"\b(?:re-?)?(?:dump(?:s|ed)?|stacks?|traces?|backtraces?|py-?spy|looked|snapshots?)\b", re.IGNORECASE)
+_SEEN = re.compile(r"\b(?:pictures?|situation|state|positions?|places?|spots?|frames?|lines?|functions?)\b", re.IGNORECASE)
+"""What a later look may be said to show. A run that hangs anew does so at the same place too: only with a time is it a look."""
 _RAN_ANEW = re.compile(r"\bre-?(?:start|run|launch|produc|tr[iy])|\bnew (?:run|job|attempt)\b|\bran (?:it )?again\b", re.IGNORECASE)
 """Another run that hangs at the same place is no second look at this one."""
 _TIME_IN_WORDS = re.compile(
@@ -111,8 +113,10 @@ def remark(text: str) -> Said | None:
     told = text.strip("`*-_#>•| \t")
     if excepted := _EXCEPT.search(told):
         return Said(kind="except", text=told, ranks=numbers(excepted["ranks"]))
-    if _AGAIN.search(told) and _LOOKED.search(told) and not _RAN_ANEW.search(told) and not _RANKS.search(told):
-        return Said(kind="again", text=told, apart_s=_seconds_in(told))
+    apart_s = _seconds_in(told)
+    looked = _LOOKED.search(told) is not None or (apart_s is not None and _SEEN.search(told) is not None)
+    if _AGAIN.search(told) and looked and not _RAN_ANEW.search(told) and not _RANKS.search(told):
+        return Said(kind="again", text=told, apart_s=apart_s)
     same = _SAME.search(_SAME_OTHER.sub("", told)) is not None
     ranks = _ranks_in(told) if same else ()
     if ranks and (other := _AS_OTHER.search(told)) is not None:  # "rank 1 the same as rank 0" speaks of rank 1

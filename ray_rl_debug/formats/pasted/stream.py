@@ -203,7 +203,7 @@ class Stream:
             self._found.apart_s = pause_s
         self._found.flush_weak()
         dump = self._found.current if self._found.current is not None and self._found.current.threads else None
-        if remark is not None and remark.kind == "again" and dump is not None and label is None and not is_head:
+        if remark is not None and remark.kind == "again" and dump is not None and (label is None or remark.apart_s) and not is_head:
             self._found.look_again(line, remark.apart_s)
             return
         if remark is not None and remark.kind == "apart":
