@@ -55,6 +55,8 @@ COLLECTIVES = frozenset(
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 _CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"} | {"TCPStore"}
 """Names that are nobody else's, also where no file stands beside them."""
+_TORCH_MODULES = frozenset({"dist", "torch.distributed"})
+"""What stands in front of them where somebody wrote the call as its line has it: ``dist.barrier() @ train.py:211``."""
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
 _RETRIES = ("opentelemetry/exporter/", "tenacity/")
@@ -287,8 +289,11 @@ _CALLS_FOR_POOL = (
 
 
 def _is_bare_call(frame: Frame) -> bool:
-    """Is it a call of torch's of which somebody wrote the name alone, in a sentence?"""
-    return not frame.file and not frame.line and frame.function in _CALLS_OF_TORCH
+    """Is it a call of torch's of which somebody wrote the name alone, in a sentence, or as its line has it?"""
+    if not frame.file and not frame.line and frame.function in _CALLS_OF_TORCH:
+        return True
+    module, _, name = frame.function.rpartition(".")
+    return module in _TORCH_MODULES and name in COLLECTIVES | P2P | _RENDEZVOUS
 
 
 def _is_program_text(frames: Sequence[Frame]) -> bool:

@@ -74,6 +74,8 @@ _NODE = re.compile(
     r"|@(?P<at>[a-z][\w.-]{1,60})[ :~]",
     re.IGNORECASE,
 )
+_WORKER = re.compile(r"(?<![\w-])(?P<label>worker #?\d{1,5})(?![\w.-]*\w)", re.IGNORECASE)
+"""One of several processes by its number; ``worker-3`` is a machine more often."""
 _YAML = re.compile(
     r"^\s{0,24}(?:(?P<entry>- )(?:name|id)|(?:- )?(?:pod|pod_?name|host|host_?name|node|node_?name|machine|container|instance)): {1,8}[\"']?"
     r"(?P<name>[A-Za-z][\w.-]{0,80}\d[\w.-]{0,40})[\"']?\s{0,8}$",
@@ -262,6 +264,8 @@ def _file_pid(name: str) -> int | None:
 def _node_alone(text: str, is_heading: bool) -> Head | None:
     if not is_heading or len(text) > 80:
         return None
+    if (worker := _WORKER.search(text)) is not None:
+        return Head(level="label", label=worker["label"].lower().replace("#", ""), is_new=True)
     node = _NODE.search(text)
     if node is None:
         return None
