@@ -17,6 +17,7 @@ _ABOUT = tuple(
         r"INFO: task (?P<program>[^:\n]{1,64}):(?P<pid>\d+) blocked for more than",
         rf"{_NODE_MEMORY}",
         r"\bWorker IP address: (?P<ip>[\w.:]+) Worker port: \d+ Worker PID: (?P<pid>\d+)",  # Ray of a worker that died
+        r"\bWorker PID: (?P<pid>\d+)\b",  # the same, shortened by who copied it
         r"\bprocess (?P<program>[\w.:/-]{1,64}) pid (?P<pid>\d+) thread ",  # the kernel's driver of a GPU of a page fault
         r"\bpod=\"[\w-]+/(?P<node>[\w.-]+)\"",  # Kubernetes' own records
         r"\btask=(?P<program>[^,\n]{1,64}),pid=(?P<pid>\d+),uid=",

@@ -71,6 +71,8 @@ _OF_SLUG = {
     "ray/out-of-disk": Cause.OBJECT_STORE,
     "ray/runtime-env-failed": Cause.RAY_PENDING,
     "ray/worker-connection-lost": Cause.RANK_DIED,
+    "ray/worker-crashed": Cause.RANK_DIED,
+    "ray/worker-exit-system-error": Cause.RANK_DIED,
     "torch/collectives-differ": Cause.COLLECTIVE_MISMATCH,
     "torch/gloo-mesh-failed": Cause.INIT_DEADLOCK,
     "torch/gloo-timeout": Cause.STRAGGLER,

@@ -41,6 +41,8 @@ _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
 _CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
 _SHORT_OF_MEMORY = re.compile(r"\binsufficient shared memory \(shm\)")
 _LOADER_KILLED = re.compile(r"\bDataLoader worker \(pid(?:\(s\))? \d+\) is killed")
+_OF_ACTOR = re.compile(r"\b[Tt]he actor is dead because its worker process has died\b|^\W{0,4}Worker exit type: ")
+"""Lines below Ray's news of a dead actor, printed by whoever called it."""
 VICTIM_LINES = 20
 """So near behind the news that memory ran out stands the line that names whom the kernel ended; so near behind what code on a GPU prints that of its
 process."""
@@ -116,7 +118,28 @@ def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Can
                     why=why,
                 )
             )
-    return _with_victims(found)
+    return _with_actors(_with_victims(found))
+
+
+def _with_actors(found: Sequence[Candidate]) -> list[Candidate]:
+    """Lines that go on about a dead actor are about that actor, which the caller has just named."""
+    told = [c for c in found if c.event.about is not None]
+    dead: dict[tuple[str, int], LogWriter] = {}
+    for one in found:
+        if one.event.about is None and _OF_ACTOR.search(one.event.text):
+            line = one.event.file_line
+            near = [
+                c
+                for c in told
+                if c.book is one.book and is_same(c.event.writer, one.event.writer) and line - VICTIM_LINES <= c.event.file_line < line
+            ]
+            if near:
+                dead[one.book.file, line] = max(near, key=lambda c: c.event.file_line).subject
+    return [_about(c, dead.get((c.book.file, c.event.file_line))) for c in found]
+
+
+def _about(one: Candidate, who: LogWriter | None) -> Candidate:
+    return one if who is None else msgspec.structs.replace(one, event=msgspec.structs.replace(one.event, about=who))
 
 
 def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
@@ -139,12 +162,7 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
         # Equal lines are one event, which names only the first of those whom they speak of.
         if len({c.subject for c in named}) == 1 and all(c.event.count == 1 for c in named):
             victims[one.book.file, line] = named[0].subject
-    return [
-        msgspec.structs.replace(c, event=msgspec.structs.replace(c.event, about=about))
-        if (about := victims.get((c.book.file, c.event.file_line))) is not None
-        else c
-        for c in found
-    ]
+    return [_about(c, victims.get((c.book.file, c.event.file_line))) for c in found]
 
 
 def _before_next(event: LogEvent, stamps: Sequence[tuple[int, float]]) -> float:

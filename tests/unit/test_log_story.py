@@ -12,7 +12,7 @@ import pytest
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.log_story import LogStory
-from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.model.report import Cause, Certainty, Report, State
 from ray_rl_debug.render import html, markdown, terminal
 
 RAISED = "Traceback (most recent call last):\n  File \"/w/reward.py\", line 41, in score\n    return table[key]\nKeyError: 'math'\n"
@@ -302,3 +302,24 @@ def test_what_somebody_tells_of_a_death_in_sentences_is_only_possible(tmp_path: 
     )
     finding = report_on(tmp_path, {"post.md": told}).findings[0]
     assert (finding.id, finding.certainty) == ("RRD507", Certainty.POSSIBLE)
+
+
+ACTOR_DIED = """\
+(TaskRunner pid=71001) ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.
+(TaskRunner pid=71001) \tclass_name: WorkerDict
+(TaskRunner pid=71001) \tpid: 88213
+(TaskRunner pid=71001) \tip: 10.1.0.9
+(TaskRunner pid=71001) The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker unexpectedly \
+exits with a connection error code 2. End of file.
+"""
+
+
+@pytest.mark.parametrize("reason", [True, False], ids=["the kernel tells why", "nobody tells why"])
+def test_what_a_caller_says_of_a_dead_actor_is_about_the_actor(tmp_path: Path, reason: bool) -> None:
+    killed = "[912331.221] Memory cgroup out of memory: Killed process 88213 (ray::WorkerDict) total-vm:98123412kB, anon-rss:61231232kB\n"
+    report = report_on(tmp_path, {"driver.log": ACTOR_DIED + (killed if reason else "")})
+    first = story_of(report).first
+    assert first is not None
+    assert (first.signature, [w.pid for w in first.who]) == ("RRD692" if reason else "RRD6125", [88213])
+    assert {w.pid for f in report.findings for w in f.who} == {88213}
+    assert report.findings[0].cause is Cause.RANK_DIED
