@@ -63,6 +63,7 @@ _JOINS = (
     (" <- ", "inner"),
     (" < ", "inner"),
     (";", "outer"),
+    (" / ", "inner"),
     (", called from ", "inner"),
     (" called from ", "inner"),
     (", called by ", "inner"),
@@ -72,7 +73,7 @@ _JOINS = (
     (", ", "inner"),
 )
 """What joins frames, and which way they usually run then."""
-_IN_WORDS = frozenset(sign for sign, _ in _JOINS if sign[-1] == " " and (sign[0] == "," or sign[1].isalpha()))
+_IN_WORDS = frozenset(sign for sign, _ in _JOINS if sign[-1] == " " and (sign[0] == "," or sign[1].isalpha() or sign == " / "))
 """Between these each part must be a frame: sentences have them as well."""
 _COUNTED = re.compile(r"\d{1,9} ")
 """How often a stack was met stands before its first frame."""

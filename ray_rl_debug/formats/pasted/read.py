@@ -117,6 +117,8 @@ def _of_each_program(dump: Partial) -> list[Partial]:
 def _name_main(dump: Partial) -> None:
     """The main thread where the tool did not name it, and the process id where the main thread's number tells it."""
     threads = dump.threads
+    if dump.source == "kernel" and len(threads) == 1 and threads[0].tid is None:
+        threads[0].tid = dump.pid  # below a process's own number stands the stack of its first thread
     if not threads or dump.source in ("ps", "kernel", "native"):
         return
     named = next((t for t in threads if t.name == "MainThread"), None)

@@ -157,6 +157,8 @@ def count_in(text: str) -> int | None:
     if len(text) > 400 or _ONE_OF.search(text):
         return None
     text = _SETTING.sub(" ", text)
+    # what one sentence counts is not where the next one says that somebody stands
+    text = next((sentence for sentence in re.split(r"(?<=[a-z)])\. (?=[A-Z])", text) if _COUNT.search(sentence)), text)
     counted = _COUNT.search(text)
     if counted is not None and counted["cards"] and not _PLACED.search(text):
         return None
