@@ -46,7 +46,7 @@ _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy
 _RANK = re.compile(
     r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
     r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)"
-    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
+    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
     r"\[?" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )
@@ -67,7 +67,7 @@ _NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]o
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
     r"\b(?:pid|PID|process|Process|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
-    r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$"
+    r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
 )
 _NODE = re.compile(
     r"\b(?:node|host|machine|pod|worker)[ _-]?(?!(?:DP|TP|PP|EP|CP)\d)(?P<node>\d{1,5}|[a-z][\w-]{0,20}\d[\w.-]{0,40})\b"
@@ -140,7 +140,7 @@ def read(text: str) -> Head | None:
         return read(f"{lead['lead']}:") if lead is not None else None
     ranks, label = _ranks(stripped)
     pid = _PID.search(stripped)
-    number = (pid["pid"] or pid["alone"] or pid["headed"]) if pid else None
+    number = (pid["pid"] or pid["alone"] or pid["headed"] or pid["cjk"]) if pid else None
     is_heading = _HEAVY.match(text) is not None or stripped.endswith((":", "**", "---", "===", "`", "]"))
     told_title = _TITLE.search(stripped)
     part = _PART_ALONE.match(stripped) if told_title is None and is_heading else None

@@ -63,6 +63,9 @@ _GLUED = re.compile(r"^\s{0,12}```(?P<rest>(?:[A-Z$(\[]|#\d).{0,4000} .{0,4000})
 """A fence and the first line of what it holds, which somebody did not part."""
 _LOGGED = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
 """Under which name collectors of logs keep what a program wrote."""
+_STACK_LIST = re.compile(r"\"(?:stack|frames|traceback|backtrace|stack_?trace)\": ?\[ ?\"", re.IGNORECASE)
+"""A list of frames in a record of somebody's own dump."""
+_FRAME = re.compile(r"\.(?:py|pyx|cc|cpp|c|h|so)\b")
 _REPEATED = re.compile(r" \[repeated \d{1,6}x across cluster\].{0,200}$")
 _CSV_ROW = re.compile(r"^\"[^\"]{0,200}\",\".*\"$")
 _CSV_CELL = re.compile(r"\"((?:[^\"]|\"\"){0,12000})\"(?:,|$)")
@@ -195,10 +198,16 @@ def _parts(raw: str) -> list[str]:
     return parts
 
 
+def _is_stack(value: object) -> bool:
+    """Is it a list of frames, one text each?"""
+    return isinstance(value, list) and bool(value) and all(isinstance(v, str) and _FRAME.search(v) for v in value)
+
+
 def _logged(raw: str) -> list[str] | None:
     """The lines that a program wrote, where a collector keeps each in a JSON object (Docker, Kubernetes, Fluent Bit); None for other lines."""
     has_stack = 'File \\"' in raw
-    if len(raw) > MAX_CHARS or not raw.rstrip().endswith("}") or not (has_stack or any(f'"{key}"' in raw for key in _LOGGED)):
+    may_tell = has_stack or _STACK_LIST.search(raw[:MAX_CHARS]) is not None or any(f'"{key}"' in raw for key in _LOGGED)
+    if len(raw) > MAX_CHARS or not raw.rstrip().endswith("}") or not may_tell:
         return None
     try:
         found = json.loads(raw)
@@ -210,6 +219,11 @@ def _logged(raw: str) -> list[str] | None:
         # A logger with fields keeps the stack in one of its own; others say who wrote it.
         rank = found.get("rank")
         return [f"[rank{rank}]: {line}" if isinstance(rank, int) else line for line in stack.removesuffix("\n").split("\n")]
+    if (frames := next((v for v in found.values() if _is_stack(v)), None)) is not None:
+        rank, pid = (found.get(key) if isinstance(found.get(key), int) else None for key in ("rank", "pid"))
+        names = [f"Process {pid}"] if pid is not None else []
+        names += [f"(rank {rank})" if names else f"Rank {rank}"] if rank is not None else []
+        return [*([f"{' '.join(names)}:"] if names else []), *(f"    {frame}" for frame in frames)]
     told = next((found[key] for key in _LOGGED if isinstance(found.get(key), str)), None)
     return told.removesuffix("\n").split("\n") if told is not None else None
 
