@@ -129,6 +129,13 @@ def test_a_later_look_told_in_words(line: str, apart_s: float) -> None:
     assert (first.said, again.after_s, len(again.threads)) == ([], apart_s, 1)
 
 
+def test_two_looks_that_are_told_above_their_stacks() -> None:
+    told = "Stack traces at 14:02 and 14:09 are exactly the same:\n\nThread 7 (idle)\n    f (a.py:1)\n\nThread 8 (idle)\n    g (a.py:2)\n"
+    dumps = found(told)
+    assert [d.after_s for d in dumps] == [None, 420.0]
+    assert [[t.frames[0][0] for t in d.threads] for d in dumps] == [["f", "g"]] * 2
+
+
 @pytest.mark.parametrize("line", ["we restarted it, same place 10 minutes later", "same error 10 minutes later on all 4 ranks"])
 def test_a_run_that_hangs_anew_is_no_later_look(line: str) -> None:
     assert len(found(f"```\nThread 7 (idle)\n    f (a.py:1)\n```\n{line}\n")) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ray_rl_debug.formats.dump import Dump
+from ray_rl_debug.formats.dump import Dump, Said
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.lines import Line
 
@@ -33,8 +33,8 @@ def set_writer(dump: Partial, line: Line) -> None:
     dump.label = f"{LOCAL_RANK}{line.local_rank}" if line.local_rank is not None else None
 
 
-def set_names(dump: Partial, head: Head) -> None:
-    """What a head says of the process; what it does not say stays."""
+def set_names(dump: Partial, head: Head, number: int | None = None) -> None:
+    """What a head says of the process, and, of a head in this line, how many others are at the place that comes; what it does not say stays."""
     dump.pid = head.pid if head.pid is not None else dump.pid
     dump.title = head.title or dump.title
     dump.label = head.label or dump.label
@@ -44,6 +44,10 @@ def set_names(dump: Partial, head: Head) -> None:
         dump.ranks = head.ranks
         # "DP3" is a place in a part of an engine, not a rank of the world.
         dump.rank = head.ranks[0] if len(head.ranks) == 1 and not head.label else None
+    if number is not None and head.said is not None:
+        dump.said.append((number, head.said))
+    elif number is not None and head.count is not None and head.count > 1:
+        dump.said.append((number, Said(kind="same", text=f"{head.count} processes", count=head.count)))
 
 
 def set_same(dump: Partial, other: Partial) -> None:

@@ -54,6 +54,8 @@ class Processes:
         self.tool_at = -1_000
         """The last line that names a tool and nobody: what follows is of the process above."""
         self._count = 0
+        self.seen_twice: tuple[Line, float] | None = None
+        """Where the writer says, above all stacks, that two looks showed what follows, and how many seconds lie between them."""
 
     def process(self, line: Line, head: Head) -> None:
         """The head of a process."""
@@ -74,6 +76,8 @@ class Processes:
         if self._lone is not None and not any(d.threads for d in self.dumps):
             self._headless(*self._lone)
         self.end_stack()
+        if self.seen_twice is not None:
+            self.look_again(*self.seen_twice)
 
     def is_head_above(self, number: int) -> bool:
         """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
@@ -388,11 +392,7 @@ class Processes:
         if head is not None:
             if self.apart_s is not None and any(d.threads and is_named_so(d, head) for d in self.dumps[-64:]):
                 dump.after_s = self.apart_s
-            set_names(dump, head)
-            if head.said is not None:
-                dump.said.append((number, head.said))
-            elif head.count is not None and head.count > 1:
-                dump.said.append((number, Said(kind="same", text=f"{head.count} processes", count=head.count)))
+            set_names(dump, head, number)
         dump.node = dump.node or self.label.node
         self.dumps.append(dump)
         self.current = dump

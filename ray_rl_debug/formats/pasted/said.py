@@ -64,6 +64,8 @@ _AGAIN = re.compile(
     r"|\b(?:same|identical|unchanged|no change|not changed|nothing (?:has )?changed)\b.{0,80}\b(?:later|again|afterwards?|second time|after)\b",
     re.IGNORECASE,
 )
+_TWO_TIMES = re.compile(r"\b(\d{1,2}):(\d\d)(?::(\d\d))?\b.{0,12}(?:\band\b|&|\bto\b|\bvs\b|,|/).{0,12}\b(\d{1,2}):(\d\d)(?::(\d\d))?\b")
+"""``the dumps of 14:02 and 14:09 are the same``"""
 _LOOKED = re.compile(r"\b(?:re-?)?(?:dump(?:s|ed)?|stacks?|traces?|backtraces?|py-?spy|looked|snapshots?)\b", re.IGNORECASE)
 _SEEN = re.compile(r"\b(?:pictures?|situation|state|positions?|places?|spots?|frames?|lines?|functions?)\b", re.IGNORECASE)
 """What a later look may be said to show. A run that hangs anew does so at the same place too: only with a time is it a look."""
@@ -113,9 +115,10 @@ def remark(text: str) -> Said | None:
     told = text.strip("`*-_#>•| \t")
     if excepted := _EXCEPT.search(told):
         return Said(kind="except", text=told, ranks=numbers(excepted["ranks"]))
-    apart_s = _seconds_in(told)
+    apart_s = _between(told) if (times := _TWO_TIMES.search(told)) is not None else _seconds_in(told)
     looked = _LOOKED.search(told) is not None or (apart_s is not None and _SEEN.search(told) is not None)
-    if _AGAIN.search(told) and looked and not _RAN_ANEW.search(told) and not _RANKS.search(told):
+    again = _AGAIN.search(told) is not None or (times is not None and _SAME.search(told) is not None)
+    if again and looked and not _RAN_ANEW.search(told) and not _RANKS.search(told):
         return Said(kind="again", text=told, apart_s=apart_s)
     same = _SAME.search(_SAME_OTHER.sub("", told)) is not None
     ranks = _ranks_in(told) if same else ()
@@ -135,6 +138,16 @@ def remark(text: str) -> Said | None:
 
 def _ranks_in(text: str) -> tuple[int, ...]:
     return tuple(sorted({r for m in _RANKS.finditer(text) for r in numbers(m["ranks"])}))
+
+
+def _between(text: str) -> float | None:
+    """``at 14:02 and 14:09`` → 420; None where the second is not later."""
+    found = _TWO_TIMES.search(text)
+    if found is None:
+        return None
+    hours, minutes, seconds, *later = (int(n or 0) for n in found.groups())
+    apart = 3600 * (later[0] - hours) + 60 * (later[1] - minutes) + later[2] - seconds
+    return float(apart) if apart > 0 else None
 
 
 def _seconds_in(text: str) -> float | None:

@@ -206,6 +206,9 @@ class Stream:
         if remark is not None and remark.kind == "again" and dump is not None and (label is None or remark.apart_s) and not is_head:
             self._found.look_again(line, remark.apart_s)
             return
+        if remark is not None and remark.kind == "again" and dump is None and remark.apart_s:
+            self._found.seen_twice = (line, remark.apart_s)
+            return
         if remark is not None and remark.kind == "apart":
             self._found.apart_s = remark.apart_s
             if label is None and dump is not None:
