@@ -48,8 +48,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:
         yield _to_unseen_child(one, Why.CHILD_QUEUE)  # a pool tells of workers that died: one that was not seen may have the work
+    # each end is told at a descriptor of its own, and the first wakes it
     at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
-    """Each end is told at a descriptor of its own, and the first wakes it."""
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
     if not named and _has_orphans(view, one):
         yield _to_unseen_child(one, why)
