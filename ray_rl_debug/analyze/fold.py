@@ -13,8 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from ray_rl_debug.analyze.edges import Edge
+from ray_rl_debug.analyze.on_demand import OnDemand
 from ray_rl_debug.analyze.roots import Root, Step
 from ray_rl_debug.analyze.solve import Activity, Outlook, Solution
+from ray_rl_debug.model.report import Certainty
 
 
 class Folded(msgspec.Struct, frozen=True):
@@ -61,15 +63,22 @@ def without_folded(edges: Iterable[Edge], folded: Folded) -> list[Edge]:
 
 
 def unfold_solution(solution: Solution, activities: Mapping[str, Activity], folded: Folded) -> Solution:
-    """The solution for all `activities`: of those that were not solved, as nobody waits, what their own facts say.
+    """The solution for all `activities`: of those that were not solved, as nobody waits, what their own facts say when they are asked for.
 
     What keeps somebody is told of the heads only.
     """
-    alone = [a for name, a in activities.items() if name not in solution.hope and name not in folded.head]
-    hope = {**solution.hope, **{name: solution.hope[head] for name, head in folded.head.items()}, **{a.id: a.outlook for a in alone}}
+
+    def own_certainty(name: str) -> Certainty | None:
+        return activities[name].certainty if activities[name].outlook is Outlook.STANDS and name not in solved else None
+
+    solved = {**solution.hope, **{name: solution.hope[head] for name, head in folded.head.items()}}
     certainty = {**solution.certainty, **{name: solution.certainty[head] for name, head in folded.head.items() if head in solution.certainty}}
-    certainty.update((a.id, a.certainty) for a in alone if a.outlook is Outlook.STANDS)
-    return Solution(activities={**solution.activities, **activities}, hope=hope, certainty=certainty, keeping=solution.keeping)
+    return Solution(
+        activities=OnDemand(solution.activities, activities, activities.get),
+        hope=OnDemand(solved, activities, lambda name: activities[name].outlook),
+        certainty=OnDemand(certainty, activities, own_certainty),
+        keeping=solution.keeping,
+    )
 
 
 def unfold_root(root: Root, folded: Folded) -> Root:

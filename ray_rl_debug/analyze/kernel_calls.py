@@ -89,7 +89,7 @@ def told_by_files(thread: Thread, files: Sequence[OpenFile]) -> Thread:
 
 def _of_kernel(thread: Thread, files: Sequence[OpenFile]) -> Thread | None:
     """A thread that waits for news of files, for a moment, or for the end of a process, each at a descriptor, as if it had a call for that."""
-    if kernel_call(thread) not in ("read", "recv", "poll", "select"):
+    if (thread.waits_on_fds is None and thread.syscall_arg0 is None) or kernel_call(thread) not in ("read", "recv", "poll", "select"):
         return None
     fds = thread.waits_on_fds or tuple(fd for fd in (descriptor(thread),) if fd is not None)
     held = [f for f in files if f.fd in fds and f.fd is not None]
@@ -109,9 +109,9 @@ def _of_kernel(thread: Thread, files: Sequence[OpenFile]) -> Thread | None:
 
 def told_by_sockets(thread: Thread, sockets: Sequence[Socket]) -> Thread:
     """A thread as it is, but for one that waits for all at once of several connections that its process has made: it waits for their other ends."""
-    fds = set(thread.waits_on_fds or ()) if kernel_call(thread) == "epoll" else set()
-    if not fds:
+    if not thread.waits_on_fds or kernel_call(thread) != "epoll":
         return thread
+    fds = set(thread.waits_on_fds)
     served = {s.local for s in sockets if s.state == "LISTEN"}
     ends = {s.fd for s in sockets if s.state == "ESTABLISHED" and (s.remote or s.peer_inode) and s.fd is not None and s.local not in served}
     own = {s.inode for s in sockets if s.inode is not None}

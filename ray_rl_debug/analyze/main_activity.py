@@ -115,10 +115,8 @@ class Looks:
         self.process = process
         self._stacks = stacks.of(node)
         self._lengths = node.stacks
-        files = process.files
-        self._kernel = {t.tid: told_by_files(t, files) if files else t for t in process.threads}
-        if process.sockets and not process.async_tasks:
-            self._kernel = {tid: told_by_sockets(t, process.sockets) for tid, t in self._kernel.items()}
+        self._threads = {t.tid: t for t in process.threads}
+        self._kernel: dict[int, Thread | None] = {}
         tasks = process.async_tasks or ()
         self._loops = {t.tid for t in tasks if t.tid is not None}
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}
@@ -169,7 +167,7 @@ class Looks:
         if not stack.frames:
             return None
         tid, name, locals_ = thread.tid, thread.name, thread.locals
-        kernel = self._kernel.get(tid) if tid is not None else None
+        kernel = self._kernel_of(tid) if tid is not None else None
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
@@ -185,6 +183,17 @@ class Looks:
             place = known or with_locals(place, thread, stack.frames)
             stack.known[(key, told)] = place
         return SeenThread(name=name, tid=tid, stack=stack, place=place, sample=thread, kernel=kernel, score=score)
+
+    def _kernel_of(self, tid: int) -> Thread | None:
+        """What the kernel says of a thread, read with the files and sockets of its process; most threads of a process are never asked about."""
+        if tid not in self._kernel:
+            thread, files, sockets = self._threads.get(tid), self.process.files, self.process.sockets
+            if thread is not None and files:
+                thread = told_by_files(thread, files)
+            if thread is not None and sockets and not self.process.async_tasks:
+                thread = told_by_sockets(thread, sockets)
+            self._kernel[tid] = thread
+        return self._kernel[tid]
 
     def _place(self, stack: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
         """Where the thread stands, and how telling it is."""

@@ -7,7 +7,7 @@ hope comes from there by `solve`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ray_rl_debug.analyze import outlook_asked, outlook_calls
@@ -388,8 +388,3 @@ def activity_of(view: View, one: Seen, waits: Sequence[Edge], asked: Sequence[Ed
         if reason is not None:
             return Activity(id=one.key, outlook=row.outlook, reason=reason, owner=one.key, certainty=row.certainty)
     raise AssertionError("the last row always applies")
-
-
-def activities_of(view: View, by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]], joined: Joined) -> list[Activity]:
-    """All collected processes, and the lanes of some."""
-    return [activity_of(view, one, by_source.get(one.key, ()), by_target.get(one.key, ()), joined) for one in view.seen.values()]

@@ -12,7 +12,8 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
-from ray_rl_debug.analyze.outlook import activities_of
+from ray_rl_debug.analyze.on_demand import OnDemand
+from ray_rl_debug.analyze.outlook import activity_of
 from ray_rl_debug.analyze.pace import still_in_time
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
@@ -94,8 +95,8 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
     for edge in kept:
         by_target[edge.target].append(edge)
         by_why[edge.why].append(edge)
-    activities = activities_of(view, by_source, by_target, joined)
-    activities += [_others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())]
+    others = {node: _others(view, node, by_source, by_target, joined) for node in sorted({*by_source, *by_target} - view.seen.keys())}
+    activities = OnDemand(others, view.seen, lambda key: activity_of(view, view.seen[key], by_source.get(key, ()), by_target.get(key, ()), joined))
     solution, ends = solve_edges(activities, kept, by_source, by_target)
     return Graph(
         edges=kept,
@@ -109,17 +110,18 @@ def build_graph(view: View, edges: Iterable[Edge], joined: Joined) -> Graph:
 
 
 def solve_edges(
-    activities: Sequence[Activity], edges: Sequence[Edge], by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]]
+    activities: Mapping[str, Activity], edges: Sequence[Edge], by_source: Mapping[str, Sequence[Edge]], by_target: Mapping[str, Sequence[Edge]]
 ) -> tuple[Solution, tuple[Root, ...]]:
     """What becomes of all activities, and all roots of any hope that keep somebody; those that are alike are solved once.
 
     Who waits for nobody and keeps nobody, as most processes of a machine do, is not asked about: what its own facts say holds.
     """
-    folded = fold(activities, by_source, by_target)
-    heads = [a for a in activities if a.id not in folded.head and (a.id in by_source or a.id in by_target)]
+    linked = [activities[name] for name in dict.fromkeys((*by_source, *by_target)) if name in activities]
+    folded = fold(linked, by_source, by_target)
+    heads = [a for a in linked if a.id not in folded.head]
     solution = solve(heads, as_waits(without_folded(edges, folded)))
     ends = sorted([unfold_root(r, folded) for r in roots(solution, Outlook.MOVES) if r.waiters or r.is_cycle], key=worst_first)
-    return unfold_solution(solution, {a.id: a for a in activities}, folded), tuple(ends)
+    return unfold_solution(solution, activities, folded), tuple(ends)
 
 
 def _surest_first(edge: Edge) -> tuple[int, str]:

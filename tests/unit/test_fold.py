@@ -42,7 +42,7 @@ def _folded(given_activities: list[Activity], given_edges: list[Edge]) -> Folded
 
 
 def _solved(given_activities: list[Activity], given_edges: list[Edge]) -> tuple[Solution, tuple[Root, ...]]:
-    return solve_edges(given_activities, given_edges, *_by_ends(given_edges))
+    return solve_edges({a.id: a for a in given_activities}, given_edges, *_by_ends(given_edges))
 
 
 @given(activities, edges)
