@@ -228,7 +228,7 @@ def _program(title: str) -> str:
 def worker_of(process: Process) -> str | None:
     """``Worker-0``: what Agent-Lightning's store calls this runner; the threads of its heartbeat carry the name."""
     threads = process.samples[-1].threads if process.samples else ()
-    return next((beat[1] for t in threads if (beat := _HEARTBEAT.match(t.name or ""))), None)
+    return next((beat[1] for t in threads if t.name and t.name.startswith("Worker-") and (beat := _HEARTBEAT.match(t.name))), None)
 
 
 def _in_agent_lightning(stacks: Stacks, node: Node, process: Process) -> str | None:

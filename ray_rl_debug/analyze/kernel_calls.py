@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -45,12 +46,19 @@ def kernel_call(thread: Thread | None) -> str | None:
     """The system call a thread sleeps in, from its wait channel or call number; None when running or not readable."""
     if thread is None or thread.state == "R":
         return None
-    if thread.syscall_arg0 == 0 and _name(thread) in ("select", "pselect6"):
+    return _call(thread.wchan, thread.call, thread.syscall, thread.syscall_arg0 == 0, bool(thread.waits_on_fds))
+
+
+@lru_cache(maxsize=1 << 12)
+def _call(wchan: str | None, call: str | None, number: int | None, is_of_0: bool, has_fds: bool) -> str | None:
+    """Threads of one machine sleep in few ways, however many they are."""
+    name = _call_name(call, number)
+    if is_of_0 and name in ("select", "pselect6"):
         return "sleep"  # no descriptor: time.sleep is made so before Python 3.11
-    wchan = (thread.wchan or "").partition(".")[0]  # compilers append .constprop.0 and the like
-    if _name(thread) == "restart_syscall" and wchan not in _WCHANS and not thread.waits_on_fds:
+    wchan = (wchan or "").partition(".")[0]  # compilers append .constprop.0 and the like
+    if name == "restart_syscall" and wchan not in _WCHANS and not has_fds:
         return "sleep"  # the kernel goes on so with waits that have a time limit, after a look has stopped them
-    named = _FAMILIES.get(_name(thread) or "")
+    named = _FAMILIES.get(name or "")
     if wchan in _WCHANS and not (named and wchan in _OF_MOUNTS):
         return _WCHANS[wchan]
     return named
@@ -135,7 +143,9 @@ def family(name: str) -> str | None:
 
 
 def _name(thread: Thread) -> str | None:
+    return _call_name(thread.call, thread.syscall)
+
+
+def _call_name(call: str | None, number: int | None) -> str | None:
     """Snapshots of earlier versions hold the number only; they were taken on x86-64."""
-    if thread.call is not None or thread.syscall is None:
-        return thread.call
-    return call_name(thread.syscall, "x86_64")
+    return call if call is not None or number is None else call_name(number, "x86_64")

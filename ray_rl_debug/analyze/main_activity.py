@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -141,6 +142,15 @@ class Looks:
             seen.insert(0, first)
         return tuple(seen)
 
+    def worked(self) -> bool:
+        """Did any look find it elsewhere than at rest?"""
+        before: Sample | None = None
+        for sample in self.process.samples:
+            if (before is None or sample.threads is not before.threads) and any(t.score > 0 for t in self.see(sample)[:1]):
+                return True
+            before = sample
+        return False
+
     def places_of(self, thread: SeenThread) -> list[Place]:
         """Where one thread was met at each look; equal looks are one."""
         found: list[Place] = []
@@ -190,7 +200,7 @@ class Looks:
             thread, files, sockets = self._threads.get(tid), self.process.files, self.process.sockets
             if thread is not None and files:
                 thread = told_by_files(thread, files)
-            if thread is not None and sockets and not self.process.async_tasks:
+            if thread is not None and sockets and thread.waits_on_fds and not self.process.async_tasks:
                 thread = told_by_sockets(thread, sockets)
             self._kernel[tid] = thread
         return self._kernel[tid]
@@ -276,10 +286,13 @@ _BLOCKS = frozenset({"open", "fsync", "flock"})
 
 def is_in_group(process: Process) -> bool:
     """Does torch keep threads of a process group in it?"""
-    for thread in process.threads:
-        if thread.comm.startswith(_GROUP_THREADS):
-            return True
-    return any(comm.startswith(_GROUP_THREADS) for comm in process.idle_threads)
+    names = {t.comm for t in process.threads}.union(process.idle_threads)
+    return any(map(_is_of_group, names))
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_of_group(comm: str) -> bool:
+    return comm.startswith(_GROUP_THREADS)
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

@@ -229,12 +229,7 @@ def _see(
         telling = msgspec.structs.replace(telling, place=on_gpu(telling.place))
         places = [on_gpu(p) for p in places]
     motion, reason = motion_of(process, places, telling.kernel if telling else None, core)
-    if (
-        telling is not None
-        and telling.place.kind in IDLE_KINDS
-        and motion is not Motion.MOVING
-        and any(t.score > 0 for sample in samples for t in looks.see(sample)[:1])
-    ):
+    if telling is not None and telling.place.kind in IDLE_KINDS and motion is not Motion.MOVING and looks.worked():
         motion, reason = Motion.MOVING, "came to rest during the window"
     if motion is Motion.FROZEN and telling is not None and telling.place.kind in THREAD_WAITS:
         motion, reason = motion_behind(looks, telling, threads) or (motion, reason)

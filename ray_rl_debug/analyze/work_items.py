@@ -13,6 +13,7 @@ _ITEMS: dict[tuple[str, str], frozenset[str]] = {
     ("multiprocessing/pool.py", "worker"): frozenset({"job", "i"}),
 }
 """Locals of the frames that run an item: its address, or the number of the job and of the item in it."""
+_NAMES = frozenset().union(*_ITEMS.values())
 
 
 def item_of(sample: ThreadSample, frames: Sequence[Frame]) -> str | None:
@@ -38,7 +39,7 @@ def is_child_of_pool(node: Node, process: Process) -> bool:
 
 def _items(node: Node, threads: Sequence[ThreadSample]) -> Iterator[str]:
     for thread in threads:
-        item = item_of(thread, _frames(node, thread)) if thread.locals else None
+        item = item_of(thread, _frames(node, thread)) if any(local.name in _NAMES for local in thread.locals) else None
         if item is not None:
             yield item
 
