@@ -17,7 +17,8 @@ Not this when
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import RAY_CALLS, Edge, Why
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -51,7 +52,7 @@ def detect(scene: Scene) -> Iterator[Found]:
 
 
 def _finding(scene: Scene, members: list[Seen], calls: list[Edge]) -> Finding:
-    ring = " → ".join(_name(m) for m in _in_turn(members, calls))
+    ring = " → ".join(_names(_in_turn(members, calls)))
     keepers = {m.key: m.name for m in members if _only_keeps(m, calls)}
     callers = {e.target for e in calls if e.source in keepers}
     # who only waits for such a place is its victim; whoever should make the further call is not
@@ -111,9 +112,11 @@ def _only_keeps(one: Seen, calls: list[Edge]) -> bool:
     return one.lane_of is None and one.is_idle and bool(own) and all(e.why is Why.INSIDE for e in own)
 
 
-def _name(one: Seen) -> str:
-    """Of a lane with its method: calls of one actor may wait for each other."""
-    return f"{one.identity.label}.{one.identity.method}" if one.lane_of is not None else one.identity.label
+def _names(ring: Sequence[Seen]) -> list[str]:
+    """Of a lane with its method: calls of one actor may wait for each other. Of several that share a name each with its process."""
+    names = {m.key: f"{m.identity.label}.{m.identity.method}" if m.lane_of is not None else m.identity.label for m in ring}
+    shared = {name for name, count in Counter(names.values()).items() if count > 1}
+    return [f"{names[m.key]} (pid {m.identity.pid})" if names[m.key] in shared else names[m.key] for m in ring]
 
 
 def _closes_over_collectives(scene: Scene, members: list[Seen], calls: list[Edge], edges: list[Edge]) -> bool:
