@@ -17,7 +17,9 @@ from ray_rl_debug.collect.starting import find_starters, newest_session
 from ray_rl_debug.model.errors import NoClusterError, SeveralClustersError
 
 AGENT_CLASS = "RayRlDebugAgent"
-_SYSTEM = re.compile(r"^ray::(DashboardAgent|RuntimeEnvAgent)|ray/(dashboard|autoscaler/_private/monitor|_private/(log_monitor|runtime_env/agent))")
+_SYSTEM = re.compile(
+    r"^ray::(DashboardAgent|RuntimeEnvAgent|JobSupervisor)\b|ray/(dashboard|autoscaler/_private/monitor|_private/(log_monitor|runtime_env/agent))"
+)
 _RAYLET = frozenset({"raylet"})
 _TOOLS = frozenset({"py-spy", "pystack"})
 _GCS = re.compile(r"--gcs-address=(\S+)")
@@ -121,7 +123,8 @@ def discover(options: CollectOptions, proc: Path = PROC) -> Discovery:
     drivers, hidden = (options.driver_pids, 0) if options.driver_pids is not None else _drivers(table, raylets, ours)
     for driver in drivers or _parents(table, raylets):
         if driver in table.stats and driver not in ours:
-            found[driver] = "driver" if found.get(driver) != "ray-worker" else "ray-worker"
+            if found.get(driver) not in ("ray-worker", "ray-system"):  # the dashboard's agent is a driver of Ray's own, which submits jobs
+                found[driver] = "driver"
             for pid in table.descendants(driver, but=_RAYLET):
                 if pid not in found and pid not in ours and not _is_daemon(table, pid):
                     found[pid] = "child"

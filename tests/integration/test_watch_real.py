@@ -18,6 +18,7 @@ import msgspec
 import pytest
 from integration.clusters import cluster, environment, processes_titled, program, state_of, wait_for
 
+from ray_rl_debug.capture.cluster import ClusterOptions, take_snapshot
 from ray_rl_debug.model.codec import decode_report, read_snapshot
 from ray_rl_debug.model.report import State
 from ray_rl_debug.watch.history import Event
@@ -137,6 +138,9 @@ def test_submitted_to_a_full_cluster_it_catches_the_hang_and_leaves_the_run_alon
         wait_for(lambda: "watching 1 job on" in client.get_job_logs(submitted), 90)
         hung = hang_now(tmp_path)
         wait_for(lambda: (tmp_path / "told").exists(), 60)
+        taken = take_snapshot(ClusterOptions(address=c["address"], timeout_s=20.0))
+        kinds = {p.title: p.kind for node in taken.nodes for p in node.processes}
+        assert {kinds[title] for title in ("ray::DashboardAgent", "ray::JobSupervisor")} == {"ray-system"}
         told_s = (tmp_path / "told").stat().st_mtime
         verdict = verdict_of(tmp_path)
         detected_s = verdict.time_s - verdict.numbers["look_s"] - hung["time_s"]
