@@ -34,6 +34,7 @@ from ray_rl_debug.model.report import Cause, Certainty, Finding, State, Verdict
 from ray_rl_debug.model.snapshot import Gap
 from ray_rl_debug.rules.first_failure import ID as FIRST_FAILURE
 from ray_rl_debug.rules.scene import Scene, judge
+from ray_rl_debug.story.noted import SETTLES
 
 _BLINDING = frozenset({gaps.STACKS_REFUSED, gaps.PYSPY_MISSING, gaps.NODE_SILENT, gaps.STACKS_FAILED})
 
@@ -126,7 +127,8 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
             certainty=findings[0].certainty,
             next=f"rayrl-debug {what}",
         )
-    summary = f"{story.summary}; take stacks of the processes to see more"
+    settles = f"to settle it: {SETTLES}" if story.noted else "take stacks of the processes to see more"
+    summary = f"{story.summary}; {settles}"
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")
 
 

@@ -117,6 +117,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         is_zoned=stamped.is_zoned,
         signature=one.signature.id if one.signature else None,
         level=head.level or (one.before.level if one.before is not None and one.before.level in ("E", "F") else None),
+        record=redact(one.before.text) if one.before is not None else None,
         beneath=redact(raised) if (raised := block.first if block is not None else _raised_below(window, one)) else None,
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
@@ -132,7 +133,7 @@ def _caught(one: Spotted) -> bool | None:
     if block is None or block.is_caught is None:
         return None
     if block.is_caught:
-        return True if level == "E" else None
+        return True if level in ("D", "W", "E") else None
     return False if level is None and one.before is None else None
 
 

@@ -46,7 +46,7 @@ DEATH = re.compile(
         r"double free or corruption|^corrupted (?:size|double)|stack smashing detected",
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
-        r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned)\b.{0,40}"
+        r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
         r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
         r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
@@ -55,7 +55,7 @@ DEATH = re.compile(
         r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
         r"\bbuild stopped: |^Task exception was never retrieved\W*$|^Unhandled exception in ",
         r"^triggerUncaughtException\(|^throw er; // Unhandled 'error' event|^X Error of failed request: ",  # Node and Xlib
-        r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|NODE FAILURE|PREEMPTION)",
+        r"JavaScript heap out of memory|java\.lang\.OutOfMemoryError|\bDUE TO (?:TIME LIMIT|(?:NODE|TASK) (?:\S+ )?FAILURE|PREEMPTION)",
     )
 )
 """Lines after which the process, or the one they speak of, is no more."""

@@ -9,7 +9,8 @@ class StoryEntry(Claim, frozen=True, kw_only=True):
     """One failure, with the processes that say the same folded into it."""
 
     role: str
-    """``first``; ``consequence``: it came later, or only repeats or follows from another's end; ``survived``: the program went on."""
+    """``first``; ``consequence``: it came later, or only repeats or follows from another's end; ``noted``: logged, and perhaps a failure;
+    ``survived``: the program went on."""
     kind: str
     """``traceback``, ``death`` (a process ended), ``error`` or ``known`` (known by the catalogue alone)."""
     text: str
@@ -87,6 +88,8 @@ class LogStory(Claim, frozen=True, kw_only=True):
     """None when nothing failed as far as these logs go, or all that failed follows from what they do not show."""
     then: tuple[StoryEntry, ...] = ()
     """Consequences, in the order of time."""
+    noted: tuple[StoryEntry, ...] = ()
+    """Errors that were logged, where nothing in these logs says that anything ended: perhaps failures. Then there is no first one."""
     survived: tuple[StoryEntry, ...] = ()
     progress: tuple[StoryProgress, ...] = ()
     """Who stopped first stands first."""

@@ -99,12 +99,13 @@ def _next_dumps(report: Report) -> Iterator[str]:
 
 def _story(report: Report) -> Iterator[str]:
     story = report.story
-    if story is None or story.first is None:
+    if story is None or (story.first is None and not story.noted):
         return
     yield ""
     yield "### Logs"
     yield ""
-    for head, entry in [("first failure", story.first), *(("then", e) for e in story.then[:_MAX_THEN])]:
+    first = [("first failure", story.first)] if story.first is not None else [("logged as an error", e) for e in story.noted[:_MAX_THEN]]
+    for head, entry in [*first, *(("then", e) for e in story.then[:_MAX_THEN])]:
         when = moment(entry)
         yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(entry.block_at)})"
     if story.stopped:

@@ -10,6 +10,7 @@ from ray_rl_debug.model.log_story import LogStory, StoryEntry, StoryProgress
 from ray_rl_debug.render.fold import fold_labels
 
 MAX_THEN = 6
+MAX_NOTED = 3
 MAX_SURVIVED = 3
 MAX_PROGRESS = 8
 MAX_CLOCKS = 3
@@ -41,6 +42,10 @@ def lines(story: LogStory, *, verbose: bool) -> Iterator[Line]:
         yield Line("first failure", "  ", "bold")
         yield from _first(story.first)
     yield from _list("then", story.then, MAX_THEN, verbose)
+    if story.noted:
+        yield Line("logged as an error, perhaps a failure", "  ", "bold")
+        for entry in story.noted[: len(story.noted) if verbose else MAX_NOTED]:
+            yield from _first(entry)
     yield from _list("survived", story.survived, MAX_SURVIVED, verbose)
     if story.left_out:
         yield Line(f"… {story.left_out:,} different lines more in the files", style="dim")

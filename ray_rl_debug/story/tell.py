@@ -12,6 +12,7 @@ from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
 from ray_rl_debug.story.candidates import Candidate, Class, candidates
 from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
+from ray_rl_debug.story.noted import WHY, only_noted
 from ray_rl_debug.story.people import person, unified
 from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
 
@@ -35,11 +36,14 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     moved, unsure = shifts(books)
     found = candidates(books, moved)
     serious = _in_order([c for c in found if c.survived is None])
+    noted = _in_order_of_first(serious, moved) if only_noted(found) else []
+    serious = [] if noted else serious
     first = _first(serious, moved)
     groups = _folded(serious)
     head = next((g for g in groups if first is not None and first in g), None)
     entries = [_entry(g, "consequence", first) for g in groups if g is not head]
     survived = [_entry(g, "survived", first) for g in _folded(_in_order([c for c in found if c.survived is not None]))]
+    logged = [_entry(g, "noted", None) for g in _folded(noted)]
     told = _entry(_first_in_front(head, first), "first", first) if head is not None and first is not None else None
     walked = progress(books, moved)
     stopped = stopped_first(walked)
@@ -48,15 +52,16 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
         files=len(books),
         lines=sum(b.lines for b in books),
         bytes=sum(b.bytes for b in books),
-        summary=_summary(told, len(entries), stopped, serious),
+        summary=_summary(told, len(entries), stopped, serious) if not logged else _summary_of_noted(logged, stopped),
         first=told,
         then=tuple(entries[:MAX_ENTRIES]),
+        noted=tuple(logged[:MAX_ENTRIES]),
         survived=tuple(survived[:MAX_ENTRIES]),
         progress=walked[:MAX_PEOPLE],
         stopped=stopped,
         clocks=tuple(StoryClock(where=file, shift_s=s.seconds, why=s.why) for file, s in moved.items()),
         order=order,
-        left_out=max(0, len(entries) - MAX_ENTRIES) + max(0, len(survived) - MAX_ENTRIES) + sum(b.left_out for b in books),
+        left_out=sum(max(0, len(many) - MAX_ENTRIES) for many in (entries, logged, survived)) + sum(b.left_out for b in books),
     )
 
 
@@ -106,6 +111,12 @@ def _raised_below(best: Candidate, ordered: Sequence[Candidate]) -> Candidate:
         return best
     own = (c for c in ordered if c.book is best.book and c.event.kind == "traceback" and c.event.writer == event.writer)
     return next((c for c in own if c.event.text == event.beneath and c.event.file_line > event.file_line), best)
+
+
+def _in_order_of_first(ordered: Sequence[Candidate], moved: Mapping[str, Shift]) -> list[Candidate]:
+    """The one in front that would be the first failure, if these were failures."""
+    first = _first(ordered, moved)
+    return [c for c in ordered if c is first] + [c for c in ordered if c is not first]
 
 
 def _named_beside(best: Candidate, moment: Sequence[Candidate]) -> Candidate:
@@ -162,7 +173,7 @@ def _entry(group: Sequence[Candidate], role: str, first: Candidate | None) -> St
         meaning=known.cause.strip() if known else None,
         remedy=known.remedy.strip() if known else None,
         is_echo=one.class_ is Class.ECHO,
-        why=one.survived or one.why,
+        why=WHY if role == "noted" else one.survived or one.why,
     )
 
 
@@ -170,15 +181,26 @@ def _people(group: Sequence[Candidate]) -> tuple[Who, ...]:
     return tuple(dict.fromkeys(person(c.subject, c.book) for c in group))
 
 
+def _summary_of_noted(logged: Sequence[StoryEntry], stopped: str | None) -> str:
+    more = f" (and {len(logged) - 1} more)" if len(logged) > 1 else ""
+    text = f"an error was logged, and nothing in these logs says that anything ended: {_who_and_what(logged[0])}{more}"
+    return f"{text}{f'; {stopped}' if stopped else ''}"
+
+
+def _who_and_what(entry: StoryEntry) -> str:
+    """``rank 3 on gpu07 and 2 more at 2026-11-21 10:00:00.1: the words``."""
+    who = entry.who[0]
+    more = f" and {len(entry.who) - 1} more" if len(entry.who) > 1 else ""
+    place = f" on {who.node}" if who.node else ""
+    when = f" at {entry.time}" if entry.time else ""
+    text = entry.title or (entry.text if len(entry.text) <= 160 else entry.text[:159] + "…")
+    return f"{who.label}{place}{more}{when}: {text}"
+
+
 def _summary(first: StoryEntry | None, others: int, stopped: str | None, serious: Sequence[Candidate]) -> str:
     if first is None:
         return f"the logs hold no failure that ended anything{f'; {stopped}' if stopped else ''}"
-    who = first.who[0]
-    more = f" and {len(first.who) - 1} more" if len(first.who) > 1 else ""
-    place = f" on {who.node}" if who.node else ""
-    when = f" at {first.time}" if first.time else ""
     only_echo = all(c.class_ is Class.ECHO for c in serious)
     lead = "these logs show consequences only, the earliest is" if only_echo else "first failure"
-    text = first.title or (first.text if len(first.text) <= 160 else first.text[:159] + "…")
     then = f"; {others} other {'failure follows' if others == 1 else 'failures follow'}" if others else ""
-    return f"{lead}: {who.label}{place}{more}{when}: {text}{then}{f'; {stopped}' if stopped else ''}"
+    return f"{lead}: {_who_and_what(first)}{then}{f'; {stopped}' if stopped else ''}"

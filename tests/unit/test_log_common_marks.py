@@ -68,7 +68,7 @@ def test_pairs_and_objects_behind_a_mark_are_records(tmp_path: Path) -> None:
     told = story(tmp_path, f"(Sandbox pid=7) {pairs}\n")
     assert told is not None and told.first is not None and told.first.who[0].pid == 7
     told = story(tmp_path, '[default6]:{"ts": "2026-05-05T05:05:05.120Z", "level": "error", "msg": "the step failed"}\n')
-    assert told is not None and told.first is not None and (told.first.text, told.first.who[0].rank) == ("the step failed", 6)
+    assert told is not None and [(e.text, e.who[0].rank) for e in told.noted] == [("the step failed", 6)]
 
 
 def test_records_within_records_and_in_colours(tmp_path: Path) -> None:
@@ -79,4 +79,5 @@ def test_records_within_records_and_in_colours(tmp_path: Path) -> None:
 
 
 def _first(report: Any) -> Any:
-    return report.story.first if report is not None and report.story is not None else None
+    story = report.story if report is not None else None
+    return (story.first or next(iter(story.noted), None)) if story is not None else None

@@ -160,7 +160,7 @@ def test_the_report_of_the_kernel_names_whom_it_killed(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_complains_last_is_the_failure(tmp_path: Path) -> None:
-    assert story(tmp_path, "start\ncat: /w/hosts: No such file or directory\n").first is not None
+    assert story(tmp_path, "start\ncat: /w/hosts: No such file or directory\n").noted != ()
 
 
 def test_a_stamp_without_a_year_is_of_the_year_of_its_log(tmp_path: Path) -> None:

@@ -291,8 +291,7 @@ def test_lines_below_an_error_that_repeat_its_head_belong_to_it(tmp_path: Path) 
     head = "(Worker_TP1 pid=991) ERROR 08-14 08:15:12 [executor.py:671] "
     raised = "".join(f"{head}{row}\n" for row in f"{RAISED}Kernel errors might be reported late.".splitlines())
     story = story_of(report_on(tmp_path, {"server.log": raised + head.replace("671", "690") + "the pool is gone\n"}))
-    assert story.first is not None and story.first.text == "KeyError: 'math'"
-    assert [e.text for e in story.then] == ["the pool is gone"]
+    assert [e.text for e in story.noted] == ["KeyError: 'math'", "the pool is gone"]
 
 
 def test_what_somebody_tells_of_a_death_in_sentences_is_only_possible(tmp_path: Path) -> None:

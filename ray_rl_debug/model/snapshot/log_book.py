@@ -58,6 +58,8 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     signature: str | None = None
     level: str | None = None
     """``D``, ``I``, ``W``, ``E`` or ``F``, where the record has one."""
+    record: str | None = None
+    """Words of the record that a traceback belongs to."""
     beneath: str | None = None
     """Last line of the first traceback of a chain, or of the traceback below a record: what was raised first."""
     frame: str | None = None
@@ -69,7 +71,7 @@ class LogEvent(Fact, frozen=True, kw_only=True):
     is_own_words: bool = False
     """The program put a known error into a sentence of its own, at no level: nothing was raised there, and nothing given up."""
     caught: bool | None = None
-    """Of a traceback: True where a function caught it and wrote it down at level error, False where it went up to the program's own code and out."""
+    """Of a traceback: True where a function caught it and a logger wrote it down, False where it went up to the program's own code and out."""
     handled: str | None = None
     """Words beside it which say that the program went on: ``retrying``."""
     count: int = 1

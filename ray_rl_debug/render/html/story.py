@@ -18,6 +18,8 @@ def draw(story: LogStory) -> str:
         parts.append(f"<h3>First failure</h3>{_first(story.first)}")
     if story.then:
         parts.append(f"<h3>Then</h3>{_list(story.then)}")
+    if story.noted:
+        parts.append(f"<h3>Logged as an error; nothing here says that anything ended</h3>{_list(story.noted)}")
     if story.survived:
         parts.append(folded(f"What the run survived: {len(story.survived)}", _list(story.survived)))
     if story.progress:

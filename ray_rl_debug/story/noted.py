@@ -1,0 +1,77 @@
+"""What in a log says that something ended. An error beside which nothing says so was logged: it may be a failure, and may be nothing.
+
+A logger writes level *error* for what a program survives as well as for what ends it, and a block that was pasted alone does not show what came
+behind it. So a line is told as a failure only where its words, its form, the catalogue or the rest of the logs say that somebody ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
+from ray_rl_debug.model.snapshot.log_book import LogEvent
+from ray_rl_debug.story.candidates import Candidate
+
+WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
+SETTLES = "the lines behind it in the same log (later steps: it was survived), the exit code of that process, or its stacks"
+_LIVES = (
+    r"(?:[Ee]ngine(?: ?[Cc]ore)?|[Ss]erver|[Ww]orker\w*|[Ss]cheduler|[Ss]hard(?: \d+)?|[Cc]ontainer|[Jj]ob|[Rr]ank(?: \d+)?|[Pp]rocess|[Tt]hread"
+    r"|[Tt]rain(?:er|ing)|GCS|raylet|[Nn]ode|[Aa]ctor|[Dd]river|[Pp]rogram|[Rr]un|[Ll]auncher|[Ll]oop|[Ss]cript)"
+)
+"""What runs, and may end."""
+_ENDS = re.compile(
+    rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down))\b"
+    rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
+    r"|\b(?:exits?|exited|quits?) (?:with|because|due|after|now)\b|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
+    r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
+    r"|, (?:stopping|stopped|quitting|leaving)\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
+    r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
+    r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
+)
+"""Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
+_NO_DIGITS = dict.fromkeys(b"0123456789")
+_NAMELESS = re.compile(r"(?:Error|Exception|error): ")
+"""What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
+
+
+def only_noted(found: Sequence[Candidate]) -> bool:
+    """Were errors logged that the run is not known to have survived, with nothing in all these logs that says that anything ended?"""
+    serious = [c for c in found if c.survived is None]
+    return bool(serious) and not any(tells_of_an_end(c) or _is_last(c) or _passed_before(c, found) for c in serious)
+
+
+def tells_of_an_end(one: Candidate) -> bool:
+    """Does a failure itself say that a process, or what it ran, ended?
+
+    Known errors do, as the catalogue holds those that end what raised them. So does a traceback that no record holds: Python prints that when nobody
+    catches. One that a logger wrote down was caught.
+    """
+    event = one.event
+    if event.kind == "death" or event.level == "F" or (one.signature is not None and one.signature.effect != "info"):
+        return True
+    if any(GIVES_UP.search(text) or _ENDS.search(text) for text in (event.text, event.record or "", *event.lines)):
+        return True
+    if event.kind == "traceback":
+        return event.caught is False or (event.level is None and not event.caught)
+    return event.level is None and not SMALL_TOOL.match(event.text) and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
+
+
+def _is_last(one: Candidate) -> bool:
+    """Did work stop there? Steps were counted before it, and none behind it."""
+    return bool(one.book.steps) and all(s.file_line < _last_line(one.event) for s in one.book.steps)
+
+
+def _passed_before(one: Candidate, found: Sequence[Candidate]) -> bool:
+    """Did its writer survive the same before, and say so, and not this time?"""
+    event = one.event
+    own = (c.event for c in found if c.survived is not None and c.book is one.book)
+    return any((e.kind, e.writer, e.signature) == (event.kind, event.writer, event.signature) and _same(e.text, event.text) for e in own)
+
+
+def _same(a: str, b: str) -> bool:
+    return a.translate(_NO_DIGITS) == b.translate(_NO_DIGITS)
+
+
+def _last_line(event: LogEvent) -> int:
+    return max(event.last_line or 0, event.text_line or 0, event.file_line)

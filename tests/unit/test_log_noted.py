@@ -1,0 +1,91 @@
+"""An error that was logged, beside nothing that says that anything ended, is no failure yet; beside the same words with an end it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.logs import add_logs, read_log
+from ray_rl_debug.model.report import Certainty, Report, State
+from ray_rl_debug.render.markdown import render as render_markdown
+from ray_rl_debug.render.terminal import render as render_terminal
+
+CAUGHT = 'Traceback (most recent call last):\n  File "/job/pool.py", line 31, in fetch\n    return table[key]\nKeyError: 41\n'
+UNCAUGHT = 'Traceback (most recent call last):\n  File "/job/train.py", line 31, in <module>\n    main()\nKeyError: 41\n'
+RECORD = "2026-03-02 09:14:22,871 ERROR pool.py:88 -- The cache has no entry\n"
+
+
+def report_on(folder: Path, text: str) -> Report:
+    (folder / "out.txt").write_text(text)
+    found = read_log(folder / "out.txt", "job")
+    assert found is not None
+    return diagnose(add_logs(None, [found]))
+
+
+def told(folder: Path, text: str) -> tuple[str, str]:
+    """The role of the first entry, and its words."""
+    story = report_on(folder, text).story
+    assert story is not None
+    entry = story.first or story.noted[0]
+    return entry.role, entry.text
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        RECORD,
+        f"{RECORD}{CAUGHT}",
+        f"2026-03-02 09:14:22,871 WARNING pool.py:88 -- The cache has no entry\n{CAUGHT}",
+        "(RewardWorker pid=70) ERROR:2026-03-02 09:14:22,871:verdict of sample was no number\n",
+        "rm: cannot remove '/scratch/old': No such file or directory\n",
+        "Error: the name is in use\n",
+    ],
+)
+def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
+    report = report_on(tmp_path, alone)
+    assert report.story is not None and report.story.first is None
+    assert [e.role for e in report.story.noted] == ["noted"]
+    assert report.findings == ()
+    assert (report.verdict.state, report.verdict.certainty) == (State.UNKNOWN, Certainty.POSSIBLE)
+    assert "an error was logged, and nothing in these logs says that anything ended" in report.verdict.summary
+    assert "to settle it: the lines behind it" in report.verdict.summary
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        RECORD.replace("The cache has no entry", "The cache has no entry, exiting"),
+        RECORD.replace("The cache has no entry", "Engine core failed to start: no cache"),
+        RECORD.replace("The cache has no entry", "Failed to start the worker of rank 3"),
+        RECORD.replace("ERROR", "CRITICAL"),
+        UNCAUGHT,
+        CAUGHT,
+        "KeyError: 41\n",
+        "train.py: error: unrecognized arguments: --lrr\n",
+        "slurmstepd: error: *** STEP 812.0 ON gpu-3 CANCELLED AT 2026-11-23T08:41:10 DUE TO NODE gpu-3 FAILURE ***\n",
+    ],
+)
+def test_what_says_that_something_ended_is_a_failure(tmp_path: Path, end: str) -> None:
+    assert told(tmp_path, end)[0] == "first"
+
+
+def test_where_anything_ended_the_error_before_it_is_the_first_failure(tmp_path: Path) -> None:
+    ended = "2026-03-02 09:14:23,100 ERROR launch.py:12 -- rank 3 exited with exit code 1\n"
+    assert told(tmp_path, RECORD + ended) == ("first", "The cache has no entry")
+
+
+def test_where_work_stops_at_an_error_it_is_the_first_failure(tmp_path: Path) -> None:
+    work = "".join(f"2026-03-02 09:{minute}:00,000 INFO trainer.py:9 -- step {minute} loss 0.2\n" for minute in (10, 11, 12))
+    assert told(tmp_path, work + RECORD)[0] == "first"
+    after = "2026-03-02 09:15:00,000 INFO trainer.py:9 -- step 13 loss 0.2\n"
+    story = report_on(tmp_path, work + RECORD + after).story
+    assert story is not None and story.first is None and story.noted == () and len(story.survived) == 1
+
+
+def test_the_texts_list_it_with_its_process_and_place(tmp_path: Path) -> None:
+    report = report_on(tmp_path, f"(RewardWorker pid=70, ip=10.0.0.4) {RECORD}")
+    shown = "\n".join(render_terminal(report, width=200, colour=False))
+    assert "logged as an error, perhaps a failure" in shown and "RewardWorker pid 70" in shown and "out.txt:1" in shown
+    assert "- logged as an error: RewardWorker pid 70" in "\n".join(render_markdown(report))
