@@ -9,7 +9,7 @@ from itertools import islice
 import msgspec
 
 from ray_rl_debug.logs.collectives import read_collective
-from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
+from ray_rl_debug.logs.handled import AT_EXIT, LOOKED_UP, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
@@ -45,6 +45,7 @@ _NOTES = re.compile(r"(?i:error|fail|exception|retry)|: ?$")
 NCCL_WARNS = b"NCCL WARN"
 _FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
 """How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
+_PANEL = re.compile(r"[╭┌┏][─━]+ Error [─━]")
 _CUT = "a traceback that is cut off before its last line"
 
 
@@ -60,7 +61,7 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
     if b"() (pid=" in window.text[start:end] and after.split(b"\n", 1)[0].find(b'File "') != -1:
         return _spot_traceback(window, start, matcher, writer)
     raw = _plain(window.line(start, end))
-    head = window.head(raw.decode("utf-8", "replace"))
+    head = _out_of_panel(window, window.head(raw.decode("utf-8", "replace")), start)
     if OF_A_SAMPLE.match(head.text) or (head.level in (None, "D", "I") and is_printed_value(head.text, matcher.match_block)):
         return None
     if (above := _record_of_java(window, head, start, end) or _note_above(window, head, start)) is not None:
@@ -133,7 +134,8 @@ def _caught(one: Spotted) -> bool | None:
     if block is None or block.is_caught is None:
         return None
     if block.is_caught:
-        return True if level in ("D", "W", "E") else None
+        was_looked_up = level is None and block.remote is None and LOOKED_UP.match(one.text) is not None
+        return True if level in ("D", "W", "E") or was_looked_up else None
     return False if level is None and one.before is None else None
 
 
@@ -210,6 +212,13 @@ def _record_of_java(window: Window, head: Head, start: int, end: int) -> Head | 
         return None
     above = window.line_before(start)
     return above if above.level is not None and above.writer == head.writer else None
+
+
+def _out_of_panel(window: Window, head: Head, start: int) -> Head:
+    """Of a line between bars, right below the heading *Error*, what stands between them: so typer refuses a command line."""
+    if not head.text.startswith(("│", "┃")) or not _PANEL.match(window.line_before(start).text):
+        return head
+    return msgspec.structs.replace(head, text=head.text.strip("│┃ "))
 
 
 def _is_of_the_machine(head: Head) -> bool:

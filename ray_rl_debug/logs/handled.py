@@ -59,11 +59,12 @@ _RAISES = re.compile(r"(?:Raises|Throws):$")
 _TELLS = re.compile(r"\b(?:[Ee]rror|[Ff]ailed|[Ff]ailure|[Ee]xception)\b")
 _LOADED = re.compile(r"\b(?:[Ll]oaded|[Rr]esumed|[Rr]estored) (?:\w+ ){0,3}\S*/\S")
 """Behind a file that could not be read, of the one that was taken instead."""
-_LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Import|ModuleNotFound)Error|cannot open shared object")
+LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Import|ModuleNotFound)Error|cannot open shared object")
 _ANNOUNCED = re.compile(r"\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b")
 """Of a program that is about to end, and says that errors will come of it."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
-_LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
+LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
+"""Something was not there: programs look for what they can do without."""
 _CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
 _OF_PEERS = re.compile(
     r"SIGTERM|[Bb]roken pipe|BrokenPipe|(?:[Cc]onnection|[Ss]ocket)(?: \w+){0,4} (?:refused|reset|closed|lost|aborted|error)"
@@ -215,7 +216,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
             return "a function caught it, and the program wrote on"
         if is_own_words(one) and _LOADED.search(after.text):
             return after.text
-        if is_own_words(one) and _LACKS.search(one.text) and written >= WROTE_ON and not GIVES_UP.search(after.text):
+        if is_own_words(one) and LACKS.search(one.text) and written >= WROTE_ON and not GIVES_UP.search(after.text):
             return "a part that it can do without is missing, and it wrote on"
         if one.block is not None and one.block.ran_text and GIVES_UP.search(after.text):
             return None
@@ -259,7 +260,7 @@ def _is_report(one: Spotted) -> bool:
         is_record = one.head.level == "E" or (one.head.level is None and one.head.is_stamped and one.head.writer.program is None)
         return one.kind == "error" and one.signature is None and is_record
     level = one.before.level if one.before is not None else one.head.level
-    return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
+    return level == "E" and (one.signature is None or LOOKED_UP.match(one.text) is not None)
 
 
 def _is_printed(one: Spotted, window: Window) -> bool:

@@ -156,6 +156,9 @@ def _part(line: str, at: int, got: _Found, near_s: float | None) -> int | None:
     ):
         got.pid = int(found["pid"])
         return found.end()
+    if first.isdigit() and got.is_stamped and got.level is None and (found := marks.NUMBER_AND_LEVEL.match(line, at)):
+        got.pid, got.level = int(found[0].split(":", 1)[0]), LEVELS[found["level"]]
+        return found.end()
     if first.isdigit() and got.pid is None and (found := marks.NCCL.match(line, at)):
         return _nccl(found, got)
     if (first.isdigit() or first == "{") and (columns := _columns(line, at, got)) is not None:

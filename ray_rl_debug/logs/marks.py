@@ -8,6 +8,8 @@ LEVEL = re.compile(r"(?P<level>DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARNING|WARN|ERRO
 PADDED = re.compile(r" {2,8}(?=(?:DEBUG|INFO|WARNING|ERROR|CRITICAL|SUCCESS)\b)")
 """Between a bar and a level that is moved to the right."""
 LOGGER_AND_LEVEL = re.compile(r"[A-Za-z][\w.-]{0,40}:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): ")
+NUMBER_AND_LEVEL = re.compile(r"\d{1,8}:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):(?=[A-Za-z])")
+"""``58:ERROR:app.loop: ``: behind a stamp the process and its level, as Python's loggers are told to write."""
 LEVEL_AND_SOURCE = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)\|(?P<source>[\w./-]{1,80}\.py:\d{1,6})$")
 """``[INFO|trainer.py:712] ``, as Transformers writes."""
 OF_CHROMIUM = re.compile(
@@ -89,7 +91,7 @@ GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
 SOURCE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}\] ?")
 """``core.py:250] ``, behind a level: the bracket may open in front of the level, or nowhere."""
 NAMED = re.compile(
-    r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-smi|kubelet|containerd|dockerd|bash|sh|python\d?"
+    r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-[a-z]{2,20}|kubelet|containerd|dockerd|bash|sh|python\d?"
     r"|gcc|ld|ninja): "
 )
 SOURCE_FILE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}")

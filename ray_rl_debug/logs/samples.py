@@ -42,6 +42,7 @@ _CLOSES = re.compile(
 )
 _FENCE_OPENS = re.compile(r"```(?:output|result|execution|observation)$")
 """In front of what the code printed that a model wrote between fences of its own."""
+_OF_TOOL_ALONE = re.compile(rf"{_NUMBERED}(?:{_OF_TOOL})$")
 _FENCE_CLOSES = re.compile(r"```$")
 _FENCE = re.compile(r"```")
 
@@ -61,7 +62,17 @@ def is_in_sample(window: Window, writer: LogWriter, start: int, end: int) -> boo
     each = own.is_stamped and own.level is None
     if (opens or _meets(window, writer, before[::-1], _OPENS, _CLOSES, each)) and _meets(window, writer, after, _CLOSES, _OPENS, each):
         return True
+    if _is_fenced(window, writer, before[::-1]) and _meets(window, writer, after, _FENCE_CLOSES, _FENCE, each):
+        return True
     return _meets(window, writer, before[::-1], _FENCE_OPENS, _FENCE, each) and _meets(window, writer, after, _FENCE_CLOSES, _FENCE, each)
+
+
+def _is_fenced(window: Window, writer: LogWriter, back: list[bytes]) -> bool:
+    """Is the nearest fence above right below words that say that a tool's output comes?"""
+    heads = (window.head(raw[:400].decode("utf-8", "replace")) for raw in back)
+    own = [h for h in heads if (h.writer.pid, h.writer.rank) == (writer.pid, writer.rank)]
+    at = next((i for i, head in enumerate(own) if _FENCE.match(head.text)), None)
+    return at is not None and at + 1 < len(own) and _OF_TOOL_ALONE.match(own[at + 1].text) is not None
 
 
 def _meets(window: Window, writer: LogWriter, rows: list[bytes], wanted: re.Pattern[str], other: re.Pattern[str], each: bool) -> bool:

@@ -235,7 +235,7 @@ SCORED = re.compile(
 SMALL_TOOL = re.compile(
     r"(?:/\w+)*/?"
     r"(?:df|ls|rm|ln|cp|mv|cat|du|stat|find|grep|head|tail|mkdir|rmdir|chmod|chown|kill|pkill|which|readlink|realpath|ld|collect2|sysctl|ulimit): "
-    r"|(?:curl|wget|nc|ping|killall|modprobe|ldconfig|stty|tput|sed|awk|tee|touch|mesg|hostname|lscpu|numactl|ip|xargs): "
+    r"|(?:curl|wget|nc|ping|killall|modprobe|ldconfig|stty|tput|sed|awk|tee|touch|mesg|hostname|lscpu|ip|xargs): "
     r"|ALSA lib [\w.]+:\d+:|lib(?:E?GL|vulkan)(?: \w+)?: |MESA[\w-]*: "
     r"|[\w./-]+: line \d+: (?!python|torchrun|ray:|srun|mpirun|accelerate|deepspeed|vllm|conda|uv:)[\w./-]+: (?:command not found|No such file)"
 )
@@ -259,7 +259,7 @@ FINISHED = re.compile(
 """Of a program whose work is done."""
 NOT_THE_JOB = re.compile(
     r"(?:sshd|CRON|cron|anacron|sudo|su|chronyd|ntpd|dhclient|NetworkManager|polkitd|dbus-\w+|snapd?|rsyslogd|multipathd|irqbalance|udisksd|tuned|postfix"
-    r"|systemd-(?:logind|resolved|timesyncd|networkd|udevd|journald|tmpfiles)|logrotate|apt[\w.-]*|unattended-upgrades?|fwupd\w*|ModemManager|avahi-\w+"
+    r"|nvidia-persistenced|systemd-(?:logind|resolved|timesyncd|networkd|udevd|journald|tmpfiles)|logrotate|apt[\w.-]*|unattended-upgrades?|fwupd\w*|ModemManager|avahi-\w+"
     r"|google_\w+|(?:Google|OSConfig)\w*|amazon-[\w-]+|aws[\w-]*|waagent|WALinuxAgent|cloud-init|node_exporter|telegraf|fluent[\w-]*|vector|promtail"
     r"|\w*[-_]?exporter|(?!runtime_env|dashboard)\w+[-_]agent)(?:\.service)?"
 )

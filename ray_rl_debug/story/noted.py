@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ray_rl_debug.logs.handled import LACKS, LOOKED_UP
 from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import Candidate
@@ -23,7 +24,7 @@ _LIVES = (
 _ENDS = re.compile(
     rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down))\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
-    r"|\b(?:exits?|exited|quits?) (?:with|because|due|after|now)\b|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
+    r"|\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|, (?:stopping|stopped|quitting|leaving)\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
@@ -44,14 +45,17 @@ def only_noted(found: Sequence[Candidate]) -> bool:
 def tells_of_an_end(one: Candidate) -> bool:
     """Does a failure itself say that a process, or what it ran, ended?
 
-    Known errors do, as the catalogue holds those that end what raised them. So does a traceback that no record holds: Python prints that when nobody
-    catches. One that a logger wrote down was caught.
+    Known errors do, as the catalogue holds those that end what raised them; not what a function looked for and did not find. So does a traceback that
+    no record holds: Python prints that when nobody catches. One that a logger wrote down was caught.
     """
     event = one.event
-    if event.kind == "death" or event.level == "F" or (one.signature is not None and one.signature.effect != "info"):
+    is_found_missing = (event.caught and LOOKED_UP.match(event.text)) or (event.is_own_words and LACKS.search(event.text))
+    if event.kind == "death" or event.level == "F" or (not is_found_missing and one.signature is not None and one.signature.effect != "info"):
         return True
     if any(GIVES_UP.search(text) or _ENDS.search(text) for text in (event.text, event.record or "", *event.lines)):
         return True
+    if is_found_missing:
+        return False
     if event.kind == "traceback":
         return event.caught is False or (event.level is None and not event.caught)
     return event.level is None and not SMALL_TOOL.match(event.text) and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))

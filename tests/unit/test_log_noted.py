@@ -41,6 +41,9 @@ def told(folder: Path, text: str) -> tuple[str, str]:
         "(RewardWorker pid=70) ERROR:2026-03-02 09:14:22,871:verdict of sample was no number\n",
         "rm: cannot remove '/scratch/old': No such file or directory\n",
         "Error: the name is in use\n",
+        "Failed to import from vllm.vllm_flash_attn: No module named 'vllm.vllm_flash_attn'\n",
+        CAUGHT.replace("KeyError: 41", "ModuleNotFoundError: No module named 'fast_norm'"),
+        "2026-02-02 09:05:35,040 9871:ERROR:tornado.application: Exception in callback\n" + CAUGHT,
     ],
 )
 def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
@@ -63,6 +66,11 @@ def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
         UNCAUGHT,
         CAUGHT,
         "KeyError: 41\n",
+        "2026-03-02 09:14:22,871 ERROR pool.py:88 -- The pool is gone, the worker exits: Broken pipe\n",
+        UNCAUGHT.replace("KeyError: 41", "ModuleNotFoundError: No module named 'fast_norm'"),
+        "ImportError: libfast.so: cannot open shared object file: No such file or directory\n",
+        "╭─ Error ─────────────────────────╮\n│ Missing option '--model'.       │\n╰─────────────────────────────────╯\n",
+        "numactl: This system does not support NUMA policy\n",
         "train.py: error: unrecognized arguments: --lrr\n",
         "slurmstepd: error: *** STEP 812.0 ON gpu-3 CANCELLED AT 2026-11-23T08:41:10 DUE TO NODE gpu-3 FAILURE ***\n",
     ],

@@ -119,3 +119,21 @@ def test_a_loader_short_of_memory_is_told_with_its_worker(tmp_path: Path) -> Non
     short = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
     told = story(tmp_path, f"{short}RuntimeError: DataLoader worker (pid 9120) is killed by signal: Bus error.\n")
     assert told is not None and told.first is not None and told.first.who[0].pid == 9120
+
+
+def test_what_a_tool_gave_between_fences_is_not_the_programs(tmp_path: Path) -> None:
+    given = f"```\n{RAISED}KeyError: 'x'\n```\n"
+    assert first(tmp_path, f"Observation: \n{given}") is None
+    assert first(tmp_path, f"The job ended:\n{given}") is not None
+    assert first(tmp_path, f"Observation: \nnone\n```\nx = 1\n```\n{RAISED}KeyError: 'x'\n") is not None
+
+
+def test_a_panel_is_a_sample_where_no_error_is_its_heading(tmp_path: Path) -> None:
+    row = "│ Missing option '--model'. │\n"
+    assert first(tmp_path, f"╭─ Error ───╮\n{row}") is not None
+    assert first(tmp_path, f"╭─ Answer ───╮\n{row}") is None
+
+
+def test_a_daemon_of_the_machine_ends_no_job(tmp_path: Path) -> None:
+    assert first(tmp_path, "nvidia-persistenced: error: Failed to query NVIDIA devices.\n") is None
+    assert first(tmp_path, "nvidia-smi: error: Failed to query NVIDIA devices.\n") is not None
