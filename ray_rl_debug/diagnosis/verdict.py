@@ -127,6 +127,11 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
             certainty=findings[0].certainty,
             next=f"rayrl-debug {what}",
         )
+    if story.still and not story.noted:
+        best = next((s for s in story.still if s.is_likely), story.still[0])
+        certainty = Certainty.LIKELY if best.is_likely else Certainty.POSSIBLE
+        told = f"{best.text}: it is stuck, if the job still runs; take stacks of that process"
+        return Verdict(state=State.UNKNOWN, summary=told, certainty=certainty, next="rayrl-debug snapshot -o hang")
     settles = f"to settle it: {SETTLES}" if story.noted else "take stacks of the processes to see more"
     summary = f"{story.summary}; {settles}"
     return Verdict(state=State.UNKNOWN, summary=summary, certainty=Certainty.POSSIBLE, next="rayrl-debug snapshot -o hang")

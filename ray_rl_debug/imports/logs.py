@@ -30,7 +30,7 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = None, plain: bytes | None = None) -> LogFile | None:
-    """Failures, known errors and steps of a file; None when it holds none of them.
+    """Failures, known errors, steps and idle engines of a file; None when it holds none of them.
 
     Args:
         read: Is told how many bytes of the file were read since it was last told.
@@ -48,7 +48,7 @@ def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = No
     except (UnreadableFileError, OSError) as e:
         trouble = str(getattr(e, "strerror", None) or e)
     book = reader.end()
-    if not (book.events or book.steps):
+    if not (book.events or book.steps or book.stills):
         return None
     lines = tuple(
         LogLine(file=book.file, line_number=e.text_line or e.file_line, text=e.text, signature=e.signature, time_s=e.time_s)

@@ -7,6 +7,7 @@ import re
 from collections import deque
 
 from ray_rl_debug.logs.ending import read_ending
+from ray_rl_debug.logs.engine_lines import read_stills
 from ray_rl_debug.logs.events import NCCL_WARNS, shape_of, spot
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
@@ -86,7 +87,8 @@ class BookReader:
         """What was read; the reader is used up."""
         self._take(self._rest, len(self._rest))
         kept = b"".join(block[:upto] for block, upto in self._kept)[-KEPT_BYTES:]
-        ending = read_ending(kept, lines_before=self._lines - kept.count(b"\n"), writer=self._writer, near_s=self._near_s)
+        before = self._lines - kept.count(b"\n")
+        ending = read_ending(kept, lines_before=before, writer=self._writer, near_s=self._near_s)
         return LogBook(
             file=self._file,
             node=self._writer.node,
@@ -100,6 +102,7 @@ class BookReader:
             events=self._ledger.events(),
             steps=ending.steps,
             signs=ending.signs,
+            stills=read_stills(kept, lines_before=before, writer=self._writer, near_s=self._near_s),
             left_out=self._ledger.left_out,
         )
 

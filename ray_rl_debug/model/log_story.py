@@ -68,6 +68,30 @@ class StoryProgress(Claim, frozen=True, kw_only=True):
     """Steps behind the foremost of those who count the same."""
 
 
+class StoryStill(Claim, frozen=True, kw_only=True):
+    """An engine that held requests and gave no token, up to the last of its lines of figures."""
+
+    who: Who
+    engine: str | None
+    running: int
+    waiting: int
+    lines: int
+    """In a row that tell so."""
+    for_s: float | None
+    file: str
+    line: int
+    is_likely: bool
+    """It lasts, and requests wait behind those that run: *likely* stuck, else *possible*."""
+
+    @property
+    def text(self) -> str:
+        """In one sentence."""
+        name = f"engine {self.engine} of {self.who.label}" if self.engine is not None else f"the engine of {self.who.label}"
+        queued = f", {self.waiting} wait" if self.waiting else ""
+        lasts = f" over {self.for_s:,.0f} s" if self.for_s else ""
+        return f"{name} gave no token in its last {self.lines} lines of figures{lasts}, while {self.running} requests ran{queued}"
+
+
 class StoryClock(Claim, frozen=True, kw_only=True):
     """Times of a file or node that were moved to the common clock."""
 
@@ -93,6 +117,8 @@ class LogStory(Claim, frozen=True, kw_only=True):
     survived: tuple[StoryEntry, ...] = ()
     progress: tuple[StoryProgress, ...] = ()
     """Who stopped first stands first."""
+    still: tuple[StoryStill, ...] = ()
+    """Who lasts longest first."""
     stopped: str | None = None
     """Who stopped first and where, in one sentence."""
     clocks: tuple[StoryClock, ...] = ()

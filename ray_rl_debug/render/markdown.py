@@ -99,7 +99,7 @@ def _next_dumps(report: Report) -> Iterator[str]:
 
 def _story(report: Report) -> Iterator[str]:
     story = report.story
-    if story is None or (story.first is None and not story.noted):
+    if story is None or (story.first is None and not story.noted and not story.still):
         return
     yield ""
     yield "### Logs"
@@ -108,6 +108,8 @@ def _story(report: Report) -> Iterator[str]:
     for head, entry in [*first, *(("then", e) for e in story.then[:_MAX_THEN])]:
         when = moment(entry)
         yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(entry.block_at)})"
+    for still in story.still[:_MAX_THEN]:
+        yield f"- {_safe(still.text)} ({_safe(f'{still.file}:{still.line}')})"
     if story.stopped:
         yield f"- last work: {_safe(story.stopped)}"
 

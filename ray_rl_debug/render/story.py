@@ -12,6 +12,7 @@ from ray_rl_debug.render.fold import fold_labels
 MAX_THEN = 6
 MAX_NOTED = 3
 MAX_SURVIVED = 3
+MAX_STILL = 3
 MAX_PROGRESS = 8
 MAX_CLOCKS = 3
 MAX_PEOPLE = 4
@@ -49,6 +50,8 @@ def lines(story: LogStory, *, verbose: bool) -> Iterator[Line]:
     yield from _list("survived", story.survived, MAX_SURVIVED, verbose)
     if story.left_out:
         yield Line(f"… {story.left_out:,} different lines more in the files", style="dim")
+    for still in story.still[: len(story.still) if verbose else MAX_STILL]:
+        yield Line(f"{still.text} ({'likely' if still.is_likely else 'possibly'} stuck; {still.file}:{still.line})", "  ", "yellow")
     yield from _progress(story, verbose)
 
 

@@ -15,6 +15,7 @@ from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
 from ray_rl_debug.story.noted import WHY, only_noted
 from ray_rl_debug.story.people import person, unified
 from ray_rl_debug.story.progress import MAX_PEOPLE, progress, stopped_first
+from ray_rl_debug.story.stills import stills
 
 MAX_ENTRIES = 40
 SAME_MOMENT_S = 2.0
@@ -58,6 +59,7 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
         noted=tuple(logged[:MAX_ENTRIES]),
         survived=tuple(survived[:MAX_ENTRIES]),
         progress=walked[:MAX_PEOPLE],
+        still=stills(books)[:MAX_PEOPLE],
         stopped=stopped,
         clocks=tuple(StoryClock(where=file, shift_s=s.seconds, why=s.why) for file, s in moved.items()),
         order=order,

@@ -102,6 +102,25 @@ class LogSign(Fact, frozen=True, kw_only=True):
     is_zoned: bool = False
 
 
+class LogStill(Fact, frozen=True, kw_only=True):
+    """An engine whose last lines of figures all tell of requests that run and of no token."""
+
+    writer: LogWriter
+    engine: str | None = None
+    """Number that the line gives it: ``000``."""
+    running: int
+    """Requests, in the last line."""
+    waiting: int
+    lines: int
+    """In a row."""
+    file_line: int
+    """Of the first of them."""
+    last_line: int
+    since_s: float | None = None
+    until_s: float | None = None
+    is_zoned: bool = False
+
+
 class LogBook(Fact, frozen=True, kw_only=True):
     """One log file."""
 
@@ -121,5 +140,6 @@ class LogBook(Fact, frozen=True, kw_only=True):
     steps: tuple[LogStep, ...] = ()
     """The last few of each writer."""
     signs: tuple[LogSign, ...] = ()
+    stills: tuple[LogStill, ...] = ()
     left_out: int = 0
     """Different events beyond those that are kept."""

@@ -20,6 +20,9 @@ def draw(story: LogStory) -> str:
         parts.append(f"<h3>Then</h3>{_list(story.then)}")
     if story.noted:
         parts.append(f"<h3>Logged as an error; nothing here says that anything ended</h3>{_list(story.noted)}")
+    if story.still:
+        rows = "".join(f"<li>{esc(s.text, 400)} <i>{name(s.file, 200)}:{s.line}</i></li>" for s in story.still[:MAX_ENTRIES])
+        parts.append(f"<h3>Engines that gave no token</h3><ul class=plain>{rows}</ul>")
     if story.survived:
         parts.append(folded(f"What the run survived: {len(story.survived)}", _list(story.survived)))
     if story.progress:
