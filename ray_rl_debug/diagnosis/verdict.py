@@ -130,7 +130,7 @@ def _of_story(story: LogStory, findings: Sequence[Finding]) -> Verdict:
     if story.still and not story.noted:
         best = next((s for s in story.still if s.is_likely), story.still[0])
         certainty = Certainty.LIKELY if best.is_likely else Certainty.POSSIBLE
-        told = f"{best.text}: it is stuck, if the job still runs; take stacks of that process"
+        told = f"{best.text}: it is stuck, if the job still runs; take stacks of that server and of its engine processes"
         return Verdict(state=State.UNKNOWN, summary=told, certainty=certainty, next="rayrl-debug snapshot -o hang")
     settles = f"to settle it: {SETTLES}" if story.noted else "take stacks of the processes to see more"
     summary = f"{story.summary}; {settles}"

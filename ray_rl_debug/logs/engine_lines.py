@@ -60,9 +60,9 @@ def read_stills(text: bytes, *, lines_before: int, writer: LogWriter, near_s: fl
             until_s=head.time_s,
             is_zoned=head.is_zoned,
         )
-        last[key] = (
-            now if before is None else msgspec.structs.replace(now, lines=before.lines + 1, file_line=before.file_line, since_s=before.since_s)
-        )
+        if before is not None:
+            now = msgspec.structs.replace(now, lines=before.lines + 1, file_line=before.file_line, since_s=before.since_s)
+        last[key] = now
     return tuple(one for one in last.values() if one is not None and one.lines >= MIN_LINES)
 
 

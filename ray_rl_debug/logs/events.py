@@ -99,7 +99,11 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         lines = (*(block.lines if len(block.lines) <= 6 else (*block.lines[:1], *block.lines[-5:])), *block.message[:3])
     else:
         after = [h.text for h in window.next_of(head.writer, one.end) if h.text and (not h.is_stamped or h.text.startswith("what():"))]
-        about = named_in(head.text, tuple(after[:8])) or launched_in(window.line(one.start, one.end).decode("utf-8", "replace"))
+        about = (
+            named_in(head.text, tuple(after[:8]))
+            or _of_call_above(window, one)
+            or launched_in(window.line(one.start, one.end).decode("utf-8", "replace"))
+        )
         if about is None and head.indent and head.text.startswith(_FIELDS_OF_DESCRIBE):
             about = described_in(window.text[max(0, one.start - LOOK_BACK_BYTES) : one.start])
         lines = tuple(after[:2])
@@ -127,6 +131,13 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         caught=_caught(one),
         handled=handled(window, one),
     )
+
+
+def _of_call_above(window: Window, one: Spotted) -> LogWriter | None:
+    """Of an exception right below Ray's line of a call that failed, without any frames, the process that Ray's line names."""
+    above = window.line_before(one.start)
+    is_below = EXCEPTION.match(one.head.text) is not None and above.writer == one.head.writer and REMOTE.search(above.text) is not None
+    return named_in(above.text) if is_below else None
 
 
 def _caught(one: Spotted) -> bool | None:

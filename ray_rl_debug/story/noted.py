@@ -26,7 +26,8 @@ _ENDS = re.compile(
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
     r"|\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
-    r"|, (?:stopping|stopped|quitting|leaving)\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
+    r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)? (?:has )?failed (?:for|with|after|on)\b|, (?:stopping|stopped|quitting|leaving)\b"
+    r"|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
 )
@@ -52,7 +53,7 @@ def tells_of_an_end(one: Candidate) -> bool:
     is_found_missing = (event.caught and LOOKED_UP.match(event.text)) or (event.is_own_words and LACKS.search(event.text))
     if event.kind == "death" or event.level == "F" or (not is_found_missing and one.signature is not None and one.signature.effect != "info"):
         return True
-    if any(GIVES_UP.search(text) or _ENDS.search(text) for text in (event.text, event.record or "", *event.lines)):
+    if any(_gives_up(text) or _ENDS.search(text) for text in (event.text, event.record or "", *event.lines)):
         return True
     if is_found_missing:
         return False
@@ -64,6 +65,11 @@ def tells_of_an_end(one: Candidate) -> bool:
 def _is_last(one: Candidate) -> bool:
     """Did work stop there? Steps were counted before it, and none behind it."""
     return bool(one.book.steps) and all(s.file_line < _last_line(one.event) for s in one.book.steps)
+
+
+def _gives_up(text: str) -> bool:
+    """Beside a word of going on *unexpected* means that it does not; alone it is what any error may be."""
+    return any(not found[0].lower().startswith(("unexpected", "not ")) for found in GIVES_UP.finditer(text))
 
 
 def _passed_before(one: Candidate, found: Sequence[Candidate]) -> bool:

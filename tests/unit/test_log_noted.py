@@ -41,6 +41,7 @@ def told(folder: Path, text: str) -> tuple[str, str]:
         "(RewardWorker pid=70) ERROR:2026-03-02 09:14:22,871:verdict of sample was no number\n",
         "rm: cannot remove '/scratch/old': No such file or directory\n",
         "Error: the name is in use\n",
+        "2026-03-02 09:14:22,871 - tracer - ERROR - Unexpected error occurred\n",
         "Failed to import from vllm.vllm_flash_attn: No module named 'vllm.vllm_flash_attn'\n",
         CAUGHT.replace("KeyError: 41", "ModuleNotFoundError: No module named 'fast_norm'"),
         "2026-02-02 09:05:35,040 9871:ERROR:tornado.application: Exception in callback\n" + CAUGHT,

@@ -233,3 +233,11 @@ def test_a_container_that_ended_is_told_with_its_name(tmp_path: Path) -> None:
     refused = "rollout-1  | 2026-03-02 10:00:41,001 ERROR cannot push: httpx.ConnectError: [Errno 111] Connection refused\n"
     told = story(tmp_path, f"trainer-1  | 2026-03-02 10:00:00,001 INFO step 11\ntrainer-1 exited with code 137\n{refused}")
     assert told.first is not None and (told.first.text, told.first.who[0].node) == ("trainer-1 exited with code 137", "trainer-1")
+
+
+def test_an_exception_below_the_line_of_a_failed_call_is_of_the_process_that_it_names(tmp_path: Path) -> None:
+    call = "(Controller pid=300) ray.exceptions.RayTaskError(RuntimeError): ray::Replica.start() (pid=4410, ip=10.0.0.6, actor_id=1)\n"
+    told = story(tmp_path, f"{call}(Controller pid=300) RuntimeError: the checkpoint is truncated\n")
+    assert told.first is not None and (told.first.text, told.first.who[0].pid) == ("RuntimeError: the checkpoint is truncated", 4410)
+    told = story(tmp_path, "(Controller pid=300) calling ray::Replica.start\n(Controller pid=300) RuntimeError: the checkpoint is truncated\n")
+    assert told.first is not None and told.first.who[0].pid == 300

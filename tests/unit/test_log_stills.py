@@ -12,7 +12,8 @@ from ray_rl_debug.render.terminal import render
 
 def line(second: int, *, given: float = 0.0, prompt: float = 0.0, running: int = 5, waiting: int = 0, engine: str = "000") -> str:
     return (
-        f"(APIServer pid=71) INFO 11-21 03:{second // 60:02}:{second % 60:02} [loggers.py:116] Engine {engine}: Avg prompt throughput: {prompt} tokens/s, "
+        f"(APIServer pid=71) INFO 11-21 03:{second // 60:02}:{second % 60:02} [loggers.py:116] Engine {engine}: "
+        f"Avg prompt throughput: {prompt} tokens/s, "
         f"Avg generation throughput: {given} tokens/s, Running: {running} reqs, Waiting: {waiting} reqs, GPU KV cache usage: 12.3%, "
         "Prefix cache hit rate: 0.0%\n"
     )
