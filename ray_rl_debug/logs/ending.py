@@ -63,7 +63,7 @@ def _steps(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     kept: dict[tuple[object, ...], deque[LogStep]] = {}
     counted, number = len(text), lines_before + text.count(b"\n") + 1
     met: Counter[tuple[bytes, bytes]] = Counter()
-    marks = _Marks()
+    marks = Marks()
     borrowed = set[tuple[LogWriter, str, float | None]]()
     for start, end in _candidates(text):
         raw = text[start : min(end, start + 2 * MARK_BYTES)]
@@ -119,7 +119,7 @@ def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     begin = text.find(b"\n", begin) + 1 if begin else 0
     rows = text[begin:].split(b"\n")
     marked: defaultdict[bytes, list[int]] = defaultdict(list)
-    marks = _Marks()
+    marks = Marks()
     for position, raw in enumerate(rows):
         if raw and not raw.isspace():
             marked[marks.of(raw)].append(position)
@@ -141,7 +141,7 @@ def _signs(text: bytes, lines_before: int, writer: LogWriter, near_s: float | No
     )
 
 
-class _Marks:
+class Marks:
     """What names the writer of a line; empty where nothing of these kinds does.
 
     No mark depends on which digits it holds: it stands at the same place of all lines whose beginnings differ in their digits alone.

@@ -5,23 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import msgspec
-
-from ray_rl_debug.logs.heads import read_head
+from ray_rl_debug.logs.ending import Marks
+from ray_rl_debug.logs.heads import Head, read_head
 from ray_rl_debug.logs.named import filled
 from ray_rl_debug.model.snapshot.log_book import LogStill, LogWriter
 
 _WORDS = b"generation throughput: "
 _FIGURES = re.compile(
-    r"(?:\bEngine (?P<engine>\d{1,6}): )?Avg prompt throughput: (?P<prompt>[\d.]{1,20}) tokens/s, "
-    r"Avg generation throughput: (?P<given>[\d.]{1,20}) tokens/s, Running: (?P<running>\d{1,9}) reqs,"
-    r"(?: Swapped: \d{1,9} reqs,)? (?:Waiting|Pending): (?P<waiting>\d{1,9}) reqs"
+    rb"(?:\bEngine (?P<engine>\d{1,6}): )?Avg prompt throughput: (?P<prompt>[\d.]{1,20}) tokens/s, "
+    rb"Avg generation throughput: (?P<given>[\d.]{1,20}) tokens/s, Running: (?P<running>\d{1,9}) reqs,"
+    rb"(?: Swapped: \d{1,9} reqs,)? (?:Waiting|Pending): (?P<waiting>\d{1,9}) reqs"
 )
+_NOTHING = re.compile(rb"0*\.?0*")
 MIN_LINES = 3
 """In a row; one may fall between two long steps."""
 MAX_LINES = 2000
 """From the end back."""
 MAX_ENGINES = 64
+
+
+class _Row:
+    """Lines of one engine, read from the last one back."""
+
+    def __init__(self, last: int, found: re.Match[bytes]) -> None:
+        self.last, self.found = last, found
+        self.first, self.lines = last, 1
 
 
 def read_stills(text: bytes, *, lines_before: int, writer: LogWriter, near_s: float | None) -> tuple[LogStill, ...]:
@@ -31,48 +39,52 @@ def read_stills(text: bytes, *, lines_before: int, writer: LogWriter, near_s: fl
         lines_before: Lines of the file before `text`.
         writer: Of lines that name none.
     """
-    last: dict[tuple[LogWriter, str | None], LogStill | None] = {}
-    number, counted = lines_before + 1, 0
-    for start, end in _lines(text):
-        head = read_head(text[start : min(end, start + 2000)].decode("utf-8", "replace"), near_s=near_s)
-        found = _FIGURES.search(head.text)
+    rows: dict[tuple[bytes, bytes | None], _Row] = {}
+    ended: set[tuple[bytes, bytes | None]] = set()
+    marks = Marks()
+    for start, end in _lines_back(text):
+        found = _FIGURES.search(text, start, min(end, start + 2000))
         if found is None:
             continue
-        number += text.count(b"\n", counted, start)
-        counted = start
-        key = (filled(head.writer, writer), found["engine"])
-        if len(last) >= MAX_ENGINES and key not in last:
+        key = (marks.of(text[start:end]), found["engine"])
+        if key in ended or (key not in rows and len(rows) >= MAX_ENGINES):
             continue
-        is_still = int(found["running"]) > 0 and not float(found["given"]) and not float(found["prompt"])
-        before = last.get(key)
-        if not is_still:
-            last[key] = None
-            continue
-        now = LogStill(
-            writer=key[0],
-            engine=found["engine"],
-            running=int(found["running"]),
-            waiting=int(found["waiting"]),
-            lines=1,
-            file_line=number,
-            last_line=number,
-            since_s=head.time_s,
-            until_s=head.time_s,
-            is_zoned=head.is_zoned,
-        )
-        if before is not None:
-            now = msgspec.structs.replace(now, lines=before.lines + 1, file_line=before.file_line, since_s=before.since_s)
-        last[key] = now
-    return tuple(one for one in last.values() if one is not None and one.lines >= MIN_LINES)
+        if not int(found["running"]) or not _NOTHING.fullmatch(found["given"]) or not _NOTHING.fullmatch(found["prompt"]):
+            ended.add(key)
+        elif key in rows:
+            rows[key].first, rows[key].lines = start, rows[key].lines + 1
+        else:
+            rows[key] = _Row(start, found)
+    return tuple(_still(row, text, lines_before, writer, near_s) for row in rows.values() if row.lines >= MIN_LINES)
 
 
-def _lines(text: bytes) -> Iterator[tuple[int, int]]:
-    """Lines with the words, in their order, the last ones of them."""
-    found: list[tuple[int, int]] = []
+def _still(row: _Row, text: bytes, lines_before: int, writer: LogWriter, near_s: float | None) -> LogStill:
+    first, last = _head(text, row.first, near_s), _head(text, row.last, near_s)
+    number = lines_before + text.count(b"\n", 0, row.first) + 1
+    return LogStill(
+        writer=filled(last.writer, writer),
+        engine=row.found["engine"].decode() if row.found["engine"] is not None else None,
+        running=int(row.found["running"]),
+        waiting=int(row.found["waiting"]),
+        lines=row.lines,
+        file_line=number,
+        last_line=number + text.count(b"\n", row.first, row.last),
+        since_s=first.time_s,
+        until_s=last.time_s,
+        is_zoned=last.is_zoned,
+    )
+
+
+def _head(text: bytes, start: int, near_s: float | None) -> Head:
+    return read_head(text[start : start + 2000].split(b"\n", 1)[0].decode("utf-8", "replace"), near_s=near_s)
+
+
+def _lines_back(text: bytes) -> Iterator[tuple[int, int]]:
+    """Lines with the words, the last one first."""
     at = text.rfind(_WORDS)
-    while at != -1 and len(found) < MAX_LINES:
-        start = text.rfind(b"\n", 0, at) + 1
-        end = text.find(b"\n", at)
-        found.append((start, len(text) if end == -1 else end))
+    for _ in range(MAX_LINES):
+        if at == -1:
+            return
+        start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
+        yield start, len(text) if end == -1 else end
         at = text.rfind(_WORDS, 0, start)
-    return reversed(found)
