@@ -233,7 +233,9 @@ def _out_of_panel(window: Window, head: Head, start: int) -> Head:
 
 
 def _is_of_the_machine(head: Head) -> bool:
-    return head.writer.program is not None and NOT_THE_JOB.fullmatch(head.writer.program) is not None
+    """Actors of Ray may have such names as well, ``(search_agent pid=7)``: a journal names the machine, and a service alone no process."""
+    who = head.writer
+    return who.program is not None and NOT_THE_JOB.fullmatch(who.program) is not None and (who.node is not None or who.pid is None)
 
 
 def _note_above(window: Window, head: Head, start: int) -> Head | None:

@@ -145,9 +145,8 @@ _GOES_ON = (
 )
 HANDLED = re.compile(_GOES_ON)
 """Words of a program that goes on in spite of an error."""
-WENT_ON = re.compile(
+_WENT_ON = re.compile(
     _any(
-        _GOES_ON,
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
         r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b",
         r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
@@ -166,7 +165,11 @@ WENT_ON = re.compile(
         r"\b[Dd]efault(?:s|ing) to\b|^AUTOTUNE \w+\(",  # the latter: Inductor's table of the kernels that fitted
     )
 )
-"""The same in the lines behind an error, where more words mean it."""
+"""More words that mean it in the lines behind an error."""
+_DENIED = re.compile(
+    r"(?:\b(?:[Nn]o|[Nn]ot|[Nn]obody|[Nn]one|[Nn]othing|[Nn]either|[Nn]ever|[Cc]annot|[Cc]an't)|(?<![\w./-])0 (?:of|out))\b[^.,;:]{0,60}$"
+)
+"""In front of them, in the same part of the sentence."""
 GIVES_UP = re.compile(
     _any(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
@@ -307,5 +310,7 @@ def is_handled(text: str, *, behind: bool = False) -> bool:
 
 def goes_on(text: str, *, behind: bool = False) -> str | None:
     """The words that say so."""
-    found = (WENT_ON if behind else _ACTS if EXCEPTION.match(text) else HANDLED).search(text)
+    found = (_ACTS if EXCEPTION.match(text) and not behind else HANDLED).search(text)
+    if found is None and behind:
+        found = next((f for f in _WENT_ON.finditer(text) if not _DENIED.search(text, 0, f.start())), None)
     return found[0] if found is not None and GIVES_UP.search(text) is None else None

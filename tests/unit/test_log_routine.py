@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from test_log_innocents import RAISED, first, story
 
+from ray_rl_debug.logs.words import goes_on
+
 REFUSED = "error: the store refused block 7\n"
 
 
@@ -178,3 +180,29 @@ def test_the_status_of_an_answer_is_no_exit_status(tmp_path: Path) -> None:
     assert first(tmp_path, record.format("exit status")) is not None
     told = story(tmp_path, "multiprocessing worker (pid 9120) was terminated by signal 11\n")
     assert told is not None and told.first is not None and told.first.who[0].pid == 9120
+
+
+@pytest.mark.parametrize(
+    "denied",
+    [
+        "cannot go on without rank 3",
+        "nobody answers on port 8000",
+        "none of the engines responds",
+        "0 of 8 engines are ready",
+        "No server is reachable",
+    ],
+)
+def test_who_denies_that_it_goes_on_excuses_nothing(denied: str) -> None:
+    assert goes_on(denied, behind=True) is None
+
+
+@pytest.mark.parametrize(
+    "told", ["the run goes on", "server 3 did not start, server 4 answers", "all engines are ready", "no GPU found, using CPU instead"]
+)
+def test_who_says_that_it_goes_on(told: str) -> None:
+    assert goes_on(told, behind=True) is not None
+
+
+def test_an_actor_may_be_called_an_agent(tmp_path: Path) -> None:
+    assert first(tmp_path, "(search_agent pid=7) ERROR main.py:9 -- The index is gone\n") == "The index is gone"
+    assert first(tmp_path, "Nov 23 08:00:00 gpu-3 node_agent[812]: ERROR The index is gone\n") is None
