@@ -160,7 +160,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
     is_step, is_report = _is_step(one), _is_report(one)
     is_told = False
     is_caught = _is_printed(one, window)
-    may_be_tried = _may_be_tried(one)
+    may_be_tried = _may_be_tried(one) or (one.block is not None and one.block.ran_text)
     is_feeders = one.block is not None and _is_of_feeder(one.block)
     routine = Routine(window, one) if one.block is None and one.kind == "error" and one.signature is None else None
     writer = one.before.writer if one.before is not None and one.head.writer == LogWriter() else one.head.writer

@@ -14,7 +14,7 @@ STEMS = (
     "build stopped", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
     "eturncode", "eturn code",
-    " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
+    "egfault", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
 """Plain texts, one of which every line holds that this module can call a failure. Searching them is fast, reading lines is not.
@@ -39,7 +39,7 @@ def _any(*parts: str) -> str:
 
 DEATH = re.compile(
     _any(
-        r"Segmentation fault|\bBus error\b|Illegal instruction|core dumped|dumped core",
+        r"Segmentation fault|\bSegfault encountered\b|\bBus error\b|Illegal instruction|core dumped|dumped core",
         r"\bAborted$|^Aborted\b|^Killed$|: Killed$|\d+ Killed  |OOMKilled",
         r"^Fatal Python error: |^Fatal glibc error: |^terminate called (?:after|without)|^fatal error: (?!.*No such file)|^FATAL ERROR\b",
         r"^(?:free|malloc|malloc_consolidate|calloc|realloc|munmap_chunk)\(\)?: \w",
@@ -138,7 +138,8 @@ _GOES_ON = (
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
         r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|Setting [A-Z]+ to (?=/)|[Bb]acking off|[Tt]rying (?:again|next)",
-        r"(?<=\d: )\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
+        r"[Nn]ext (?:try|attempt|retry) in\b",
+        r"(?:(?<=\d: )|^)\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
         rf"(?:{_SAID})(?![\"']?[=:] ?\d)",
     )
     + ")"
@@ -191,7 +192,7 @@ SAID_OF_ANOTHER = re.compile(
 """Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
     r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
-    r"|\b[Cc]aught[;,]|\b(?:runs|works) without\b"
+    r"|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b|\b(?:runs|works) without\b"
 )
 """What the line of an exception says of the program, not of the exception."""
 
@@ -231,6 +232,7 @@ CLIENT_LEFT = re.compile(
 """Of a server whose client did not wait for its answer."""
 SCORED = re.compile(
     r"(?i)\b(?:score|reward|verdict|grade|return)s?\b[ :=]{1,3}-?\d|\b(?:CE|RE|AC|WA|TLE|MLE)\b,? (?:\w+ )?(?:CE|RE|AC|WA|TLE|MLE)\b"
+    r"|\b(?:verdict|result|status): ?(?:CE|RE|WA|TLE|MLE|OLE)\b"
     r"|\b(?:mean|accuracy|pass(?:ed)?|compiled?)\b[ :=]{1,3}[01]?\.\d"
     r"|\b\d+ (?:of|/) \d+ (?:\w+ ){0,2}(?:verified|pass|passed|compiled?|correct|solved)\b"
 )

@@ -206,3 +206,22 @@ def test_who_says_that_it_goes_on(told: str) -> None:
 def test_an_actor_may_be_called_an_agent(tmp_path: Path) -> None:
     assert first(tmp_path, "(search_agent pid=7) ERROR main.py:9 -- The index is gone\n") == "The index is gone"
     assert first(tmp_path, "Nov 23 08:00:00 gpu-3 node_agent[812]: ERROR The index is gone\n") is None
+
+
+def test_a_warning_of_python_ends_nothing_whatever_it_speaks_of(tmp_path: Path) -> None:
+    said = "CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).\n"
+    assert first(tmp_path, f"UserWarning: {said}") is None
+    assert first(tmp_path, f"RuntimeError: {said}") is not None
+
+
+def test_an_exception_that_says_when_it_is_tried_again(tmp_path: Path) -> None:
+    assert first(tmp_path, "transport.ConnectionTimeout: no answer, next try in 30 s\n") is None
+    assert first(tmp_path, "transport.ConnectionTimeout: no answer in 30 s\n") is not None
+
+
+def test_code_that_was_tried_has_a_verdict(tmp_path: Path) -> None:
+    raised = (
+        'candidate 3 printed\nTraceback (most recent call last):\n  File "/tmp/ab12/answer.py", line 3, in <module>\n    1/0\nZeroDivisionError: x\n'
+    )
+    assert first(tmp_path, f"{raised}verdict: RE\n") is None
+    assert first(tmp_path, f"{raised}verdict: the job ended\n") is not None
