@@ -29,7 +29,7 @@ def scan(node: NodeHealth) -> Iterator[Result]:
     told = {s.id for s in map(signatures.find, by_signature) if s is not None and s.effect != "info"}
     told = told - _GENERIC or told
     if not told:
-        yield ok("no known error")
+        yield ok("no known error that ended anything")
     yield from (_told(id_, by_signature[id_]) for id_ in sorted(told, key=lambda i: _rank(i, by_signature[i])))
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 import msgspec
 
 from ray_rl_debug.logs.collectives import read_collective
-from ray_rl_debug.logs.handled import AT_EXIT, LOOKED_UP, handled, is_own_words
+from ray_rl_debug.logs.handled import AT_EXIT, handled, is_own_words
 from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
@@ -46,6 +46,8 @@ NCCL_WARNS = b"NCCL WARN"
 _FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
 """How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
 _PANEL = re.compile(r"[╭┌┏][─━]+ Error [─━]")
+_IMPORT = re.compile(r"(?:ModuleNotFound|Import)Error: ")
+"""Raised inside a function: most packages try such imports of what they can do without."""
 _CUT = "a traceback that is cut off before its last line"
 
 
@@ -147,8 +149,8 @@ def _caught(one: Spotted) -> bool | None:
     if block is None or block.is_caught is None:
         return None
     if block.is_caught:
-        was_looked_up = level is None and block.remote is None and LOOKED_UP.match(one.text) is not None
-        return True if level in ("D", "W", "E") or was_looked_up else None
+        was_tried = level is None and block.remote is None and _IMPORT.match(one.text) is not None
+        return True if level in ("D", "W", "E") or was_tried else None
     return False if level is None and one.before is None else None
 
 

@@ -167,7 +167,7 @@ def _is_same(head: Head, first: Head) -> bool:
 def _is_caught(file: str, _line: str, function: str) -> bool | None:
     if function == "<module>":
         return None if file.startswith("<") or _WRITTEN.match(file) else False
-    return None if function == "?" or _STARTS.search(file) else True
+    return None if function == "?" or file.startswith("<frozen") or _STARTS.search(file) else True  # nothing begins in a frozen module: it is cut
 
 
 _STARTS = re.compile(
