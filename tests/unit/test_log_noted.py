@@ -73,7 +73,7 @@ def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
         "ImportError: libfast.so: cannot open shared object file: No such file or directory\n",
         "╭─ Error ─────────────────────────╮\n│ Missing option '--model'.       │\n╰─────────────────────────────────╯\n",
         'Traceback (most recent call last):\n  File "/srv/job/solution.py", line 3, in <module>\n    print(x)\nNameError: x\n',
-        "WARNING auth: none\nTraceback (most recent call last):\n  File \"<frozen os>\", line 225, in makedirs\nPermissionError: [Errno 13] x\n",
+        'WARNING auth: none\nTraceback (most recent call last):\n  File "<frozen os>", line 225, in makedirs\nPermissionError: [Errno 13] x\n',
         CAUGHT.replace("KeyError: 41", "FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
         "!!!!!!! Segfault encountered !!!!!!!\n",
         "numactl: This system does not support NUMA policy\n",
