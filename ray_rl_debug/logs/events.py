@@ -124,7 +124,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         is_zoned=stamped.is_zoned,
         signature=one.signature.id if one.signature else None,
         level=head.level or (one.before.level if one.before is not None and one.before.level in ("E", "F") else None),
-        record=redact(one.before.text) if one.before is not None else None,
+        record=redact(record) if block is not None and (record := _record_of(window, one)) else None,
         beneath=redact(raised) if (raised := block.first if block is not None else _raised_below(window, one)) else None,
         frame=redact(block.frame) if block and block.frame else None,
         lines=tuple(redact(x) for x in lines),
@@ -140,6 +140,15 @@ def _of_call_above(window: Window, one: Spotted) -> LogWriter | None:
     above = window.line_before(one.start)
     is_below = EXCEPTION.match(one.head.text) is not None and above.writer == one.head.writer and REMOTE.search(above.text) is not None
     return named_in(above.text) if is_below else None
+
+
+def _record_of(window: Window, one: Spotted) -> str | None:
+    """Words of the record that a traceback belongs to, also where its logger repeats the head on each line."""
+    if one.before is not None:
+        return one.before.text
+    above = window.line_before(one.start)
+    own = (one.head.level, one.head.writer)
+    return above.text if one.head.level is not None and (above.level, above.writer) == own else None
 
 
 def _caught(one: Spotted) -> bool | None:

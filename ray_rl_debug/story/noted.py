@@ -53,7 +53,9 @@ def tells_of_an_end(one: Candidate) -> bool:
     is_found_missing = (event.caught and LOOKED_UP.match(event.text)) or (event.is_own_words and LACKS.search(event.text))
     if event.kind == "death" or event.level == "F" or (not is_found_missing and one.signature is not None and one.signature.effect != "info"):
         return True
-    if any(_gives_up(text) or _ENDS.search(text) for text in (event.text, event.record or "", *event.lines)):
+    # Between the first and the last line of a traceback stand frames and code.
+    said = (event.text, event.record or "", *(event.lines[:1] if event.kind == "traceback" else event.lines))
+    if any(_gives_up(text) or _ENDS.search(text) for text in said):
         return True
     if is_found_missing:
         return False

@@ -85,6 +85,14 @@ def test_what_says_that_something_ended_is_a_failure(tmp_path: Path, end: str) -
     assert told(tmp_path, end)[0] == "first"
 
 
+def test_the_words_of_the_record_count_and_those_of_the_code_do_not(tmp_path: Path) -> None:
+    head = "(Worker_TP1 pid=991) ERROR 08-14 08:15:12 [executor.py:671] "
+    raised = "".join(f"{head}{row}\n" for row in CAUGHT.splitlines())
+    assert told(tmp_path, f"{head}The loop of this worker has died\n{raised}")[0] == "first"
+    assert told(tmp_path, f"{head}The cache has no entry\n{raised}")[0] == "noted"
+    assert told(tmp_path, RECORD + CAUGHT.replace("return table[key]", "raise KeyError('fatal')"))[0] == "noted"
+
+
 def test_where_anything_ended_the_error_before_it_is_the_first_failure(tmp_path: Path) -> None:
     ended = "2026-03-02 09:14:23,100 ERROR launch.py:12 -- rank 3 exited with exit code 1\n"
     assert told(tmp_path, RECORD + ended) == ("first", "The cache has no entry")
