@@ -223,7 +223,7 @@ def _survived(
     if len({(s.unit, s.step) for s in later}) >= enough:
         return _went_on(later[-1])
     if event.handled is not None:
-        return f"the program says: {event.handled}"
+        return f"as told beside it: {event.handled}"
     if event.level == "D":
         return "logged as a note"
     if event.level in ("I", "W") and ((signature is None and event.kind != "death") or event.kind == "traceback"):
