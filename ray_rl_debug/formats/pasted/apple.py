@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.formats.pasted.events import Frames, Head
-from ray_rl_debug.formats.pasted.frames import is_native
 from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
+from ray_rl_debug.formats.pasted.places import is_native
 
 _TREE = re.compile(
     r"^(?P<before>[\s+!:|*]{0,400})(?P<count>\d{1,9}) {1,4}(?P<function>[A-Za-z_~?<$\-+\[][^\n]{0,2000}?) {1,4}"

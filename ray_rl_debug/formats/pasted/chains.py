@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.formats.pasted import labels
+from ray_rl_debug.formats.pasted import joined, labels
 from ray_rl_debug.formats.pasted.events import Frames, Head
-from ray_rl_debug.formats.pasted.orientation import is_outermost_first
 
 _CHAIN = re.compile(r"`(?P<names>[A-Za-z_<][^`\n]{2,400}? ?(?:→|⟶|⇒|←|->|=>|<-)[^`\n]{2,1000})`")
-_JOINS = re.compile(r" ?(?P<sign>→|⟶|⇒|←|->|=>|<-) ?")
-_NAME = re.compile(r"(?:(?P<module>[A-Za-z_]\w{2,40}) )?(?P<function>(?:[A-Za-z_]\w{0,60}\.){0,4}(?:<module>|[A-Za-z_]\w{1,80}))(?:\(\))?$")
 _MAX_CHARS = 4_000
 _LEAST = 3
 """Names in a chain; of two, one is often what becomes of the other. Fewer are enough where the line says that somebody stands there."""
@@ -30,12 +27,6 @@ _STANDS = re.compile(
 _CUE = re.compile(r"\b(?:stacks?|backtraces?|call chains?|hung|hangs|hanging|stuck|blocked|parked|wedged)\b", re.IGNORECASE)
 _NO_STACK = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
 _ARROW = re.compile(r"(?:→|⟶|⇒|←|->|=>|<-) ")
-_ASIDE = re.compile(r"(?: \([^()]{0,200}(?:\([^()]{0,80}\)[^()]{0,80})?\)| [x×] ?\d{1,5})$")
-"""``f x4``, ``f (the loop)``"""
-_LEFT_OUT = re.compile(r"(?:\.{2,4}|…|\[\.\.\.\])$")
-_PATH = re.compile(r"(?:[A-Za-z_]\w{1,60} as )?(?P<function>(?:[A-Za-z_]\w{0,60}(?:\(\))?(?:\.|::)){0,8}(?:<module>|[A-Za-z_]\w{1,80}))$")
-_CODE = re.compile(r"[_.<]|::|[a-z][A-Z]")
-"""What tells the name of a function from a word."""
 _LEAST_CODE = 2
 """Such names in a chain."""
 _LEAD = re.compile(r"[^:`]{0,80}(?:`[^`]{2,80}`[^:`]{0,40}){2,16}:\s")
@@ -67,18 +58,6 @@ def clauses(text: str) -> tuple[Head | Frames, ...]:
     return tuple(events)
 
 
-def frames_of(text: str) -> Frames | None:
-    """The frames of a chain of names alone: ``step → all_reduce → poll``."""
-    names = [_NAME.match(part.strip()) for part in re.split(_JOINS.pattern.replace("?P<sign>", "?:"), text)]
-    if len(names) < 2 or not all(names):
-        return None
-    sign = _JOINS.search(text)
-    places = tuple((name["function"], "", 0) for name in names if name is not None)
-    is_turned = sign is not None and sign["sign"] in ("←", "<-")
-    order = "inner" if is_outermost_first(places) is False or is_turned else "outer"
-    return Frames(places=places, order=order, is_whole=True, is_certain=True)
-
-
 def fenced(lines: Iterable[str]) -> Iterator[tuple[int, Head | None, Frames]]:
     """Chains in a block of code of their own, below a sentence that says that they are stacks: the line, who is meant, the frames."""
     above, held = "", list[tuple[int, str]]()
@@ -88,7 +67,7 @@ def fenced(lines: Iterable[str]) -> Iterator[tuple[int, Head | None, Frames]]:
         if text.startswith(("```", "~~~")):
             in_fence = not in_fence
             if not in_fence:
-                found = [(at, frames) for at, told in held if (frames := _bare(told)) is not None]
+                found = [(at, frames) for at, told in held if (frames := joined.names(told, least=_LEAST, code=_LEAST_CODE)) is not None]
                 is_stack = len(found) == len(held) > 0 and (was_stack or (_CUE.search(above) is not None and not _NO_STACK.search(above)))
                 was_stack = is_stack
                 for at, frames in found if is_stack else ():
@@ -102,20 +81,6 @@ def fenced(lines: Iterable[str]) -> Iterator[tuple[int, Head | None, Frames]]:
             above = text
 
 
-def _bare(text: str) -> Frames | None:
-    """The frames of a chain in which somebody wrote remarks and left some out."""
-    parts = [_ASIDE.sub("", part.strip()).split("(", 1)[0].strip() for part in re.split(_JOINS.pattern.replace("?P<sign>", "?:"), text)]
-    parts = [part for part in parts if part and not _LEFT_OUT.match(part)]
-    names = [_PATH.match(part) for part in parts]
-    if len(names) < _LEAST or not all(names) or sum(_CODE.search(part) is not None for part in parts) < _LEAST_CODE:
-        return None
-    places = tuple((name["function"], "", 0) for name in names if name is not None)
-    sign = _JOINS.search(text)
-    is_turned = sign is not None and sign["sign"] in ("←", "<-")
-    told = is_outermost_first(places)
-    return Frames(places=places, order="inner" if is_turned or told is False else "outer", is_whole=True, is_certain=True)
-
-
 def read(text: str) -> tuple[Head | Frames, ...]:
     """Whose stack it is, and its frames without files; empty where the line names no process before the chain."""
     if "`" not in text or len(text) > _MAX_CHARS or not any(sign in text for sign in ("→", "->", "←", "⇒", "<-", "=>", "⟶")):
@@ -123,7 +88,7 @@ def read(text: str) -> tuple[Head | Frames, ...]:
     found = _CHAIN.search(text)
     if found is None:
         return ()
-    frames = frames_of(found["names"])
+    frames = joined.names(found["names"])
     before = text[: found.start()]
     if frames is None or len(frames.places) < (2 if _STANDS.search(before) else _LEAST):
         return ()

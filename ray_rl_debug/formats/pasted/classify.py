@@ -13,8 +13,10 @@ from ray_rl_debug.formats.pasted import (
     faulthandler,
     gdb,
     ipython,
+    joined,
     kernel,
     labels,
+    led,
     own_heads,
     perf,
     ps,
@@ -26,7 +28,8 @@ from ray_rl_debug.formats.pasted import (
     tracebacks,
 )
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head
-from ray_rl_debug.formats.pasted.frames import is_native, read_frame
+from ray_rl_debug.formats.pasted.frames import read_frame
+from ray_rl_debug.formats.pasted.places import is_native
 
 _GONE = re.compile(
     r"^[\W_]{0,8}(?:\.{2,}|…|⋮|(?:\[|\()?(?:snip|cut|truncated|omitted|elided|(?:\d{1,6} )?(?:more )?(?:frames?|lines?|threads?)"
@@ -40,17 +43,13 @@ _WRAPPED = re.compile(
 """gdb breaks a long line before the library or the file, or between two arguments."""
 _SHOWN = re.compile(r"^-{1,12}> ?(?:\d{1,7}(?: |$)|$)")
 """The line of source in which a frame is, as IPython shows it."""
-_LABEL = r"^(?P<label>[^()\n]{1,100}?(?:\([^()]{1,60}\))?[^()\n]{0,20}?)"
-_STANDS = re.compile(
-    _LABEL
-    + r"\W{1,6}(?:is |are |was |were |all )?(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs|idle|still|now) ?(?:at|in|inside)"
-    r" {1,8}(?P<rest>\S.{0,8000})$"
+_NAMED_FIRST = re.compile(
+    r"^\W{0,6}(?:(?:global |on )?"
+    r"(?:ranks?|procs?|processes|r(?=\d)|pid|workers?|nodes?|hosts?|gpus?|cuda|cards?|stages?|actors?|TP|DP|PP|EP|CP|卡|进程)"
+    r"[ _#=:-]{0,2}[\[{(]?\d|\d{1,8} \((?:global )?rank|\d{1,5} ?号)",
+    re.IGNORECASE,
 )
-_BRACKETED = re.compile(r"^\W{0,4}\[(?P<label>[^\[\]]{1,80})\]:? (?P<rest>\S.{0,8000})$")
-_FIELDS = re.compile(r"^(?P<label>(?:(?:rank|pid|host|node|worker)[=: ]?[\w.-]{1,60}; ?){1,4})(?P<rest>\S.{0,8000})$", re.IGNORECASE)
-"""``rank=0;main (t.py:9);step (t.py:5) 100``: a collapsed stack that begins with whose it is."""
-_THREAD_IN = re.compile(r"^(?:the )?[Mm]ain ?[Tt]hread:?(?: is| was)?(?: \w{1,12})? (?:in|at|inside) (?P<rest>\S.{0,8000})$")
-_BEFORE = re.compile(_LABEL + r"(?::| -| –| —| =|\s=>|\s→| \|| @| at| in) {1,8}(?P<rest>\S.{0,8000})$")
+"""A line that begins with somebody's name: its frames come behind it."""
 _SYMBOL = re.compile(r"^ {2,24}[A-Za-z_][\w.:~]{2,120}(?:@@?[\w.]{1,20})?$")
 _TEMPLATE = re.compile(r"^ {2,24}[A-Za-z_][\w:~]{2,120}<[^\n]{20,12000}$")
 """A name of C++ so long that somebody's form broke it; its library stands in the next line."""
@@ -58,8 +57,6 @@ _EMPTY = re.compile(r"^ {2,24}(?P<name><module>|[A-Za-z_][\w.]{0,120}) \(\)$")
 """A frame whose file somebody took out."""
 _CUT = re.compile(r"^ {2,24}(?P<name>[A-Za-z_][\w.:~]{1,120}) \((?P<file>[\w./+-]{2,300})?$")
 """The last line of what somebody copied may end in the middle of a frame."""
-_SHORTENED = re.compile(r"^ {2,24}[A-Za-z_][\w.]{0,60}(?: (?:→|⟶|←|->|<-) [A-Za-z_][\w.]{0,60}){1,12}$")
-"""Frames one below the other, which somebody wrote on one line without their files."""
 _TALLIED = re.compile(r"^\s{0,12}(?P<count>\d{1,6})[x×]? {1,40}(?P<rest>\S.{0,8000})$")
 """A number before a whole stack is how often it was met (``sort | uniq -c``)."""
 _SAME_CELLS = frozenset({"same", "ditto", "same as above", "as above", "identical", "同上", "\u3003", "\u2033", '"', "''"})
@@ -80,8 +77,8 @@ def classify(text: str) -> tuple[Event, ...]:
         of_table = _table_row(text)
         if of_table or text.rstrip().endswith(" |"):
             return of_table
-    if ";" in text and _FIELDS.match(text) and (of_fields := _labelled(text)):
-        return of_fields
+    if _NAMED_FIRST.match(text) and (named := led.read(text)):
+        return named
     found = _plain(text)
     if found or len(text) > 2_000:
         return found
@@ -152,35 +149,30 @@ def _labelled(text: str) -> tuple[Event, ...]:
             is_rank = role.lower() in ("rank", "ranks")
             head = Head(level="label", ranks=ranks, label=None if is_rank else role, is_new=True)
             return (head, _whole(frames))
-    pairs = [(m["label"], m["rest"]) for m in (_FIELDS.match(text), _STANDS.match(text), _BEFORE.match(text), _BRACKETED.match(text)) if m] + [
-        p for p in (labels.before_frame(text),) if p
-    ]
-    for told, rest_ in pairs:
-        in_thread = _THREAD_IN.match(rest_)
-        rest = in_thread["rest"] if in_thread else rest_
-        found, label = read_frame(rest), labels.read(f"{told}:")
-        if found is not None and label is not None:
-            return (label, _whole(found))
-    return chains.read(text) or chains.clauses(text)
+    return led.read(text) or chains.read(text) or chains.clauses(text)
 
 
 def _table_row(text: str) -> tuple[Event, ...]:
-    """One row of a Markdown table: the cells before a stack say whose it is."""
+    """One row of a Markdown table: the cells before a stack say whose it is. Further stacks are of other threads."""
     cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
-    for position, cell in enumerate(cells):
-        parts = [p for p in re.split(r"<br ?/?>| / ", cell) if p]
-        read = [f for p in parts if (f := read_frame(p)) is not None]
-        if not read or len(read) < len(parts):
-            continue
-        before = [c for c in cells[:position] if c]
-        told = " ".join(before) if any(not c.isdecimal() for c in before) else (f"rank {before[0]}" if before else "")
-        head = labels.read(f"{told}:") if told else None
-        places = tuple(place for f in read for place in f.places)
-        order = read[0].order
-        frames = Frames(places=places, order=order, is_whole=True, is_certain=True, native=any(f.native for f in read))
-        # Tables name files for many reasons; it is a stack where the row names a process.
-        return (head, frames) if head is not None else ()
-    return ()
+    stacks = [(position, frames) for position, cell in enumerate(cells) if (frames := _of_cell(cell)) is not None]
+    if not stacks:
+        return ()
+    before = [c for c in cells[: stacks[0][0]] if c]
+    told = " ".join(before) if any(not c.isdecimal() for c in before) else (f"rank {before[0]}" if before else "")
+    head = labels.read(f"{told}:") if told else None
+    # Tables name files for many reasons; it is a stack where the row names a process.
+    return led.of_row(head, [frames for _, frames in stacks]) if head is not None else ()
+
+
+def _of_cell(cell: str) -> Frames | None:
+    """The stack in a cell: on one line, or on several."""
+    parts = [p for p in re.split(r"<br ?/?>| / ", cell) if p]
+    read = [f for p in parts if (f := read_frame(p)) is not None]
+    if not read or len(read) < len(parts):
+        return None
+    places = tuple(place for f in read for place in f.places)
+    return Frames(places=places, order=read[0].order, is_whole=True, is_certain=True, native=any(f.native for f in read))
 
 
 def is_same_row(text: str) -> Head | None:
@@ -216,8 +208,8 @@ def symbol(text: str) -> Frames | None:
     """A name alone, as a frame without its file, or several joined by arrows; only in the middle of a stack is it one."""
     if empty := _EMPTY.match(text):
         return Frames(places=((empty["name"], "", 0),))
-    if _SHORTENED.match(text):
-        return Frames(places=tuple((name, "", 0) for name in re.split(r" (?:→|⟶|←|->|<-) ", text.strip())))
+    if text.startswith("  ") and (several := joined.names(text.strip())) is not None:
+        return Frames(places=several.places)
     if not (_SYMBOL.match(text) or _TEMPLATE.match(text)) or text.strip().endswith(":"):
         return None
     return Frames(places=((text.strip(), "", 0),), native=True)

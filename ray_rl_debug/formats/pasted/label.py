@@ -29,6 +29,10 @@ class Label:
         """The machine that was named last: it counts for all that follows."""
         return self._head.node if self._head is not None else None
 
+    def is_above(self, number: int) -> bool:
+        """Does the name stand in another line than this one?"""
+        return self._line != number
+
     def is_near(self, number: int) -> bool:
         """Was something named in the last few lines?"""
         return number - self._line <= 6

@@ -24,6 +24,8 @@ _OF_ANOTHER = re.compile(r"\b(?:ranks?|nodes?|hosts?|gpus?|workers?|replicas?|st
 """Words of which the number behind them is no process id: *py-spy dump on the stuck rank 1*."""
 _LONG_OPTION = re.compile(r"--[\w-]{2,30}[ =]$")
 _COMMENT = re.compile(r"\s#{1,3} (?P<comment>\S.{0,300})$")
+_SHORT = 3
+"""Words of a comment that only names."""
 _SLEEP = re.compile(r"\bsleep (?P<seconds>\d{1,5})(?P<unit>[smh]?) ?(?:;|&&|$)")
 _AT_DEBUGGER = re.compile(r"^\((?:cuda-)?gdb\) (?!attach)")
 """What somebody typed there: its numbers are of threads and frames."""
@@ -44,14 +46,18 @@ _SHOWN_FILE = re.compile(
 )
 _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)$")
 _RANK = re.compile(
-    r"\b(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
-    r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)"
+    r"(?<![A-Za-z0-9_])(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
+    r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)|procs?(?= ?[#\[{(]?\d{1,3}(?!\d))"
     r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
-    r"\[?" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
+    r"[\[{(]?" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
 """``rank0 .. rank6``: both ends with the word."""
+_NUMBER_FIRST = re.compile(r"第?(\d{1,5}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)", re.IGNORECASE)
+"""``0号卡``, ``第0张卡``"""
+_SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
+"""``tp_rank=3``"""
 _MAX_OF_RANGE = 4096
 _PART_RANGE = re.compile(
     r"\b(?P<first>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5}?)\s?(?:\.{2,3}|…|–|~|-|to|through|bis|à|至|到)\s?"
@@ -63,11 +69,12 @@ _PART_LIST = re.compile(
 )
 """Behind the number of a part: ``TP1-3``, ``TP0, 1 and 3``."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
-_NAMED = re.compile(r"^\W{0,12}(?P<label>(?:(?:DP|TP|PP|EP|CP|[Rr]ank|RANK|[Ww]orker|[Nn]ode)[ _-]?\d{1,6}[ _]?){1,5}) {1,20}(?P<rest>\S.{0,8000})$")
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
-    r"\b(?:pid|PID|process|Process|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
+    r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
+    r"|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
     r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
+    r"|^\W{0,12}(?P<first>\d{3,8}) ?\((?=[^()]{0,40}rank)"
 )
 _NODE = re.compile(
     r"\b(?:node|host|machine|pod|worker)[ _-]?(?!(?:DP|TP|PP|EP|CP)\d)(?P<node>\d{1,5}|[a-z][\w-]{0,20}\d[\w.-]{0,40})\b"
@@ -132,7 +139,7 @@ def read(text: str) -> Head | None:
         if asked is not None and (host or not stripped.startswith(("Error", "["))):
             beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped)
             node = inside["name"] if inside else host["host"] if host else None
-            return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else (), node=node, is_new=True)
+            return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else _of_comment(stripped), node=node, is_new=True)
     if host:
         return Head(level="label", node=host["host"])
     if len(stripped) > 240:
@@ -140,7 +147,7 @@ def read(text: str) -> Head | None:
         return read(f"{lead['lead']}:") if lead is not None else None
     ranks, label = _ranks(stripped)
     pid = _PID.search(stripped)
-    number = (pid["pid"] or pid["alone"] or pid["headed"] or pid["cjk"]) if pid else None
+    number = next((n for n in pid.groups() if n), None) if pid else None
     is_heading = _HEAVY.match(text) is not None or stripped.endswith((":", "**", "---", "===", "`", "]"))
     told_title = _TITLE.search(stripped)
     part = _PART_ALONE.match(stripped) if told_title is None and is_heading else None
@@ -195,12 +202,6 @@ def parts(text: str) -> tuple[str, tuple[int, ...], str] | None:
     return (found["role"], said.numbers(found["ranks"]), found["rest"]) if found else None
 
 
-def before_frame(text: str) -> tuple[str, str] | None:
-    """``PP0  isend (a.py:1)`` → label and the rest, if the rest is a frame."""
-    found = _NAMED.match(text)
-    return (found["label"].strip(), found["rest"]) if found else None
-
-
 def ray_stack(text: str) -> str | None:
     """The line of ``ps`` in a head of ``ray stack``."""
     found = _RAY_STACK.match(text) if "Stack dump for" in text else None
@@ -211,6 +212,12 @@ def comment_of(text: str) -> str | None:
     """What is written behind a command that dumps a process: ``py-spy dump --pid 12  # rank 3 looks the same``. It speaks of the stack to come."""
     found = _COMMENT.search(text) if "#" in text else None
     return found["comment"] if found is not None and _command(text[: found.start()]) is not None else None
+
+
+def _of_comment(text: str) -> tuple[int, ...]:
+    """``py-spy dump --pid 12  # rank 3``: a comment that names the process, and says no more."""
+    found = _COMMENT.search(text) if "#" in text else None
+    return _ranks(found["comment"])[0] if found is not None and len(found["comment"].split()) <= _SHORT else ()
 
 
 def pause_s(text: str) -> float | None:
@@ -244,6 +251,7 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
             return tuple(range(int(low), int(last[-1][1]) + 1)), "_".join([*map("".join, first[:-1]), name])
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
+    text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(r"rank \1 ", text))
     found = _RANK.search(_RANGE.sub(r"\1-\2", said.without_excepted(text)))
     if found is None:
         return (), None

@@ -105,11 +105,14 @@ class OpenStack:
             self.indent, self._is_resumed = indent, False
         if frames.native and frames.number == 0 and self.frames and not self._has_native:
             self._native_at = 0  # "py-bt" first and "bt" below it: the C frames of the same thread, inside of Python's
+        # A tool's stack runs one way, also where somebody joined some of its lines with arrows the other way.
+        is_turned = frames.is_whole and self._order == "inner" and frames.order == "outer"
+        places = frames.places[::-1] if is_turned else frames.places
         if self._native_at is not None and frames.native and frames.number is not None:
-            self.frames[self._native_at : self._native_at] = frames.places
-            self._native_at += len(frames.places)
+            self.frames[self._native_at : self._native_at] = places
+            self._native_at += len(places)
         else:
-            self.frames.extend(frames.places)
+            self.frames.extend(places)
         self._has_native = self._has_native or frames.native
         self._soft = self._soft or frames.order
         if self._is_order_usual and frames.order and not frames.is_whole:

@@ -287,7 +287,7 @@ class Processes:
             dump = self.new(label, line.number, line)
             dump.source = frames.source
             self.label.use()
-            if frames.is_whole:
+            if frames.is_whole and self.label.is_above(line.number):
                 # Whole stacks one below the other, under one name, are samples of one process.
                 self.label.keep(label)
         elif dump is not None and frames.source == "call-trace" and dump.source == frames.source:

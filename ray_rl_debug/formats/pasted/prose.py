@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
-from ray_rl_debug.formats.pasted import chains, labels, said
+from ray_rl_debug.formats.pasted import chains, joined, labels, said
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
@@ -204,7 +204,7 @@ def _frames(text: str) -> list[CodePlace]:
             elif not found and (behind := _function_behind(text[end:])) is not None:
                 found.append((behind, place["file"], line))
             continue
-        if not found and code["quoted"] and (chain := chains.frames_of(told)) is not None:
+        if not found and code["quoted"] and (chain := joined.names(told)) is not None:
             return list(chain.places) if chain.order == "inner" else list(reversed(chain.places))
         whole = read_frame(told) if " " in told or ":" in told else None
         name = _NAME.match(told.strip())

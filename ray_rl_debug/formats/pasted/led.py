@@ -1,0 +1,90 @@
+"""A line that says whose stack it is, and then the stack: ``Rank 3 (pid 12): f (a.py:1) <- g (b.py:2)``, ``[rank0] MainThread: main -> f (a.py:1)``.
+
+Three layers, each with one grammar: the lead, in which somebody is named (`labels`); words that only qualify (a tool, a thread, *stuck in*); and a
+frame or a stack on one line (`frames`, `joined`). A line is cut where the lead may end, and each cut is tried until all three are understood.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ray_rl_debug.formats.pasted import joined, labels
+from ray_rl_debug.formats.pasted.events import Event, Frames, Head
+from ray_rl_debug.formats.pasted.frames import read_frame
+
+MAX_CHARS = 8_000
+_MAX_LEAD = 120
+_MAX_CUTS = 12
+_SUBJECT = re.compile(r"\d|EngineCore|APIServer|::|\b(?:driver|all|both|others?|rest)\b", re.IGNORECASE)
+"""Without any of these nobody is named."""
+_CUT = re.compile(
+    r"(?<=[\])}>]):?\s{1,12}|:\s{1,12}|:(?=[`A-Za-z<])(?!:)(?<!::)|\s[-–—=|@/]{1,2}\s{1,12}|\s?(?:=>|->|→|⇒|⟶)\s?|\s{2,12}|;\s?|(?<=[\d)])\s|="
+    r"|,?\s(?=(?:is|are|was|were|stuck|blocked|waits?|waiting|sits?|sitting|parked|hangs?|hung|stopped|idle|still|now|in|at|inside)\s)"
+    r"|(?=(?:一直|都|正)?(?:卡在|卡住在|停在|阻塞在|等在|挂在|位于|在(?=[\s`A-Za-z_])))"
+)
+"""Where a lead may end."""
+_QUALIFIERS = re.compile(
+    r"\W{0,3}(?:"
+    r"(?:the )?(?P<thread>main[ _]?thread|主线程|[A-Z]\w{0,40}Thread(?:-\d{1,5})?|Thread-\d{1,5}(?: \([^()]{1,60}\))?)(?=\W)\W{0,3}"
+    r"|(?:py-?spy(?: dump| top)?|pystack|(?:cuda-)?gdb|faulthandler|(?:its |the )?(?:py(?:thon)? |call |innermost |top |last |user )?"
+    r"(?:call)?(?:stack(?: ?trace)?|back ?trace|trace|frames?|where|location|place|pos(?:ition)?)|调用栈|堆栈|栈顶|栈)"
+    r"(?: (?:says|shows))?\W{0,2}(?:[:=]|\s(?:is|was)\s|(?<=\s))\W{0,2}"
+    r"|(?:(?:is|are|was|were|all|both|still|now|also|always|currently)(?=\s)|一直|都|正)\s?"
+    r"|(?P<state>(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs?|hanging|idle|spinning)(?![\w(]|\s?\()"
+    r"|卡在|卡住在|停在|阻塞在|等在|挂在|位于)\W{0,3}"
+    r"|(?:(?:in|at|inside|on|here|within)(?![\w(])|在|于)\W{0,3}"
+    r")"
+)
+"""What stands between a lead and its frames."""
+_QUOTED = re.compile(r"`([^`]{1,100})`")
+_MOST_QUALIFIERS = 6
+_DOUBT = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
+
+
+def read(text: str) -> tuple[Event, ...]:
+    """Who is named and the frames behind it; empty for a line that is not wholly understood."""
+    if len(text) > MAX_CHARS or _SUBJECT.search(text, 0, _MAX_LEAD) is None:
+        return ()
+    for number, cut in enumerate(_CUT.finditer(text, 0, _MAX_LEAD + 12)):
+        if number >= _MAX_CUTS or cut.start() > _MAX_LEAD:
+            break
+        lead = text[: cut.start()].strip()
+        if not lead or _SUBJECT.search(lead) is None or lead.count("`") % 2:
+            continue
+        if any(labels.read(f"{code[1]}:") is None for code in _QUOTED.finditer(lead)):
+            break  # what is quoted here is a place already
+        frames = _frames(text[cut.end() :], lead)
+        if frames is None or (head := labels.read(f"{lead}:")) is None:
+            continue
+        return head, frames
+    return ()
+
+
+def _frames(rest: str, lead: str) -> Frames | None:
+    """The frames behind the words that qualify them. A function may be called like such a word, so that fewer of them are tried too."""
+    told: list[tuple[str, str | None, str | None]] = [(rest, None, None)]
+    while len(told) < _MOST_QUALIFIERS and (word := _QUALIFIERS.match(told[-1][0])) is not None and word.end():
+        text, thread, state = told[-1]
+        told.append((text[word.end() :], thread or word["thread"], state or word["state"]))
+    is_plain = _DOUBT.search(lead) is None
+    for text, thread, state in reversed(told):
+        found = read_frame(text) or joined.read(text, is_named=True)
+        if found is None and is_plain:
+            is_outward = "←" in text or "<" in text
+            found = joined.names(text, least=2 if state or is_outward else 3, code=1 if state or is_outward else 2)
+        if found is not None:
+            return msgspec.structs.replace(found, is_certain=True, name=found.name or _thread(thread))
+    return None
+
+
+def _thread(told: str | None) -> str | None:
+    return "MainThread" if told is not None and (told == "主线程" or told.lower().startswith("main")) else told
+
+
+def of_row(head: Head, stacks: list[Frames]) -> tuple[Event, ...]:
+    """Who is named, and the stacks of several of its threads."""
+    if len(stacks) == 1:
+        return head, stacks[0]
+    return head, *(event for one in stacks for event in (Head(level="thread", source="text", key=f"column {id(one)}"), one))
