@@ -125,6 +125,12 @@ def names(text: str, *, least: int = 2, code: int = 0) -> Frames | None:
     return None
 
 
+def name_alone(text: str) -> CodePlace | None:
+    """The name in a line that holds nothing else."""
+    found = _PATH.match(_ASIDE.sub("", text.strip(" `*")))
+    return (found["name"].replace("()", ""), "", int(found["line"] or 0)) if found is not None and " " not in found[0] else None
+
+
 def is_code(name: str) -> bool:
     """Is it the name of a function, and no word of a sentence?"""
     return _CODE.search(name) is not None or name.rsplit(".", 1)[-1] in KNOWN

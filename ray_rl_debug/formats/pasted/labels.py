@@ -48,8 +48,9 @@ _FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy
 _RANK = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
     r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)|procs?(?= ?[#\[{(]?\d{1,3}(?!\d))"
-    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))[ _#:=]{0,3}"
-    r"[\[{(]?" + said.NUMBERS + r")(?![A-Za-z0-9_]|\.\w)",
+    r"|rangs?|rangos?|ранг(?:и|а|ов)?|ランク|랭크|卡|进程(?! ?\d{4})|第(?= ?\d{1,5} ?(?:卡|个?进程|ランク))|r(?=\d))(?:[ _#:=]{0,3}[\[{]?|\()"
+    + said.NUMBERS
+    + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)

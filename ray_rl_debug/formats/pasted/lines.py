@@ -52,7 +52,14 @@ _LEVEL = re.compile(
 )
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=)")
 """A time alone, as a terminal or ``ts`` writes it before what torch and Ray put before a line."""
-_PREFIXES = (_QUOTE, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_CHAT = re.compile(
+    r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]? {1,2}(?:<[A-Za-z][\w.-]{0,30}>|@?(?![A-Za-z]{1,12}[-_ ]?\d)[A-Za-z][\w.-]{0,30}:) (?=\S)"
+)
+"""``[10:41] ana: ``: who said it is no process."""
+_WIDE = str.maketrans({"（": " (", "）": ")", "：": ": ", "，": ", ", "；": "; ", "［": "[", "］": "]", "【": "[", "】": "]", "＝": "=", "＃": "#"})
+_LINE_IN_CJK = re.compile(r"(?<=[\w.]) ?(?:的 ?)?第 ?(\d{1,7}) ?行")
+"""``t.py 第9行``"""
+_PREFIXES = (_QUOTE, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
 _ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-) \S")
@@ -242,6 +249,8 @@ def read_line(raw: str, number: int = 1, in_fence: bool = False, learned: re.Pat
         text = text.replace("`", "")
     if "&" in text and ";" in text:
         text = html.unescape(text)
+    if not text.isascii():
+        text = _LINE_IN_CJK.sub(r":\1", text.translate(_WIDE)).rstrip()
     if "<" in text:
         text = _TAG.sub("", text).rstrip()
     found: dict[str, str] = {}

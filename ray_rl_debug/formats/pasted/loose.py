@@ -88,6 +88,11 @@ def dotted_name(text: str) -> CodePlace | None:
     )
 
 
+def is_of_file(name: str) -> bool:
+    """Is it the name of a file or a machine, and of no function?"""
+    return name.rsplit(".", 1)[-1] in _ENDINGS and "." in name
+
+
 def _with_function(before: str, file: str, line: int | None, after: str) -> CodePlace | None:
     """The only word beside a file is its function."""
     function: re.Match[str] | None = None

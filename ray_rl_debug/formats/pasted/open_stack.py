@@ -153,6 +153,11 @@ class OpenStack:
         return self.interruptions > 0
 
     @property
+    def is_of_names(self) -> bool:
+        """Has none of its frames a file?"""
+        return not any(file for _, file, _ in self.frames)
+
+    @property
     def is_source_between(self) -> bool:
         """May the line that came after the last frame be its source code? Forms and chats take off the blanks before it."""
         return self._is_quoted and self.interruptions == 1 and not self.blanks

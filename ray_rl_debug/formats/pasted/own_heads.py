@@ -16,6 +16,11 @@ _TOKEN = re.compile(r"\"[^\"]{1,100}\"|'[^']{1,100}'|<unknown>|0x[0-9a-fA-F]{1,1
 _RULED = re.compile(r"^[=~*#-]{3,}[^=~*#].{0,160}[=~*#-]{3,}$")
 _STACK_OF = re.compile(r"^\W{0,80}Stack of (?P<name>[\w<].{0,120}?) \((?P<number>\d{3,20})\)\W{0,80}$")
 """pytest-timeout names a thread as its program does, in as many words as it likes."""
+_BY_HAND = re.compile(
+    r"^[^\w\n]{0,12}(?:(?:the|its|a|an|another) )?(?P<name>(?:[A-Za-z][\w-]{1,30} ){1,3})threads?[`*]{0,3}(?: \([^()]{1,60}\))?[^\w(]{0,4}$",
+    re.IGNORECASE,
+)
+"""``main thread:``, ``**data loader thread**``: what somebody writes over the stacks of one process."""
 _FILLERS = frozenset(
     "thread threads threadid thread_id thread_name name id ident identifier tid native_id native lwp stack stacks stacktrace trace traceback of for"
     " dump dumping python the current daemon alive started true false hangs hung is in state status running waiting blocked _mainthread thr"
@@ -33,6 +38,9 @@ def read(text: str) -> Head | None:
     """The head of a thread; None for a line with any other word in it."""
     if len(text) > _MAX_CHARS or "(LWP" in text or not _SIGN.search(text):
         return None
+    if (by_hand := _BY_HAND.match(text)) is not None and text.rstrip().endswith((":", "*", "`")):
+        name = by_hand["name"].strip()
+        return Head(level="thread", source="text", key=name, name="MainThread" if name.lower() == "main" else f"{name} thread")
     if "tack of " in text and (found := _STACK_OF.match(text)) is not None and (_is_ruled(text) or len(found["number"]) >= _PTHREAD_DIGITS):
         name = found["name"] if found["name"] != "<unknown>" else None
         return Head(level="thread", source="traceback", order=None, key=found["number"], name=name)

@@ -111,8 +111,8 @@ def _at_frame(text: str) -> list[CodePlace]:
     found = _AT.match(text) or _AT_PLAIN.match(text)
     if found is None or not _REMARK.match(text[found.end() :]):
         return []
-    # "INFO scripts.py:1084 -- ..." is a line of a log.
-    if found["function"].isupper() and text[found.end("function")] == " ":
+    # "INFO scripts.py:1084 -- ..." is a line of a log; "at a.py:3 (f)" names the function behind.
+    if found["function"] in ("at", "in", "from", "via") or (found["function"].isupper() and text[found.end("function")] == " "):
         return []
     return [(found["function"].removeprefix("async "), found["file"], _number(found["line"]))]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ray_rl_debug.formats.dump import DumpThread, Said
-from ray_rl_debug.formats.pasted import kernel
+from ray_rl_debug.formats.pasted import joined, kernel, name_lines
+from ray_rl_debug.formats.pasted.belongs import begun, is_of_another, is_rest_of_cut
 from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.frames import placed_in
 from ray_rl_debug.formats.pasted.gdb import BUILT_IN
@@ -11,6 +12,7 @@ from ray_rl_debug.formats.pasted.label import Label
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, indent_of
 from ray_rl_debug.formats.pasted.loops import Loop
+from ray_rl_debug.formats.pasted.name_lines import NameLines
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
 from ray_rl_debug.formats.pasted.partial import Partial, is_awaited, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
 from ray_rl_debug.formats.pasted.several_tools import has_raised, is_of_another_tool, main_of, note_raised
@@ -47,6 +49,7 @@ class Processes:
         """The last line that says so of a thread without a head."""
         self._weak: list[tuple[Line, Frames]] = []
         """Lines that look like frames, and may be no stack."""
+        self._names = NameLines()
         self._is_first = False
         """Does nothing stand above the one that may be none?"""
         self._last = 0
@@ -107,7 +110,7 @@ class Processes:
             self.end_stack()
         dump = self.current
         label = self.label.held(line.number)
-        if dump is not None and label is None and self._is_cut(dump, head):
+        if dump is not None and label is None and dump is self._cut and is_rest_of_cut(dump, head):
             dump.is_headless, dump.source = False, head.source or dump.source
         if dump is not None and head.is_chosen and head.key is not None and head.source == dump.source:
             dump.chosen = head.key
@@ -126,7 +129,7 @@ class Processes:
         if shares and again and head.name == "MainThread":
             # Heads of the main threads of several processes, over one stack.
             dump = self.new(head, line.number, line)
-        elif dump is None or again or self._is_other(dump, head, label):
+        elif dump is None or again or (self._has_moved(dump) and dump.threads) or is_of_another(dump, head, label, is_chained=self.is_chained):
             is_same = (
                 again
                 and label is None
@@ -148,14 +151,7 @@ class Processes:
         self._count += 1
         if self._count > MAX_THREADS:
             return
-        thread = DumpThread(
-            frames=(),
-            tid=head.tid,
-            name=head.name,
-            active=head.active,
-            owns_gil=head.owns_gil,
-            waits_for_gil=head.waits_for_gil,
-        )
+        thread = begun(head)
         if head.key is not None:
             dump.keys[head.key] = len(dump.threads)
         dump.threads.append(thread)
@@ -176,23 +172,6 @@ class Processes:
             (above, frames), self._weak = self._weak[0], []
             if above.number == line.number - 1 and indent_of(above.text) > indent_of(line.text):
                 self._headless(above, frames)
-
-    def _is_cut(self, dump: Partial, head: Head) -> bool:
-        """Is it the rest of a stack, and the head above which it stands one of the same process?"""
-        is_same_tool = dump.source == head.source or (dump.source == "text" and head.source == "py-spy")
-        return dump is self._cut and len(dump.threads) == 1 and is_same_tool and head.name != "MainThread" and head.label is None
-
-    def _is_other(self, dump: Partial, head: Head, label: Head | None) -> bool:
-        """Is the thread of another process than the dump that is open?"""
-        has_threads = bool(dump.threads)
-        current_again = head.owns_gil is True and head.source == "faulthandler" and any(t.owns_gil for t in dump.threads)
-        another_traceback = head.source == "traceback" and head.order == "outer" and not self.is_chained
-        return (
-            (head.pid is not None and dump.pid not in (None, head.pid))
-            or (head.label is not None and head.label != (dump.label or ""))
-            or (has_threads and self._has_moved(dump))
-            or (has_threads and (label is not None or dump.source != head.source or dump.is_headless or current_again or another_traceback))
-        )
 
     def _has_moved(self, dump: Partial) -> bool:
         """Was another machine named since the dump began?"""
@@ -244,6 +223,28 @@ class Processes:
             return True
         head = self.label.held(line.number)
         return head is not None and bool(head.ranks or head.pid or head.label or head.title) and not self.stack.frames
+
+    def take_name(self, line: Line) -> bool:
+        """A name alone below somebody's name: of two or more lines, one of which is no word of a sentence, it is a stack."""
+        place = name_lines.name_in(line.text)
+        if place is None:
+            self._names.forget()
+            return False
+        stack = self.stack
+        if stack.frames and stack.is_headless and not stack.is_interrupted and not stack.blanks:
+            if not (stack.is_of_names or (joined.is_code(place[0]) and indent_of(line.text) == stack.indent)):
+                return False
+            self._append(line, Frames(places=(place,)))
+            return True
+        head = self.label.held(line.number)
+        if head is None or not (head.ranks or head.pid or head.label or head.title or head.count) or stack.threads:
+            return False
+        if held := self._names.add(line, place):
+            self._headless(*held[0])
+            for one, frames in held[1:]:
+                self._append(one, frames)
+            stack.blanks = 0
+        return True
 
     def _is_shown_again(self, line: Line, frames: Frames) -> bool:
         """gdb shows the innermost frame of a thread to which somebody switches, and then its whole stack."""

@@ -7,9 +7,10 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import gdb, kernel, labels, lone_names, said, tracebacks
+from ray_rl_debug.formats.pasted import gdb, kernel, labels, led, lone_names, said, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_row, may_tell, symbol, unread_row
+from ray_rl_debug.formats.pasted.columns import Columns
 from ray_rl_debug.formats.pasted.cpp_traceback import CppTraceback
 from ray_rl_debug.formats.pasted.events import Event, Frames, Gone, Head, Row
 from ray_rl_debug.formats.pasted.flight_findings import Findings
@@ -28,6 +29,11 @@ _RULE = re.compile(r"^(?:-{8,80}|:{14})$")
 _ENTRY = re.compile(r"\s{0,12}(?:[-*+•]|\d{1,2}[.)]) ")
 _SOURCE = 4
 """How deep the source code between frames stands at least."""
+_PER_RANK = re.compile(
+    r"\b(?:per|by|of each|for each|of every|for every) (?:global )?rank\b|每个? ?(?:rank|卡|进程)|各个? ?(?:rank|卡|进程)", re.IGNORECASE
+)
+_RANK_FIRST = re.compile(r"[^\w\n]{0,8}(?P<rank>\d{1,5})[\])]?[\s:|.,=-]{1,12}(?P<rest>[^\s\d].{0,4000})$")
+_MOST_RANKS = 1_200
 _PID_IN_LOG = re.compile(r"\bPID[:= ]{1,2}(\d{1,9})\b")
 
 
@@ -43,7 +49,10 @@ class Stream:
         self._findings = Findings()
         self._box = Box()
         self._cpp = CppTraceback()
+        self._columns = Columns()
         self._task_label: Head | None = None
+        self._per_rank: int | None = None
+        """The last line that says that what follows is told by rank: its numbers are ranks."""
         self._entry: int | None = None
         """How deep the last frame stands, if it is an entry of a list."""
         self._ruled = 0
@@ -67,11 +76,12 @@ class Stream:
             self._found.has_words = False
             return
         if not text.strip():
+            self._end_columns(line)
             self._blank()
             return
         if _RULE.match(text):
             self._ruled = line.number
-        elif self._ruled == line.number - 1 and self._ruled and (nodes := labels.folded(text) or labels.of_file(text)) is not None:
+        elif self._ruled == line.number - 1 and self._ruled and (nodes := labels.of_file(text) or labels.folded(text)) is not None:
             self._found.end_stack()
             self._found.label.set(nodes, line.number)
             return
@@ -80,6 +90,10 @@ class Stream:
             return
         if self._found.stack.is_local(text) or self._found.stack.is_source(text):
             return
+        if text.lstrip().startswith("|") and self._columns.takes(text):
+            self._found.end_stack()
+            return
+        self._end_columns(line)
         if (titled := self._tables.titled(text)) is not text:
             text, line = titled, msgspec.structs.replace(line, text=titled)
         self._tables.node = self._found.label.node
@@ -98,6 +112,8 @@ class Stream:
             events = (placed,)
         if not events and self._found.may_be_name(line) and (named := dotted_name(text)) is not None:
             events = (Frames(places=(named,)),)
+        if not events and self._found.take_name(line):
+            return
         if events:
             if line.part and not self._found.stack.frames:
                 self._set_part(line, line.part)
@@ -116,8 +132,20 @@ class Stream:
             return
         self._other(line)
 
+    def _end_columns(self, line: Line) -> None:
+        """A table whose columns are processes is over."""
+        for head, frames in self._columns.end():
+            self._found.end_stack()
+            self._found.new(head, line.number - 1, line)
+            places = tuple(place for one in frames for place in one.places)
+            self._found.frames(line, Frames(places=places, is_whole=True, is_certain=True, order=frames[0].order))
+
     def _of_task(self, line: Line) -> tuple[Event, ...]:
         """A line with the number of a task in front (``srun --label``). A number before a frame alone is that of a list."""
+        if self._per_rank is not None and line.number - self._per_rank < _MOST_RANKS:
+            numbered = _RANK_FIRST.match(line.text)
+            if numbered is not None and (events := led.read(f"rank {numbered['rank']}: {numbered['rest']}")):
+                return events
         told = relabelled(line)
         if told is None:
             return ()
@@ -131,6 +159,7 @@ class Stream:
 
     def finish(self) -> None:
         """The text has ended."""
+        self._end_columns(Line(number=(self._found.current.line or 1) if self._found.current is not None else 1, text=""))
         self._found.finish()
         tasks = self._tables.tasks
         if tasks.tasks:
@@ -193,6 +222,8 @@ class Stream:
             return
         if labels.is_tool(text):
             self._found.tool_at = line.number
+        if _PER_RANK.search(text):
+            self._per_rank = line.number
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
             label = lone_names.head_of(name)

@@ -43,6 +43,8 @@ def error_of(text: str) -> str | None:
     found = _ERROR.match(text)
     if found is None or not (found["colon"] or found["name"][:1].isupper() or "." in found["name"]):
         return None
+    if found["colon"] == ":" and found["name"][-1].isdigit():
+        return None  # "r1:" is whose stack comes next
     return text.strip()
 
 

@@ -1,0 +1,40 @@
+"""Stacks of which somebody wrote the names of the functions alone, one below the other: ``rank 0:`` / ``all_reduce`` / ``step`` / ``main``."""
+
+from __future__ import annotations
+
+from ray_rl_debug.formats.dump import CodePlace
+from ray_rl_debug.formats.pasted import joined, labels, loose, places
+from ray_rl_debug.formats.pasted.events import Frames
+from ray_rl_debug.formats.pasted.lines import Line
+
+_MARKS = " -*+•·>→←|│└├─#0123456789.)[]"
+"""What stands before each line of a list."""
+_LEAST = 2
+"""Lines, one of which is the name of a function and no word of a sentence."""
+
+
+class NameLines:
+    """Such lines, until they are a stack."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[Line, Frames]] = []
+
+    def forget(self) -> None:
+        """Another line came."""
+        self._held = []
+
+    def add(self, line: Line, place: CodePlace) -> list[tuple[Line, Frames]]:
+        """The lines, once they are a stack."""
+        if self._held and line.number - self._held[-1][0].number > 1:
+            self._held = []
+        self._held.append((line, Frames(places=(place,))))
+        if len(self._held) < _LEAST or not any(joined.is_code(frames.places[0][0]) for _, frames in self._held):
+            return []
+        held, self._held = self._held, []
+        return held
+
+
+def name_in(text: str) -> CodePlace | None:
+    """The name in a line that holds nothing else; None where it is somebody's, or that of a file."""
+    place = joined.name_alone(places.BULLET.sub("", text.lstrip(_MARKS), count=1))
+    return place if place is not None and labels.read(text) is None and not loose.is_of_file(place[0]) else None
