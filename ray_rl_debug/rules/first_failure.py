@@ -24,6 +24,7 @@ from ray_rl_debug.model.log_story import StoryEntry
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.scene import Found, Scene, make_finding
 from ray_rl_debug.story.candidates import waited_in_vain
+from ray_rl_debug.story.of_the_run import is_of_the_run
 
 ID = "RRD507"
 NAME = "first failure in the logs"
@@ -63,4 +64,4 @@ def _certainty(first: StoryEntry, scene: Scene) -> Certainty:
     if first.kind == "death" and first.time_s is None and _SENTENCES.match(first.text):
         return Certainty.POSSIBLE
     told = first.kind in ("traceback", "death") or _RAISED.match(first.text) is not None
-    return Certainty.LIKELY if told and not scene.view.seen else Certainty.POSSIBLE
+    return Certainty.LIKELY if told and not scene.view.seen and is_of_the_run(first, scene.story) else Certainty.POSSIBLE

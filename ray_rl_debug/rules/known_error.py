@@ -29,6 +29,7 @@ from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.signatures import Signature
+from ray_rl_debug.story.of_the_run import is_of_the_run
 
 ID = "RRD699"
 NAME = "known error in a log"
@@ -185,7 +186,8 @@ def _of_story(story: LogStory) -> Iterator[Found]:
             continue
         more = [Evidence(kind="log", where=entry.block_at, text=text) for text in _telling(entry.lines)]
         evidence = [Evidence(kind="log", where=entry.text_at, text=entry.text), *more]
-        certainty = Certainty.LIKELY if entry is story.first and not signature.late else Certainty.POSSIBLE
+        is_sure = entry is story.first and not signature.late and is_of_the_run(entry, story)
+        certainty = Certainty.LIKELY if is_sure else Certainty.POSSIBLE
         who = entry.who[:MAX_ERRORS]
         finding = _finding(signature, certainty, f"{who[0].label}: {signature.title}", list(who), evidence[:MAX_LINES])
         yield Found(finding=_of_waiters(finding, signature), explains=frozenset([f"log:{signature.id}"]))
