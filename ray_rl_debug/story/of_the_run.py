@@ -1,4 +1,4 @@
-"""Is it told that a failure is one of the run? An error that somebody shows with nothing around it says what failed once, and not that a run hangs by it."""
+"""Is it told that a failure is one of the run? An error that is only shown says what failed once, and not that a run hangs by it."""
 
 from __future__ import annotations
 

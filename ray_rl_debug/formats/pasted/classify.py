@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from ray_rl_debug.formats.dump import Said
@@ -77,7 +78,7 @@ def classify(text: str) -> tuple[Event, ...]:
         of_table = _table_row(text)
         if of_table or text.rstrip().endswith(" |"):
             return of_table
-    if _NAMED_FIRST.match(text) and (named := led.read(text)):
+    if _NAMED_FIRST.match(text) and (named := led.clauses(text) or led.read(text)):
         return named
     found = _plain(text)
     if found or len(text) > 2_000:
@@ -139,6 +140,8 @@ def _labelled(text: str) -> tuple[Event, ...]:
     """``Rank 3 (pid 12): f (a.py:1)``: a label and a stack on one line; ``31 f (a.py:1)|g (b.py:2)``: a count and a stack."""
     if tallied := _TALLIED.match(text):
         whole = read_frame(tallied["rest"])
+        if whole is None and "x" in tallied[0][: tallied.start("rest")]:
+            whole = joined.names(tallied["rest"], least=2, code=1)
         if whole is not None and whole.is_whole and len(whole.places) > 1:
             head = Head(level="label", count=int(tallied["count"]), is_new=True)
             return (head, _whole(whole))
@@ -149,13 +152,17 @@ def _labelled(text: str) -> tuple[Event, ...]:
             is_rank = role.lower() in ("rank", "ranks")
             head = Head(level="label", ranks=ranks, label=None if is_rank else role, is_new=True)
             return (head, _whole(frames))
-    return led.read(text) or chains.read(text) or chains.clauses(text)
+    return led.clauses(text) or led.read(text) or chains.read(text) or chains.clauses(text)
 
 
 def _table_row(text: str) -> tuple[Event, ...]:
     """One row of a Markdown table: the cells before a stack say whose it is. Further stacks are of other threads."""
     cells = [c.strip(" `*") for c in text.strip().strip("|").split("|")]
     stacks = [(position, frames) for position, cell in enumerate(cells) if (frames := _of_cell(cell)) is not None]
+    if not stacks:
+        # a function in one column and its place in the next
+        pairs = ((at, read_frame(f"{one} {two}")) for at, (one, two) in enumerate(itertools.pairwise(cells)) if one and two and "." in two)
+        stacks = [(at, frames) for at, frames in pairs if frames is not None][:1]
     if not stacks:
         return ()
     before = [c for c in cells[: stacks[0][0]] if c]

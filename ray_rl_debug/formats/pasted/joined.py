@@ -54,7 +54,7 @@ _OF_PROFILE = re.compile(
 )
 _COUNTED = re.compile(r"\d{1,9} ")
 """How often a stack was met stands before its first frame."""
-_ONLY_NAME = re.compile(r"(?P<name>[A-Za-z_][\w.]{0,100}|<module>)(?:\(\))?(?::(?P<line>\d{1,7}))?$")
+_ONLY_NAME = re.compile(r"(?P<name>[A-Za-z_][\w.]{0,100}|<module>)(?:\([^()]{0,80}\))?(?::(?P<line>\d{1,7}))?$")
 _ASIDE = re.compile(r"(?: \([^()]{0,200}(?:\([^()]{0,80}\)[^()]{0,80})?\)| [x×] ?\d{1,5})$")
 """``f x4``, ``f (the loop)``"""
 _PATH = re.compile(
@@ -96,7 +96,7 @@ def read(text: str, *, is_named: bool = False) -> Frames | None:
             if counted:
                 parts[-1], weight = parts[-1][: counted.start()], int(counted[1])
         found = [_piece(part) for part in parts]
-        if not _is_stack(sign, found, is_named=is_named):
+        if not _is_stack(sign, found, [is_code(part) for part in parts], is_named=is_named):
             continue
         frames = tuple(place for one in found for place in (one if order != "outer" else list(reversed(one))))
         source = "py-spy raw" if weight else "text"
@@ -169,15 +169,16 @@ def _piece(text: str) -> list[CodePlace]:
     return found
 
 
-def _is_stack(sign: str, found: Sequence[list[CodePlace]], *, is_named: bool) -> bool:
+def _is_stack(sign: str, found: Sequence[list[CodePlace]], is_code_each: Sequence[bool], *, is_named: bool) -> bool:
     """Do the places tell a stack? Behind the last frame a remark may stand."""
     known = [one for one in found if one and one[0][1]]
+    all_code = all(one and (one[0][1] or code) for one, code in zip(found, is_code_each, strict=True))
     if sign in _IN_WORDS:
-        return len(known) == len(found) or (is_named and bool(known) and all(one and (one[0][1] or is_code(one[0][0])) for one in found))
+        return len(known) == len(found) or (is_named and bool(known) and all_code)
     if not all(found[:-1]):
         return False
     if sign in "|;" and len(known) < 2:
-        return bool(known) and len(found) > 2 and all(one and (one[0][1] or is_code(one[0][0])) for one in found)
+        return bool(known) and len(found) > 2 and all_code
     if len(known) != 1:
         return len(known) > 1 or all(one and one[0][2] for one in found)
     # A word beside the only place in the line is a remark: "f (a.py:7) ← here".

@@ -55,8 +55,18 @@ _RANK = re.compile(
 )
 _RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
 """``rank0 .. rank6``: both ends with the word."""
-_NUMBER_FIRST = re.compile(r"第?(\d{1,5}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)", re.IGNORECASE)
+_NUMBER_FIRST = re.compile(
+    r"第?(\d{1,5}(?:(?: ?[-–~,、到至] ?)\d{1,5}){0,32}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)", re.IGNORECASE
+)
 """``0号卡``, ``第0张卡``"""
+_NUMBERS_ALONE = re.compile(
+    r"^[^\w(\[]{0,8}(?:(?:and|the|all|both|others?|rest|ranks?|of|them|cards|are|in|here)[ ,]{1,2}){0,4}"
+    r"\(?(?P<ranks>\d{1,4}(?:(?:, ?| and |-|–|/| ?& ?)\d{1,4}){1,64})\)?"
+    r"(?: (?:are|all|both|the|do|is|look|show|have|on|at|in|stack|place|here|stuck|hang|like|this|same|identical|alike|equal|thing|one))"
+    r"{0,9}\W{0,6}$",
+    re.IGNORECASE,
+)
+"""``0,1,3 all the same:``, ``all the others (0-3,5-7):``"""
 _SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
 """``tp_rank=3``"""
 _MAX_OF_RANGE = 4096
@@ -253,6 +263,8 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
     text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(r"rank \1 ", text))
+    if ":" in text[-6:] and (alone := _NUMBERS_ALONE.match(text)) is not None:
+        return said.numbers(alone["ranks"]), None
     found = _RANK.search(_RANGE.sub(r"\1-\2", said.without_excepted(text)))
     if found is None:
         return (), None

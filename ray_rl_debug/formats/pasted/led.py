@@ -21,6 +21,7 @@ _SUBJECT = re.compile(r"\d|EngineCore|APIServer|::|\b(?:driver|all|both|others?|
 """Without any of these nobody is named."""
 _CUT = re.compile(
     r"(?<=[\])}>]):?\s{1,12}|:\s{1,12}|:(?=[`A-Za-z<])(?!:)(?<!::)|\s[-–—=|@/]{1,2}\s{1,12}|\s?(?:=>|->|→|⇒|⟶)\s?|\s{2,12}|;\s?|(?<=[\d)])\s|="
+    r"|,\s(?=(?:调用|堆栈|call |stack|chain))"
     r"|,?\s(?=(?:is|are|was|were|stuck|blocked|waits?|waiting|sits?|sitting|parked|hangs?|hung|stopped|idle|still|now|in|at|inside)\s)"
     r"|(?=(?:一直|都|正)?(?:卡在|卡住在|停在|阻塞在|等在|挂在|位于|在(?=[\s`A-Za-z_])))"
 )
@@ -29,7 +30,7 @@ _QUALIFIERS = re.compile(
     r"\W{0,3}(?:"
     r"(?:the )?(?P<thread>main[ _]?thread|主线程|[A-Z]\w{0,40}Thread(?:-\d{1,5})?|Thread-\d{1,5}(?: \([^()]{1,60}\))?)(?=\W)\W{0,3}"
     r"|(?:py-?spy(?: dump| top)?|pystack|(?:cuda-)?gdb|faulthandler|(?:its |the )?(?:py(?:thon)? |call |innermost |top |last |user )?"
-    r"(?:call)?(?:stack(?: ?trace)?|back ?trace|trace|frames?|where|location|place|pos(?:ition)?)|调用栈|堆栈|栈顶|栈)"
+    r"(?:call)?(?:stack(?: ?trace)?|back ?trace|trace|frames?|where|location|place|pos(?:ition)?)|call chain|chain|调用链|调用栈|堆栈|栈顶|栈)"
     r"(?: (?:says|shows))?\W{0,2}(?:[:=]|\s(?:is|was)\s|(?<=\s))\W{0,2}"
     r"|(?:(?:is|are|was|were|all|both|still|now|also|always|currently)(?=\s)|一直|都|正)\s?"
     r"|(?P<state>(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs?|hanging|idle|spinning)(?![\w(]|\s?\()"
@@ -38,13 +39,37 @@ _QUALIFIERS = re.compile(
     r")"
 )
 """What stands between a lead and its frames."""
+_CHAIN = re.compile(r"\s{0,4}(?:调用链|调用栈|堆栈|call chain|call stack|stack|chain)\W", re.IGNORECASE)
 _QUOTED = re.compile(r"`([^`]{1,100})`")
+_NAMED = r"(?=(?:the |all |both |every |its )?(?:other )?(?:ranks?|procs?|gpus?|workers?|nodes?|cards?|pid|others?|rest|[TDPEC]P)\b)"
+_CLAUSE = re.compile(
+    r"(?<=[.;!?。])\s{1,4}(?=[^\W\d])|[,;]\s{1,4}(?:(?:and|but|while|whereas|meanwhile)\s)?" + _NAMED + r"|\s(?:and|but|while|whereas)\s" + _NAMED,
+    re.IGNORECASE,
+)
+"""Where a sentence begins to tell of somebody else."""
+_OTHERS = re.compile(
+    r"\W{0,4}(?:and |but |while )?(?:all |every |everybody )?(?:the |of the )?(?:others?|rest|remaining|everybody else|everyone else)"
+    r"(?: (?:ones?|ranks?|processes|workers|gpus|cards))?\W{0,3}$",
+    re.IGNORECASE,
+)
+_END = re.compile(r"[.;!。]\s{0,4}$")
 _MOST_QUALIFIERS = 6
+_SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
+"""More than a name: names behind it may be of anything."""
 _DOUBT = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
+
+
+def clauses(text: str) -> tuple[Event, ...]:
+    """The processes of which the sentences of a line tell where they stand; empty unless several are told of."""
+    if len(text) > MAX_CHARS or _CLAUSE.search(text) is None:
+        return ()
+    told = [one for clause in _CLAUSE.split(text) if (one := read(clause)) and _has_file(one)]
+    return tuple(event for one in told for event in one) if len(told) > 1 else ()
 
 
 def read(text: str) -> tuple[Event, ...]:
     """Who is named and the frames behind it; empty for a line that is not wholly understood."""
+    text = _END.sub("", text)
     if len(text) > MAX_CHARS or _SUBJECT.search(text, 0, _MAX_LEAD) is None:
         return ()
     for number, cut in enumerate(_CUT.finditer(text, 0, _MAX_LEAD + 12)):
@@ -53,13 +78,23 @@ def read(text: str) -> tuple[Event, ...]:
         lead = text[: cut.start()].strip()
         if not lead or _SUBJECT.search(lead) is None or lead.count("`") % 2:
             continue
-        if any(labels.read(f"{code[1]}:") is None for code in _QUOTED.finditer(lead)):
+        if _CHAIN.match(text, cut.end()) is None and any(labels.read(f"{code[1]}:") is None for code in _QUOTED.finditer(lead)):
             break  # what is quoted here is a place already
         frames = _frames(text[cut.end() :], lead)
-        if frames is None or (head := labels.read(f"{lead}:")) is None:
+        if frames is None or (head := labels.read(f"{lead}:") or _others(lead)) is None:
             continue
         return head, frames
     return ()
+
+
+def _others(lead: str) -> Head | None:
+    """Those of whom it is only said that they are all others."""
+    return Head(level="label", label="other ranks", is_new=True) if _OTHERS.match(lead) else None
+
+
+def _has_file(told: tuple[Event, ...]) -> bool:
+    """Names alone may be anything in a sentence: `prose` reads those, where a text shows no stack."""
+    return any(file for one in told if isinstance(one, Frames) for _, file, _ in one.places)
 
 
 def _frames(rest: str, lead: str) -> Frames | None:
@@ -68,7 +103,7 @@ def _frames(rest: str, lead: str) -> Frames | None:
     while len(told) < _MOST_QUALIFIERS and (word := _QUALIFIERS.match(told[-1][0])) is not None and word.end():
         text, thread, state = told[-1]
         told.append((text[word.end() :], thread or word["thread"], state or word["state"]))
-    is_plain = _DOUBT.search(lead) is None
+    is_plain = _DOUBT.search(lead) is None and _SENTENCE.search(lead) is None
     for text, thread, state in reversed(told):
         found = read_frame(text) or joined.read(text, is_named=True)
         if found is None and is_plain:

@@ -56,10 +56,18 @@ _CHAT = re.compile(
     r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]? {1,2}(?:<[A-Za-z][\w.-]{0,30}>|@?(?![A-Za-z]{1,12}[-_ ]?\d)[A-Za-z][\w.-]{0,30}:) (?=\S)"
 )
 """``[10:41] ana: ``: who said it is no process."""
+_GREP = re.compile(r"(?P<node>[\w./-]{1,120}\.(?:out|log|txt|err|dump|stack))(?:[:-]\d{1,7})?[:-](?=\s|[A-Z#<]|$)")
+"""What grep writes before each line of several files, with a colon or, beside a match, a dash."""
+_FIELDS = re.compile(
+    r"\[(?=[^\[\]]{0,40}(?:rank|pid))(?:(?:pid[=: ]?(?P<pid>\d{1,9})|rank[=: ]?(?P<rank>\d{1,6})|(?:host|node)[=: ](?P<node>[\w.-]{1,60}))"
+    r"[ ,;]{0,2}){1,3}\]:? "
+    r"(?= {0,24}(?:[\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)$|File \"))"
+)
+"""``[pid=12 rank=3] f (a.py:1)``: a script's own, before each frame."""
 _WIDE = str.maketrans({"（": " (", "）": ")", "：": ": ", "，": ", ", "；": "; ", "［": "[", "］": "]", "【": "[", "】": "]", "＝": "=", "＃": "#"})
 _LINE_IN_CJK = re.compile(r"(?<=[\w.]) ?(?:的 ?)?第 ?(\d{1,7}) ?行")
 """``t.py 第9行``"""
-_PREFIXES = (_QUOTE, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_PREFIXES = (_QUOTE, _GREP, _FIELDS, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
 _ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-) \S")

@@ -9,6 +9,7 @@ from ray_rl_debug.formats.pasted.lines import Line
 
 _MARKS = " -*+•·>→←|│└├─#0123456789.)[]"
 """What stands before each line of a list."""
+_ERRORS = ("Error", "Exception", "Warning", "Interrupt")
 _LEAST = 2
 """Lines, one of which is the name of a function and no word of a sentence."""
 
@@ -37,4 +38,6 @@ class NameLines:
 def name_in(text: str) -> CodePlace | None:
     """The name in a line that holds nothing else; None where it is somebody's, or that of a file."""
     place = joined.name_alone(places.BULLET.sub("", text.lstrip(_MARKS), count=1))
+    if place is not None and place[0].endswith(_ERRORS):
+        return None
     return place if place is not None and labels.read(text) is None and not loose.is_of_file(place[0]) else None

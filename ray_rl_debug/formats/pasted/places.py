@@ -137,7 +137,7 @@ def _number(text: str | None) -> int:
 
 def _is_function(text: str) -> bool:
     """Can this be the name of a function? Prose is not: it has blanks outside of brackets."""
-    if not text or len(text) > 8_000:
+    if not text or len(text) > 8_000 or text.isdecimal():
         return False
     if " " not in text:
         return text[0] not in "\"'([{=#/\\" or text.startswith(("(anonymous", "(unknown"))

@@ -72,7 +72,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         _name_main(dump)
     _name_machine(told)
     _count_once(told)
-    kept = _without_sketches(told)
+    kept = _without_sketches(_without_caught(told))
     _lend_files(kept, told)
     return [d for dump in kept for d in _of_each_rank(dump)], left.lines()
 
@@ -195,6 +195,16 @@ def _lend_files(dumps: list[Partial], shown: list[Partial]) -> None:
         if _has_no_files(dump):
             for thread in dump.threads:
                 thread.frames = [(name, only.get(name, file), line) for name, file, line in thread.frames]
+
+
+def _without_caught(dumps: list[Partial]) -> list[Partial]:
+    """An error that a process raised before it was looked at was caught, as of a module that is optional: it was no look."""
+    looked = {d.pid: d.line or 0 for d in dumps if d.pid is not None and d.threads and not _has_failed(d)}
+    return [d for d in dumps if d.pid not in looked or d.source != "traceback" or not _has_failed(d) or (d.line or 0) > looked[d.pid]]
+
+
+def _has_failed(dump: Partial) -> bool:
+    return any(said.kind == "failed" for _, said in dump.said)
 
 
 def _without_sketches(dumps: list[Partial]) -> list[Partial]:

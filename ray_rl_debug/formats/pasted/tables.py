@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ray_rl_debug.formats.dump import DumpThread
 from ray_rl_debug.formats.pasted import kernel, lsof, ps
 from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
@@ -15,6 +17,7 @@ from ray_rl_debug.formats.pasted.strace import StraceReader
 MAX_ROWS = 5_000
 _ANSWERS_WITHIN = 3
 """Lines below ``grep State /proc/12/status`` in which its answer stands."""
+_NUMBERS = re.compile(r"\d{1,9}(?: ?[-–,] ?\d{1,6}){0,64}")
 _COLUMN_TITLES = {"rank": "rank", "ranks": "ranks", "global rank": "rank", "pid": "pid", "process": "pid", "node": "node", "host": "node"}
 
 
@@ -38,6 +41,8 @@ class Tables:
 
     def titled(self, text: str) -> str:
         """A row of a Markdown table with the title of the column before each number: ``| rank 0 | pid 9001 |``."""
+        if text.lstrip().startswith("||"):
+            text = text.replace("||", "| ")  # the heading of a table in Jira
         text = self._plain.as_markdown(text)
         stripped = text.strip()
         if not stripped.startswith("|") or len(stripped) > 8_000:
@@ -50,7 +55,7 @@ class Tables:
         if len(cells) != len(self._titles):
             return text
         told = [
-            f"{_COLUMN_TITLES[t]} {c}" if t in _COLUMN_TITLES and (c.strip("*`").isdecimal() or _COLUMN_TITLES[t] == "node") else c
+            f"{_COLUMN_TITLES[t]} {c}" if t in _COLUMN_TITLES and (_NUMBERS.fullmatch(c.strip("*` ")) or _COLUMN_TITLES[t] == "node") else c
             for t, c in zip(self._titles, cells, strict=True)
         ]
         return f"| {' | '.join(told)} |"
