@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -33,7 +35,7 @@ class Following:
         self.numbers: list[EngineNumbers] = []
 
     def look(self, say: Callable[[str], None], *, changed: bool) -> None:
-        """Read and judge what has changed, ask the engine, and say what is new."""
+        """Read and judge what has changed, and say what is new."""
         if changed:
             try:
                 self.run = self._read()
@@ -51,10 +53,31 @@ class Following:
                 say(f"  {finding.id} {finding.name} ({sure}): {finding.summary}")
             for rule, metric in over:
                 say(f"  {rule} {metric} is good again")
-        if self._engine is not None:
-            numbers = self._engine.read(step)
+
+    @contextlib.contextmanager
+    def asking(self, say: Callable[[str], None], interval_s: float) -> Iterator[None]:
+        """Meanwhile the engine is asked at its own pace: a long judgement must leave no hole in its numbers."""
+        if self._engine is None:
+            yield
+            return
+        over = threading.Event()
+        thread = threading.Thread(target=self._ask, args=(self._engine, say, interval_s, over), daemon=True, name="engine")
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _ask(self, engine: EngineReader, say: Callable[[str], None], interval_s: float, over: threading.Event) -> None:
+        is_last = False
+        while True:
+            numbers = engine.read(self._step)
             self.numbers = [*self.numbers[-KEPT_NUMBERS:], numbers]
             say(f"  {numbers.text()}")
+            if is_last:
+                return
+            is_last = over.wait(interval_s)  # and once more for the last step
 
     def keep_numbers(self, folder: Path) -> None:
         """The engine's numbers as JSON lines, for people's own tables."""
@@ -71,9 +94,10 @@ def follow(following: Following, follower: Follower, stop: StopEvent, interval_s
         if not quiet:
             click.echo(f"{time.strftime('%H:%M:%S')} {neutralise(text)}")
 
-    while not stop.is_set():
-        began = time.monotonic()
-        following.look(say, changed=follower.has_changed())
-        if following.run is not None and following.run.is_ended:
-            return
-        stop.wait(max(interval_s, CALM * (time.monotonic() - began)))
+    with following.asking(say, interval_s):
+        while not stop.is_set():
+            began = time.monotonic()
+            following.look(say, changed=follower.has_changed())
+            if following.run is not None and following.run.is_ended:
+                return
+            stop.wait(max(interval_s, CALM * (time.monotonic() - began)))

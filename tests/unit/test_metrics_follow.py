@@ -18,6 +18,7 @@ from ray_rl_debug.metric_sources.engine import EngineNumbers, EngineReader, pars
 from ray_rl_debug.metric_sources.follow import Follower, line_of
 from ray_rl_debug.metric_sources.load import load
 from ray_rl_debug.metrics.judge import judge
+from ray_rl_debug.metrics.model import MetricsReport, Run
 from ray_rl_debug.metrics.thresholds import read_thresholds
 from ray_rl_debug.model.errors import UsageError
 from ray_rl_debug.timeline.layout import Layout
@@ -156,6 +157,28 @@ def test_other_addresses_are_refused(url: str) -> None:
         parse(url)
 
 
+def test_the_engine_is_asked_while_a_long_judgement_goes_on(tmp_path: Path, server: str) -> None:
+    """One judgement that waits until the engine has been asked three times beside it."""
+    (tmp_path / "a.jsonl").write_text(rows(1, 2))
+    asked = threading.Semaphore(0)
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        if "engine:" in text:
+            asked.release()
+
+    def judged(run: Run) -> MetricsReport:
+        assert all(asked.acquire(timeout=20) for _ in range(3))
+        return judge(run, read_thresholds(()))
+
+    following = Following(lambda: load([tmp_path / "a.jsonl"], {}), judged, {}, EngineReader(server))
+    with following.asking(say, 0.05):
+        following.look(say, changed=True)
+    assert len(following.numbers) >= 4 and following.numbers[-1].step == 2
+    assert "engine:" in said[0] and "engine:" in said[-1]
+
+
 @pytest.mark.parametrize("ends", ["run", "interrupt"])
 def test_the_command_ends_with_the_run_or_when_it_is_asked_to(ends: str, tmp_path: Path, server: str) -> None:
     pytest.importorskip("scipy", reason="trends need scipy: pip install 'ray-rl-debug[metrics]'")
@@ -177,9 +200,9 @@ def test_the_command_ends_with_the_run_or_when_it_is_asked_to(ends: str, tmp_pat
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        first = process.stdout.readline()
-        assert "step 30" in first
-        assert "engine: 2 running" in process.stdout.readline()
+        first = [process.stdout.readline(), process.stdout.readline()]
+        assert sorted("engine: 2 running" in line for line in first) == [False, True]
+        assert sorted("step 30" in line for line in first) == [False, True]
         with log.open("a") as f:
             f.write("step:31 - actor/grad_norm:1.0\n" + ("'Final validation metrics: None'\n" if ends == "run" else ""))
         for line in process.stdout:
