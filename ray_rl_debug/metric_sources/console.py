@@ -20,6 +20,8 @@ _REPEATED = re.compile(r"\s*\[repeated \d+x across [^\]]*\]\s*(?:\([^)]*\))?\s*$
 """What Ray adds to a line that several processes wrote."""
 _VERL = re.compile(r"(?:^|[\s\])>])step:(\d{1,15}) - (?=\S+:)")
 _AREAL = re.compile(r"Train step (\d{1,15})/\d+ done")
+_ROLLOUTS = re.compile(r"\brunning: (\d{1,15}), accepted: (\d{1,15}), rejected: (\d{1,15})\b")
+"""Of AReaL's executor, with ``enable_rollout_tracing``."""
 _ENDED = ("Training completes!", "Final validation metrics:")
 _SETTING = re.compile(r"'(ppo_n_minibatches|behave_imp_weight_cap|max_head_offpolicyness)': ([\w.+-]+)[,}]")
 """Settings that rules ask for, in the configuration that a trainer prints at its start."""
@@ -46,6 +48,8 @@ def read(path: Path, into: Gathered, names: Mapping[str, str]) -> None:
             areal += 1
         elif any(words in line for words in _ENDED):
             into.is_ended = True
+        elif "rejected: " in line and (counts := _ROLLOUTS.search(line)) is not None:
+            into.count_rollouts(*map(int, counts.groups()))
         elif others is not None:
             _shared_screen(line, others)
         if "': " in line:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ray_rl_debug.metrics.model import Run, Series
+from ray_rl_debug.metrics.model import Rollouts, Run, Series
 from ray_rl_debug.metrics.quantities import framework_of
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.snapshot import Gap
@@ -48,6 +48,7 @@ class Gathered:
         self.label = label
         self.settings: dict[str, str] = {}
         self.is_ended: bool | None = None
+        self.rollouts: Rollouts | None = None
         self.sources: list[str] = []
         self._values: dict[str, dict[int, float | None]] = {}
         self._count = 0
@@ -66,6 +67,13 @@ class Gathered:
         self._latest = max(self._latest, step)
         values[step] = value
 
+    def count_rollouts(self, running: int, accepted: int, rejected: int) -> None:
+        """What an executor has counted so far; counts that fall are those of one that was started anew."""
+        before = self.rollouts
+        is_alike = before is not None and before.accepted == accepted and before.rejected <= rejected
+        since = before.rejected_since + rejected - before.rejected if before is not None and is_alike else rejected if accepted == 0 else 0
+        self.rollouts = Rollouts(running=running, accepted=accepted, rejected=rejected, rejected_since=since)
+
     def _go_back(self, step: int) -> None:
         """Forget later steps than this one, which is told anew with another value."""
         self._went_back.append(step)
@@ -81,6 +89,7 @@ class Gathered:
         self._count += other._count
         self.settings.update(other.settings)
         self.is_ended = other.is_ended if other.is_ended is not None else self.is_ended
+        self.rollouts = other.rollouts or self.rollouts
         self.sources += other._told_sources()
         self._gaps += other._gaps
 
@@ -119,6 +128,7 @@ class Gathered:
             settings=self.settings,
             sources=tuple(self._told_sources()),
             is_ended=self.is_ended,
+            rollouts=self.rollouts,
             gaps=tuple(self._gaps),
         )
 

@@ -31,6 +31,16 @@ class Series(Part, frozen=True, kw_only=True):
         return tuple(s for s, _ in kept), tuple(v for _, v in kept)
 
 
+class Rollouts(Part, frozen=True, kw_only=True):
+    """What the executor of the rollouts counts, as it told last."""
+
+    running: int
+    accepted: int
+    rejected: int
+    rejected_since: int
+    """Since one was accepted last."""
+
+
 class Run(Part, frozen=True, kw_only=True):
     """All that the sources of one run tell."""
 
@@ -45,6 +55,7 @@ class Run(Part, frozen=True, kw_only=True):
     """What was read, in words."""
     is_ended: bool | None = None
     """Does the source say that the training has ended? None when it cannot."""
+    rollouts: Rollouts | None = None
     gaps: tuple[Gap, ...] = ()
 
     def steps(self) -> tuple[int, ...]:

@@ -36,6 +36,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "response_clip_ratio": Threshold(0.05, "part of the responses that reach the longest length", "guide: AReaL, for no_eos_ratio"),
     "aborted_ratio": Threshold(0.05, "part of the rollouts that were aborted"),
     "evicted_samples": Threshold(0, "rollouts thrown away at one step"),
+    "rejected_in_row": Threshold(100, "rollouts rejected since one was accepted; of one in twenty accepted, chance makes that once in 200 times"),
     "rollout_probs_diff_normal": Threshold(0.005, "rollout_probs_diff_mean is below this under normal circumstances", "guide: verl"),
     "rollout_probs_diff": Threshold(0.01, "rollout_probs_diff_mean above this is a precision issue", "guide: verl"),
     "long_sequence": Threshold(4096, "tokens of prompt and response from which sequences count as long"),

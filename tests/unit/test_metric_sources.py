@@ -315,3 +315,28 @@ def test_an_export_of_wandb_has_the_names_of_the_run(tmp_path: Path) -> None:
 def test_a_named_column_must_be_there() -> None:
     with pytest.raises(UsageError, match="no metric 'reward'"):
         load([DATA / "verl.jsonl"], {"reward": "reward"})
+
+
+def executor_says(accepted: int, rejected: int, running: int = 8) -> str:
+    did = "Finish and accept rollout." if accepted else "Finish but reject rollout."
+    counts = f"{did} enqueued: 4, running: {running}, accepted: {accepted}, rejected: {rejected}."
+    return f"\x1b[37m(AReaL)\x1b[0m 20261121-00:02:31.913 WorkflowExecutor INFO: {counts}\x1b[0m\n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ([(0, n) for n in range(1, 121)], "the last 120 rollouts were all rejected, and none was ever accepted"),
+        ([(n, 0) for n in range(1, 9)] + [(8, n) for n in range(1, 131)], "the last 130 rollouts were all rejected, and none after the first 8"),
+        # a strict filter, a run that has only begun, one that was started anew
+        ([(n // 40, n) for n in range(1, 400)], None),
+        ([(0, n) for n in range(1, 60)], None),
+        ([(0, n) for n in range(1, 90)] + [(0, n) for n in range(1, 30)], None),
+    ],
+)
+def test_rollouts_that_are_all_rejected_are_told_from_a_strict_filter(counts: list[tuple[int, int]], said: str | None, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("".join(executor_says(*one) for one in counts))
+    report = judge(load([tmp_path / "train.log"], {}), read_thresholds(()))
+    assert [(f.id, f.certainty) for f in report.findings] == ([("RRD716", Certainty.LIKELY)] if said else [])
+    assert report.verdict.state.value == ("trouble" if said else "unknown")
+    assert (said or "no metric is in the source") in report.verdict.summary
