@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 
 import msgspec
 
 from ray_rl_debug.metrics.bench import Bench
 from ray_rl_debug.metrics.model import Judgement, Series, Status
-from ray_rl_debug.metrics.statistics.changes import find_change, leave_level
+from ray_rl_debug.metrics.statistics.changes import Change, find_change, leave_level
 from ray_rl_debug.metrics.statistics.excursions import Excursion, last_excursion
 from ray_rl_debug.metrics.statistics.noise import without_spikes
 from ray_rl_debug.metrics.statistics.numeric import load
@@ -161,6 +161,10 @@ def _best(values: Sequence[float], up: bool) -> int:
     return medians.index(min(medians) if up else max(medians))
 
 
+def _usual(values: Sequence[float], place: int) -> float:
+    return statistics.median(values[max(0, place - NEAR) : max(place, EDGE_NOW)])
+
+
 class _Course:
     """A metric, on its way from somewhere to now."""
 
@@ -176,14 +180,19 @@ class _Course:
         self._steps, self._values, self._y, self._now, self._up, self._is_large = steps, values, y, now, up, is_large
         self._begin = 0
         """What comes before is a change in the other direction."""
+        self._unproven: list[tuple[int, Change]] = []
+        """Changes that no test is sure of, with their places: where a drift is told for another reason, the best guess of where it began."""
 
     def change(self, begin: int, alpha: float, least: int, least_since: int) -> Drift | None:
         """The first change from `begin` on that leads to now; one with fewer values since than `least_since` is young."""
         while len(self._y) - begin >= least:
             found = find_change(self._y[begin:])
-            if found is None or found.p > alpha:
+            if found is None:
                 return None
             place = begin + found.position
+            if found.p > alpha:
+                self._unproven.append((place, found))
+                return None
             before = statistics.median(self._values[max(begin, place - NEAR) : place])
             is_clear = abs(found.size) > NOISES * found.noise
             if (found.size > 0) == self._up and is_clear and self._is_large(before, self._now):
@@ -233,19 +242,28 @@ class _Course:
             return None
         if (leaves.size > 0) != self._up or abs(leaves.size) <= FAR_NOISES * leaves.noise:
             return None
-        before = statistics.median(values[max(0, place - NEAR) : max(place, EDGE_NOW)])
-        if not self._is_large(before, self._now):
+        places = ((at, width, _usual(values, at)) for at, width in (*self._begun(begin, leaves), (place, leaves.width)))
+        begun = next((one for one in places if self._is_large(one[2], self._now)), None)
+        if begun is None:
             return None
+        place, width, before = begun
         return Drift(
             first_step=self._steps[begin + place],
             before=before,
             now=self._now,
             p=trend(self._steps[begin:], y).p,
             from_start=begin == 0 and place < EDGE_NOW,
-            is_gradual=leaves.width is None,
+            is_gradual=width is None,
             test=f"the last {part} values lie beyond the first {early}; Mann-Kendall trend test, at the effective size of noise that remembers",
             may_be_noise=True,
         )
+
+    def _begun(self, begin: int, leaves: Change) -> Iterator[tuple[int, int]]:
+        """Places and widths of unproven changes that explain most of a drift, the last search first: their shapes are finer than a step or a bend."""
+        for place, one in reversed(self._unproven):
+            explains = (one.size > 0) == self._up and abs(one.size) > max(PART_OF_DRIFT * abs(leaves.size), NOISES * one.noise)
+            if place > begin and explains and one.width is not None:
+                yield place - begin, one.width
 
 
 def drift_of_few(bench: Bench, series: Series, *, up: bool, is_large: Callable[[float, float], bool]) -> Drift | None:
@@ -272,6 +290,7 @@ FEW_ENDS = 3
 PART = 5
 """The last and the first of so many parts of a run are compared."""
 FAR_NOISES = 8.0
+PART_OF_DRIFT = 0.5
 
 
 def short(value: float) -> str:

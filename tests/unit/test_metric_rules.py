@@ -54,6 +54,16 @@ def test_a_fault_in_a_run_that_wanders_is_found(rule: str, kind: str) -> None:
     assert [abs((f.first_step or 0) - 91) <= 3 for f in named] == [True]
 
 
+@pytest.mark.parametrize(("kind", "seed", "at"), [("plain", 20_005, 113), ("correlated", 20_024, 90), ("correlated", 20_042, 67)])
+def test_the_step_of_a_fall_is_right_where_no_test_is_sure_of_the_fall(kind: str, seed: int, at: int) -> None:
+    """A fall over a dozen steps: neither a step nor a bend without end says where it begins."""
+    columns = healthy(seed, kind, 200)
+    FAULTS["RRD707"][1](columns, at)
+    rewards = {name: columns[name] for name in ("critic/score/mean", "critic/score/max", "critic/score/min")}
+    named = [f for f in judge(as_run(rewards), LIMITS).findings if f.id == "RRD707"]
+    assert [(f.certainty, abs((f.first_step or 0) - at - 1) <= 1) for f in named] == [(Certainty.POSSIBLE, True)]
+
+
 @pytest.mark.parametrize("seed", range(7))
 def test_a_healthy_run_is_left_alone(seed: int) -> None:
     report = judge(as_run(healthy(seed, ALL_KINDS[seed % 7])), LIMITS)
