@@ -57,4 +57,4 @@ def judge(bench: Bench) -> Iterator[Judgement]:
     steps = bench.run.steps()
     accepted = f"none after the first {told.accepted:,} was accepted" if told.accepted else "none was ever accepted"
     text = f"the last {told.rejected_since:,} rollouts were all rejected, and {accepted}: no batch comes together, and no step follows"
-    yield bad(RULE, "rollouts", Certainty.LIKELY, text, steps[-1] + 1 if steps else 0, remedy=REJECTED)
+    yield bad(RULE, "rollouts", Certainty.LIKELY, text, steps[-1] + 1 if steps else None, remedy=REJECTED)
