@@ -114,6 +114,7 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
         answers = in_order(keeper.known.values(), [p.key for p in prompts])
     answers = trials.spell_prompts(answers, engine)
     found = trials.probes(prompts, engine, other)
+    cache = engine.cache_dtype()
     if isinstance(other, Endpoint):
         own = _own_answers(asked, prompts, other, f"{other.model} at {other.url}", show)
         answers, own = _rewarded(asked, answers, own, by_key)
@@ -126,7 +127,7 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
             names=(name, f"{other.model} at {other.url}"),
             scorer=other,
         )
-        return _limited(trial, asked.max_tokens)
+        return _limited((msgspec.structs.replace(trial[0], cache_dtype=cache), trial[1]), asked.max_tokens)
     old: list[Answer] = []
     temperature: float | None = asked.temperature
     if asked.after_update and not Path(asked.after_update).is_dir():
@@ -137,8 +138,9 @@ def _live(asked: Asked, show: Show) -> tuple[Trial, list[Missing]]:
     own = _own_answers(asked, prompts, other, other.name, show) if asked.generate and not old else {}
     answers = trials.fill_tokens(answers, other, by_key)
     answers, own = _rewarded(asked, answers, own, by_key)
-    compared = _with_model(asked, answers, own, other, old, found, by_key if not old else {}, name, show, temperature, engine)
-    return _limited(compared, None if temperature is None else asked.max_tokens)
+    compared, missing = _with_model(asked, answers, own, other, old, found, by_key if not old else {}, name, show, temperature, engine)
+    compared = msgspec.structs.replace(compared, cache_dtype=cache)
+    return _limited((compared, missing), None if temperature is None else asked.max_tokens)
 
 
 def _with_model(

@@ -8,6 +8,7 @@ those questions is asked without them.
 from __future__ import annotations
 
 import math
+import re
 import time
 import zlib
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from ray_rl_debug.rollouts.answers import Answer
 
 REFUSED = (400, 422)
 """Answers of a server that does not know a field."""
+_CACHE = re.compile(r'^vllm:cache_config_info\{(?:[^}]*,)?cache_dtype="(\w{1,40})"', re.MULTILINE)
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +104,21 @@ class Endpoint:
         if len(rows) != len(ids):
             return None
         return tuple(_number(((row or {}).get(str(token)) or {}).get("logprob")) for row, token in zip(rows, ids, strict=True))
+
+    def cache_dtype(self) -> str | None:
+        """How the engine keeps keys and values, in its own words (vLLM: a label of its numbers, SGLang: its arguments); None: not told."""
+        found = _CACHE.search(str(self._look("/metrics", str) or ""))
+        if found is not None:
+            return found[1]
+        told = self._look("/server_info", object)
+        dtype = told.get("kv_cache_dtype") if isinstance(told, dict) else None
+        return dtype[:40] if isinstance(dtype, str) else None
+
+    def _look(self, path: str, kind: type) -> object:
+        try:
+            return self._client.with_options(max_retries=0).get(f"{self.root}{path}", cast_to=kind)
+        except (self._error, ValueError):
+            return None  # not every server has this route
 
     def _first_model(self) -> str:
         try:

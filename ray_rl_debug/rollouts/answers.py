@@ -119,6 +119,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Precision of `Score.rounded`."""
     before: tuple[Score, ...] | None = None
     """Log-probabilities of the engine's tokens before a weight update; see `rollouts.update`."""
+    cache_dtype: str | None = None
+    """How the engine says that it keeps keys and values, such as ``fp8_e4m3``; None: not told."""
     engine_name: str = "engine"
     reference_name: str = "reference"
 

@@ -10,6 +10,7 @@ and by their medians, so that a few tokens that are far off do not speak for all
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -30,15 +31,27 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Of first tokens of answers,"""
     later: float | None = None
     """and of those behind them."""
+    p_first: float | None = None
+    """Sign test: if both differed alike, so rarely would as many first tokens differ less than half of those behind them."""
 
 
 def measure(found: Sequence[Place], alone: Iterable[Pair]) -> Context:
     """Of the tokens of the answers, and of those after one token alone."""
-    return Context(
-        alone=_times(places_of(alone)),
-        first=_times([p for p in found if p.at == 0]),
-        later=_times([p for p in found if p.at > 0]),
-    )
+    firsts = [p for p in found if p.at == 0 and p.rounded is not None]
+    first, later = _times(firsts), _times([p for p in found if p.at > 0])
+    p_first = None
+    if first is not None and later is not None:
+        noise = _noise(firsts)
+        p_first = _chance_of_as_many(sum(abs(p.gap) < later * noise for p in firsts), len(firsts))
+    return Context(alone=_times(places_of(alone)), first=first, later=later, p_first=p_first)
+
+
+def _chance_of_as_many(heads: int, tosses: int) -> float:
+    return sum(math.comb(tosses, k) for k in range(heads, tosses + 1)) / 2.0**tosses
+
+
+def _noise(known: Sequence[Place]) -> float:
+    return median(abs(p.rounded - p.reference) for p in known if p.rounded is not None)
 
 
 def _times(found: Sequence[Place]) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Iterator, Sequence
 from statistics import StatisticsError, correlation, fmean
 
@@ -23,6 +24,8 @@ ROUNDING_TIMES = 3.0
 SMALL = 0.05
 """Nats, where rounding could not be measured: bfloat16 keeps 8 bits, so a logit of 16 is off by up to 0.03, the difference of two by 0.05."""
 MIN_TOKENS = 20
+_COARSE = re.compile(r"(?:fp|nvfp|mxfp|int|float|uint)_?[48](?!\d)", re.IGNORECASE)
+"""Names of precisions with four or eight bits: ``fp8_e4m3``, ``fp8``, ``int8``, ``nvfp4``."""
 
 
 class Size(str, enum.Enum):
@@ -49,6 +52,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     size: Size
     context: Context = Context()
     """Whether the differences hang on the tokens before."""
+
+    @property
+    def has_coarse_cache(self) -> bool:
+        """Does the engine itself say that it keeps keys and values in four or eight bits?"""
+        return _COARSE.match(self.trial.cache_dtype or "") is not None
 
     def name(self, place: Place) -> str:
         """A token with its place: ``'7' (25) after '…3 + 4 =' (prompt 3, token 12 of the answer)``."""
@@ -146,6 +154,8 @@ def numbers(view: View) -> Iterator[str]:
         return
     mean = f"mean difference {far.logprob_diff_mean:.2g} nats over {far.tokens} tokens"
     yield mean if view.noise is None else f"{mean}; {view.trial.rounding} instead of {view.trial.precision} makes {view.noise:.2g}"
+    if view.has_coarse_cache:
+        yield f"the engine says that it keeps its key-value cache in {view.trial.cache_dtype}"
     if view.likeness is not None:
         yield f"correlation with the differences of {view.trial.rounding}: {view.likeness:.2f}"
     for place in worst(view):

@@ -122,6 +122,10 @@ def application(engine: Engine) -> web.Application:
     async def models(_: web.Request) -> web.Response:
         return web.json_response({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
 
+    async def metrics(_: web.Request) -> web.Response:
+        labels = f'block_size="16",cache_dtype="{engine.trouble.get("cache_dtype", "auto")}",engine="0"'
+        return web.Response(text=f"# HELP vllm:cache_config_info x\nvllm:cache_config_info{{{labels}}} 1.0\n")
+
     async def tokenize(request: web.Request) -> web.Response:
         if engine.trouble.get("is_plain"):
             return web.json_response({}, status=404)
@@ -142,6 +146,7 @@ def application(engine: Engine) -> web.Application:
 
     app = web.Application()
     app.router.add_get("/v1/models", models)
+    app.router.add_get("/metrics", metrics)
     for path, handler in (
         ("/v1/chat/completions", chat),
         ("/v1/completions", plain),

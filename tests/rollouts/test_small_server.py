@@ -126,6 +126,15 @@ def test_a_cache_of_lower_precision_accuses_no_weights(models: Path, server: Sma
     assert "key-value cache" in found["findings"][0]["summary"]
 
 
+def test_a_cache_of_lower_precision_under_an_engine_that_rounds_is_told_by_the_engine(models: Path, engines: list[SmallEngine]) -> None:
+    asked = (models / "prompts.jsonl", "--engine", engines[3].url, "--reference", models / "base", "--no-generate", "--max-tokens", 32)
+    with engines[3].trouble(cache_dtype="float8_e4m3fn"):
+        found = compared(*asked)
+    assert [f["id"] for f in found["findings"]] == ["RRD240"]
+    assert "the engine keeps its key-value cache in float8_e4m3fn" in found["findings"][0]["summary"]
+    assert [f["cause"] for f in compared(*asked)["findings"]] == ["precision"]
+
+
 def test_rows_of_single_tokens_are_named(models: Path, server: SmallEngine) -> None:
     sampled = ("--temperature", 1, "--samples", 4, "--seed", 1, "--no-generate")
     found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "rows", *sampled)

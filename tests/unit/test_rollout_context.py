@@ -57,6 +57,28 @@ def test_what_stays_equal_tells_the_cause(first: float, later: float, alone: flo
     assert said in found[0].summary
 
 
+@pytest.mark.parametrize(
+    ("dtype", "first", "later", "said"),
+    [
+        ("fp8_e4m3", 1, 2.5, "keeps its key-value cache in fp8_e4m3"),
+        ("fp8", 2, 8, "keeps its key-value cache in fp8"),
+        # nothing behind the first token, a cache of the model's own precision, an engine that does not tell
+        ("fp8_e4m3", 1, 1, None),
+        ("fp8_e4m3", 20, 20, None),
+        ("auto", 1, 2.5, None),
+        ("bfloat16", 1, 2.5, None),
+        (None, 1, 2.5, None),
+    ],
+)
+def test_a_coarse_cache_under_an_engine_that_rounds_is_told_by_the_engine_only(
+    dtype: str | None, first: float, later: float, said: str | None
+) -> None:
+    (found,) = compare(msgspec.structs.replace(trial(first, later, None, answers=40), cache_dtype=dtype)).findings
+    assert (found.id == "RRD240", found.certainty.value == "possible" or not said) == (said is not None, True)
+    assert (said or "") in found.summary
+    assert any("the engine says that it keeps" in e for e in found.evidence) == (dtype is not None and dtype.startswith("fp8"))
+
+
 def rows(every: int, far: float) -> Trial:
     """Each so many places one token is taken that is far off, by so many nats; all others agree."""
     given = trial(0.0, 0.0, None)
@@ -78,6 +100,18 @@ def test_a_token_that_is_far_off_wherever_it_is_taken() -> None:
 
 def test_many_places_that_are_off_are_no_single_token() -> None:
     assert "RRD241" not in {f.id for f in compare(rows(2, 3.0)).findings}
+
+
+def test_a_healthy_engine_with_answers_that_wander_from_their_start_is_left_alone() -> None:
+    """The look-alikes of RRD240 and RRD241: rounding that grows a little along the answers, and single tokens that rounding hits hardest."""
+    draw = random.Random(5)
+    spread = trial(0.0, 0.0, None)
+    pairs = tuple(pair(f"q{n}", [1 + 0.02 * at + 4 * (draw.random() < 0.03) for at in range(20)], draw) for n in range(12))
+    found = compare(msgspec.structs.replace(spread, pairs=pairs))
+    assert [(f.cause, f.is_trouble) for f in found.findings] == [(Cause.PRECISION, False)]
+    assert found.verdict.state.value == "agree"
+    exact = compare(spread)
+    assert (exact.findings, exact.verdict.state.value) == ((), "agree")
 
 
 def test_few_answers_tell_nothing_of_their_first_tokens() -> None:

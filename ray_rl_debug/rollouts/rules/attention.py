@@ -3,16 +3,19 @@
 Story
     Engine and reference compute the same for a token alone, and part where other tokens stand before it: positions (rotary scaling, another base), a
     sliding window or a mask on one side only, query and key weights. Or they agree at the first token of each answer and part behind it: then the
-    key-value cache keeps less than the reference, such as a cache in fp8.
+    key-value cache keeps less than the reference, such as a cache in fp8. Under an engine that rounds, first tokens differ too, and only the engine
+    itself can say so: vLLM among its numbers, SGLang among its arguments.
 
 Evidence
-    The median differences after one single token, at the first token of the answers and behind it, each as a multiple of what rounding makes there.
+    The median differences after one single token, at the first token of the answers and behind it, each as a multiple of what rounding makes there;
+    how the engine says that it keeps keys and values.
 
 Remedy
     Compare rope_scaling, rope_theta, sliding_window and max_position_embeddings of both configurations; start the engine with --kv-cache-dtype auto.
 
 Not this when
-    The engine takes no tokens as a prompt, or rounding was not measured: then RRD228 is all that can be said.
+    The engine takes no tokens as a prompt, or rounding was not measured: then RRD228 is all that can be said. A cache in fp8 behind which tokens
+    differ as much as first ones do: then something else is larger.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ APART = 8.0
 """So many times the difference without context must be that with it;"""
 FIRST_APART = 20.0
 """and so many times that of first tokens, of which there are as few as prompts: with 8 of them chance does so in two of ten thousand."""
+ALPHA = 0.005
+"""Where the engine itself says that its cache keeps less, tokens behind the first need to differ only by more than chance makes them."""
 POSITIONS = (
     "compare rope_scaling, rope_theta, sliding_window and max_position_embeddings in config.json of both sides, and what the engine was started with",
     "if they are equal, it is query and key weights, which change nothing after a single token either: load the engine anew from the reference",
@@ -45,13 +50,13 @@ def detect(view: View) -> Iterator[Found]:
     far = view.distance
     if told is None or far is None or any(next(rule.detect(view), None) is not None for rule in (update, output_rows)):
         return
-    said, remedy = told
+    said, remedy, is_sure = told
     is_larger = view.size is Size.LARGER
     yield Found(
         id=ID,
         name=NAME,
         cause=CAUSE,
-        certainty=Certainty.LIKELY if is_larger else Certainty.POSSIBLE,
+        certainty=Certainty.LIKELY if is_larger and is_sure else Certainty.POSSIBLE,
         summary=f"{said}; log-probabilities are {far.logprob_diff_mean:.2g} nats apart, the largest is at {view.name(worst(view, 1)[0])}",
         evidence=(*_measured(view), *numbers(view)),
         remedy=remedy,
@@ -59,17 +64,23 @@ def detect(view: View) -> Iterator[Found]:
     )
 
 
-def _told(view: View) -> tuple[str, tuple[str, ...]] | None:
-    """The sentence and what to do; None where the differences do not hang on what stands before."""
+def _told(view: View) -> tuple[str, tuple[str, ...], bool] | None:
+    """The sentence, what to do, and whether the differences alone say so; None where they do not hang on what stands before."""
     c = view.context
     if view.size in (Size.SAME, Size.UNTOLD) or c.later is None:
         return None
     if c.first is not None and c.later >= FIRST_APART * c.first:
-        return "the first token of each answer agrees, those behind it do not: the key-value cache differs, or the kernels that read it", CACHE
+        return "the first token of each answer agrees, those behind it do not: the key-value cache differs, or the kernels that read it", CACHE, True
+    if view.has_coarse_cache and c.p_first is not None and c.p_first <= ALPHA:
+        said = (
+            f"the engine keeps its key-value cache in {view.trial.cache_dtype}, and tokens behind the first of an answer differ more than first ones"
+        )
+        return said, CACHE, False
     if view.size is Size.LARGER and c.alone is not None and c.alone <= ROUNDING_TIMES and c.later >= APART * c.alone:
         return (
             "positions or attention differ (or query and key weights): after one token alone both sides agree, behind longer texts they do not",
             POSITIONS,
+            True,
         )
     return None
 
