@@ -7,8 +7,11 @@ tensordict has to be installed, and none of their code runs.
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
+import zipfile
+import zlib
 from array import array
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +28,10 @@ from ray_rl_debug.rollouts.trajectories import answers_of
 
 MAX_BYTES = 8 << 30
 HINT = "torch.save a mapping of plain tensors, or verl's DataProto.save_to_disk"
+DATA_PROTO = b"cverl.protocol\nDataProto\n"
+"""How a pickle begins that holds one (protocol 2, which torch.save writes)."""
+JAGGED = "torch._dynamo.decorators._DimRange"
+"""torch 2.13 writes it into rows of different lengths (its jagged layout), and knows it for harmless only once its module is loaded."""
 _VERL = {"responses", "prompts", "response_mask", "token_level_scores", "old_log_probs", "rollout_log_probs"}
 _AREAL = {"loss_mask", "versions", "logprobs", "prox_logp"}
 
@@ -44,12 +51,28 @@ def read_batch(path: Path) -> Batch:
     if not is_batch(data):
         raise UnreadableFileError(f"{path.name} was written neither by torch.save nor by DataProto.save_to_disk", hint=HINT)
     if data.startswith(b"PK"):
-        return _batch(load_tensors(data, path.name), {}, {}, path.name)
+        inside = _data_proto_in(data)
+        if inside is None:
+            return _batch(load_tensors(data, path.name), {}, {}, path.name)
+        data = inside
     found = load_plain(data, NAMES)
     if not isinstance(found, DataProto):
         raise UnreadableFileError(f"{path.name} is a pickle without a DataProto", hint=HINT)
     tensors, others, meta = found.state
     return _batch(_of_verl(tensors, path.name), _plain(others), _plain(meta), path.name, is_verl=True)
+
+
+def _data_proto_in(data: bytes) -> bytes | None:
+    """The pickle in a file of torch.save that holds one DataProto: its tensors are a file of their own in it, so torch has no part in the outer."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            name = next((n for n in file.namelist() if n.endswith("/data.pkl")), None)
+            if name is None or file.getinfo(name).file_size > MAX_BYTES:
+                return None
+            found = file.read(name)
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, zlib.error):
+        return None  # torch says what is wrong with it
+    return found if DATA_PROTO in found[:200] else None
 
 
 def load_tensors(data: bytes, name: str) -> Any:
@@ -61,7 +84,13 @@ def load_tensors(data: bytes, name: str) -> Any:
     torch = need("torch", "reading a saved batch")
     try:
         with torch.serialization.safe_globals([(stand_in, full) for full, stand_in in TENSOR_NAMES.items()]):
-            return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            try:
+                return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            except pickle.UnpicklingError:
+                if JAGGED not in torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data)):
+                    raise
+                importlib.import_module(JAGGED.rpartition(".")[0])
+                return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as e:
         unsafe = torch.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data))
         more = f" ({', '.join(sorted(set(unsafe) - set(TENSOR_NAMES))[:3])})"

@@ -78,6 +78,13 @@ def _scalar(dtype: object, data: object = b"") -> object:
     return values[0] if values else None
 
 
+def _bytes(text: object = "", code: object = "latin1") -> bytes:
+    """How protocol 2, which torch.save writes, spells bytes."""
+    if not isinstance(text, str) or code != "latin1":
+        raise UnreadableFileError("bytes of the DataProto are not as Python writes them")
+    return text.encode("latin1", "replace")
+
+
 NAMES: dict[str, Callable[..., Any]] = {
     "verl.protocol.DataProto": DataProto,
     "numpy.core.multiarray._reconstruct": _array,
@@ -87,6 +94,7 @@ NAMES: dict[str, Callable[..., Any]] = {
     "numpy.ndarray": Array,
     "numpy.dtype": DType,
     "torch.Size": _size,
+    "_codecs.encode": _bytes,
 }
 """What stands for the names in verl's pickles."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import subprocess
+import sys
 from array import array
 from pathlib import Path
 from typing import Any
@@ -175,3 +177,20 @@ def test_batches_of_verl_are_read_without_verl(name: str, capsys: pytest.Capture
     found = json.loads(capsys.readouterr().out)
     assert (found["kind"], found["size"]) == ("verl", 4)
     assert [f["id"] for f in found["findings"]] == ["RRD235", "RRD238"], "random log-probabilities, rewards of 0"
+
+
+def test_a_dataproto_that_torch_saved_is_read_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    assert main(["rollout", "check", str(RECORDED / "dataproto_torch.pt"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["kind"], found["size"], found["findings"]) == ("verl", 2, [])
+    (tmp_path / "cut.pt").write_bytes((RECORDED / "dataproto_torch.pt").read_bytes()[:2000])
+    assert main(["rollout", "check", str(tmp_path / "cut.pt")]) == 3
+
+
+def test_rows_of_different_lengths_of_torchs_own_kind_are_read() -> None:
+    """In a process that has not loaded torch's compiler: then torch itself refuses the file."""
+    pytest.importorskip("torch")
+    command = [sys.executable, "-m", "ray_rl_debug", "rollout", "check", str(RECORDED / "tensordict_jagged.pt"), "--json"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout)
+    assert {f["name"]: f["shape"] for f in found["fields"]} == {"response_mask": [2, 3], "responses": [2, 3], "rollout_log_probs": [2, 3]}
