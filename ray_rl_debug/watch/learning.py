@@ -5,6 +5,7 @@ A process of its own: a log on a hung disk, a gigabyte of metrics or a test that
 
 from __future__ import annotations
 
+import resource
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,8 +20,14 @@ from ray_rl_debug.model.report import Certainty
 
 EVERY_S = 60.0
 CALM = 200.0
-"""Times the length of a look that is waited at least: half a percent of one core."""
+"""Times the CPU time of a look that is waited at least: half a percent of one core. On a busy machine a look takes longer, and costs no more."""
 LOOK_S = 120.0
+
+
+def children_cpu_s() -> float:
+    """CPU time of all children that have ended; what others used meanwhile makes us wait longer, never shorter."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +54,12 @@ class Learning:
         *,
         clock: Callable[[], float],
         run: Callable[[Sequence[str], float], Finished] = run_bounded,
+        cpu: Callable[[], float] = children_cpu_s,
     ) -> None:
         self._command = own_module("ray_rl_debug", "metrics", str(source), "--json", "--quiet", *options)
-        self._clock, self._run = clock, run
+        self._clock, self._run, self._cpu = clock, run, cpu
         self._next_s = float("-inf")
-        self._began_s = 0.0
+        self._cost_s = 0.0
         self._thread: threading.Thread | None = None
         self._answer: MetricsReport | str | None = None
         self._news = News()
@@ -66,10 +74,9 @@ class Learning:
             if self._thread.is_alive():
                 return []
             self._thread = None
-            self._next_s = now + max(EVERY_S, CALM * (now - self._began_s))
+            self._next_s = now + max(EVERY_S, CALM * self._cost_s)
             return self._take()
         if now >= self._next_s:
-            self._began_s = now
             self._thread = threading.Thread(target=self._look, daemon=True, name="learning")
             self._thread.start()
         return []
@@ -82,11 +89,14 @@ class Learning:
         return f"learning: {verdict.state.value}, {verdict.summary}"
 
     def _look(self) -> None:
+        before = self._cpu()
         try:
             done = self._run(self._command, LOOK_S)
         except OSError as e:
             self._answer = f"cannot be started: {e.strerror}"
             return
+        finally:
+            self._cost_s = self._cpu() - before
         try:
             self._answer = msgspec.json.decode(done.out, type=MetricsReport)
         except msgspec.DecodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -93,30 +94,42 @@ def test_trouble_is_told_once_and_the_last_report_stays() -> None:
 
 
 def test_it_never_waits_and_asks_rarely() -> None:
-    now, release, asked = [0.0], threading.Event(), []
+    now, used, release, asked = [0.0], [7.0], threading.Event(), []
 
     def run(command: Sequence[str], timeout_s: float) -> Finished:
         asked.append(now[0])
         release.wait(10)
+        used[0] += 2.0
         return out(report(State.HEALTHY))
 
-    learning = Learning(Path("x"), clock=lambda: now[0], run=run)
+    learning = Learning(Path("x"), clock=lambda: now[0], run=run, cpu=lambda: used[0])
     began = time.monotonic()
     assert learning.poll() == [] and learning.poll() == []
     assert time.monotonic() - began < 1
     release.set()
     assert learning._thread is not None
     learning._thread.join()
-    now[0] = 2.0
+    now[0] = 30.0  # it waited for a core most of the time: that costs nobody anything
     learning.poll()
-    for now[0] in (3.0, 2.0 + EVERY_S, 401.0):
+    for now[0] in (31.0, 30.0 + EVERY_S, 429.0):
         learning.poll()
     assert asked == [0.0]
-    now[0] = 2.0 + 200 * 2.0
+    now[0] = 30.0 + 200 * 2.0
     learning.poll()
     assert learning._thread is not None
     learning._thread.join()
-    assert asked == [0.0, 402.0]
+    assert asked == [0.0, 430.0]
+
+
+def test_the_cpu_time_of_a_look_is_measured() -> None:
+    from ray_rl_debug.bounded.programs import run_bounded
+
+    def run(command: Sequence[str], timeout_s: float) -> Finished:
+        return run_bounded([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass"], timeout_s)
+
+    learning = Learning(Path("x"), clock=lambda: 0.0, run=run)
+    heard(learning)
+    assert learning._cost_s >= 0.5
 
 
 class Hears:
