@@ -31,6 +31,7 @@ from ray_rl_debug.render import html  # noqa: E402
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PAGE = {"width": 1180, "height": 1010}
 WIDTH, LABELS, ROW, HEAD, FOOT = 1180, 130, 22, 10, 42
+LOOK = 'role="img" font-family="system-ui, sans-serif" font-size="11"'
 BEFORE_S, AFTER_S = 0.15, 1.6
 """What is drawn before the first step and after the beginning of the hang; the hang itself is cut there."""
 CHAR = 6.2
@@ -146,7 +147,8 @@ def draw(lanes: Sequence[Lane], taken_s: float) -> str:
         return LABELS + (min(max(at_s, first_s), last_s) - first_s) * scale
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" font-family="system-ui, sans-serif" font-size="11">',
+        # without a size of its own a table of a README makes it a few pixels wide
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" {LOOK}>',
         "<title>The timeline of the demo: three steps, then the hang as an open slice</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
     ]

@@ -127,7 +127,8 @@ def test_a_cache_of_lower_precision_accuses_no_weights(models: Path, server: Sma
 
 
 def test_a_cache_of_lower_precision_under_an_engine_that_rounds_is_told_by_the_engine(models: Path, engines: list[SmallEngine]) -> None:
-    asked = (models / "prompts.jsonl", "--engine", engines[3].url, "--reference", models / "base", "--no-generate", "--max-tokens", 32)
+    sampled = ("--temperature", 1, "--samples", 6, "--seed", 1, "--no-generate", "--max-tokens", 24)
+    asked = (models / "prompts.jsonl", "--engine", engines[3].url, "--reference", models / "base", *sampled)
     with engines[3].trouble(cache_dtype="float8_e4m3fn"):
         found = compared(*asked)
     assert [f["id"] for f in found["findings"]] == ["RRD240"]
