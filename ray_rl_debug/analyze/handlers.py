@@ -75,7 +75,7 @@ def _waits_inside(one: Seen) -> bool:
 
 def pausing_helper(one: Seen) -> SeenThread | None:
     """One of these that has slept through the window, and whose clock wakes it within the time that answers take."""
-    most = 2 * len(one.process.samples)
+    most = 2 * one.looks
     timers = [t for t in one.threads if t is not one.telling and t.stack.once(_is_timer)] if _waits_inside(one) else []
     asleep = [t for t in helpers_of(one) if t.place.kind is Kind.SLEEP]
     return next((t for t in (*timers, *asleep) if t.kernel is not None and wakes_soon(t.kernel) and (t.kernel.run_slices or 0) <= most), None)
@@ -91,7 +91,7 @@ def library_goes_on(one: Seen) -> bool:
     thread = one.telling
     if thread is None or thread.place.kind is not Kind.LOCK or thread.place.own != 0 or one.followed is not None or one.is_stopped:
         return False
-    most, known = 2 * len(one.process.samples), {t.tid for t in one.threads}
+    most, known = 2 * one.looks, {t.tid for t in one.threads}
     others = [t for t in one.process.threads if t.tid not in known and t.tid != one.process.pid]
     return any(t.state == "D" or (kernel_call(t) == "sleep" and (t.run_slices or 0) <= most) for t in others)
 
@@ -121,7 +121,7 @@ def does_not_accept(server: Seen) -> bool:
     own = own_threads(server) if queued else []
     if len(own) != 1 or server.motion is not Motion.FROZEN or own[0].kernel is None or own[0].place.own != 0:
         return False
-    came_back = (own[0].kernel.run_slices or 0) > 2 * len(server.process.samples) + 1
+    came_back = (own[0].kernel.run_slices or 0) > 2 * server.looks + 1
     return own[0].place.kind is Kind.SLEEP and own[0].frames[0].goes_round is True and came_back
 
 

@@ -38,6 +38,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The thread the telling one waits for inside the process."""
     places: tuple[Place, ...]
     """The telling thread's place in each sample."""
+    looks: int
+    """How often it was looked at, as far as is known: some samples may have been lost, and each look wakes a thread."""
     group: GroupId | None = None
     """The process group in which it waits for other ranks, where that is known."""
     phase: str | None

@@ -151,10 +151,12 @@ def build_view(snapshot: Snapshot) -> View:
     stacks = Stacks()
     parts = Parts(stacks)
     phases = Once(phase_of_name)
+    asked = _looks_asked_for(snapshot)
     seen: dict[str, Seen] = {}
     index: dict[tuple[str, int], str] = {}
     for node in snapshot.nodes:
         pids = {p.pid: p for p in node.processes}
+        looks = max((asked, *[len(p.samples) for p in node.processes]))
         for process in node.processes:
             if process.kind not in JUDGED_KINDS:
                 continue
@@ -164,7 +166,7 @@ def build_view(snapshot: Snapshot) -> View:
             process = settle_polls(stacks, node, process) if moves else process
             identity = identify(node, process, pids, actors, parts)
             core = cores.get((node.node_id, process.pid))
-            one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""))
+            one = _see(stacks, phases, node, process, identity, core, by_actor.get(identity.actor_id or ""), looks)
             seen[one.key] = one
             index[(node.name, process.pid)] = one.key
     engines = find_engines(seen)
@@ -199,6 +201,11 @@ def build_view(snapshot: Snapshot) -> View:
     )
 
 
+def _looks_asked_for(snapshot: Snapshot) -> int:
+    told = snapshot.options.get("samples")
+    return told if isinstance(told, int) else 0
+
+
 def _phase_of(thread: SeenThread) -> str | None:
     """The phase that the own code of a thread's stack tells; one for all that stand at it."""
     known, key = thread.stack.known, "phase"
@@ -216,6 +223,7 @@ def _see(
     identity: Identity,
     core: CoreWorker | None,
     actor: RayActor | None,
+    most_looks: int,
 ) -> Seen:
     samples = process.samples
     looks = Looks(stacks, node, process)
@@ -258,6 +266,7 @@ def _see(
         telling=telling,
         followed=follow(telling, threads) if telling else None,
         places=tuple(places),
+        looks=most_looks,
         group=_group(process, telling, samples) if telling is not None else None,
         phase=phase,
         motion=motion,
