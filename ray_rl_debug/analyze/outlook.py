@@ -28,13 +28,13 @@ from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RAY, Ki
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
-from ray_rl_debug.analyze.outlook_facts import EXACT, FOR_ITS_END, LOOKS, Facts, facts_of
+from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
+from ray_rl_debug.analyze.outlook_naps import may_nap
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
     child_ended,
     given_up_s,
-    is_asleep,
     is_blind,
     is_half_read,
     limit_s,
@@ -44,7 +44,6 @@ from ray_rl_debug.analyze.pauses import (
     script_goes_on,
     thread_ended,
     wakes_first,
-    wakes_soon,
 )
 from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain
 from ray_rl_debug.analyze.progress import Motion, came_lately
@@ -252,32 +251,7 @@ def _unread(f: Facts) -> str | None:
 
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
-    return f.one.motion_reason if f.stands_still or (long and not rests(f.one) and not _may_nap(f)) else None
-
-
-def _may_nap(f: Facts) -> bool:
-    """Does its clock wake it soon, at a line that looks for nothing? Each window may meet it in another nap of its work."""
-    thread = f.one.followed or f.one.telling
-    if thread is None or thread.kernel is None or thread.place.kind is not Kind.SLEEP or not wakes_soon(thread.kernel) or thread.sample.owns_gil:
-        return False
-    frame = thread.frames[0] if thread.frames else None
-    if frame is None:
-        return True
-    keeps_rhythm = frame.goes_round is True and not f.asked_for <= FOR_ITS_END
-    return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
-
-
-def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
-    """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it."""
-    if not looks or f.waits:
-        return False
-    waiters = {e.source for e in f.asked}
-    return any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
-
-
-def _awake(view: View) -> list[Seen]:
-    """Whoever runs, gets somewhere or sleeps for a time."""
-    return [one for one in view if not one.is_idle and not one.is_stopped and (one.is_at_work or is_asleep(view, one))]
+    return f.one.motion_reason if f.stands_still or (long and not rests(f.one) and not may_nap(f)) else None
 
 
 def _came_lately(f: Facts) -> str | None:

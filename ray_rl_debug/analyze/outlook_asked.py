@@ -65,8 +65,8 @@ def _writes(view: View, key: str) -> bool:
 def old_child(f: Facts) -> str | None:
     age = f.one.age_s
     awaited = not f.asked_for.isdisjoint(ENDS) and f.one.process.kind == "child"
-    if f.one.process.python is not None and not f.one.threads and f.one.process.state != "D":
-        return None  # its stack would tell what it does
+    if f.one.process.state != "D" and ((f.one.process.python is not None and not f.one.threads) or f.lacks_kernel):
+        return None  # its stack, or its side in the kernel, would tell what it does
     if wakes_first(f.one) or is_plain_sleep(f.one) or (f.one.threads and f.waits):
         return None  # how long it lives says nothing of one step of it, or of one wait
     if f.one.threads and sleeps(f.one) and Why.AWAITED_CHILD not in f.asked_for:

@@ -70,8 +70,8 @@ def computes_in_c(f: Facts) -> bool:
     thread = f.one.followed or f.one.telling
     if f.one.motion is not Motion.BUSY or thread is None or thread.place.kind is not Kind.CODE or len({p.path for p in f.one.places}) != 1:
         return False
-    met = [t for sample in f.one.process.samples for t in sample.threads if t.tid == thread.tid]
-    return len(met) > 1 and all(t.owns_gil is False for t in met)
+    met = [t.owns_gil for sample in f.one.process.samples for t in sample.threads if t.tid == thread.tid]
+    return len(met) > 1 and False in met and True not in met
 
 
 def in_one_pause(f: Facts) -> str | None:
@@ -79,7 +79,7 @@ def in_one_pause(f: Facts) -> str | None:
     if f.call.age_s is None or overdue(f) is None:
         return None
     thread = f.one.followed or f.one.telling
-    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and f.one.motion is Motion.FROZEN else None
+    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and not f.one.is_at_work else None
     looks = thread is not None and bool(thread.frames) and thread.frames[0].looks is not None
     if kernel is not None and f.call.age_s < (ANSWER_S if looks else RARE_CALL_S) and wakes_soon(kernel) and not wakes_often(f.one, kernel):
         return f"{f.call.text}; it is in a pause that ends in {kernel.wakes_in_s or 0.0:.0f} s"
@@ -107,7 +107,12 @@ def overdue_for_others(f: Facts) -> str | None:
     calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
     known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
     thread = f.one.followed or f.one.telling
-    if wakes_first(f.one) or is_plain_sleep(f.one) or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None):
+    if (
+        f.lacks_kernel
+        or wakes_first(f.one)
+        or is_plain_sleep(f.one)
+        or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None)
+    ):
         return None  # in one pause, which its clock soon ends, or may do so
     late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
     return f"its waiter is overdue: {late[0].text}" if late and len(late) == len(known) else None

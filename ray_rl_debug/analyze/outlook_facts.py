@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ray_rl_debug.analyze.call_ages import CallAge, call_age
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.pauses import is_asleep
+from ray_rl_debug.analyze.pauses import is_asleep, is_half_read, kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
@@ -48,6 +48,13 @@ class Facts(NamedTuple):
     @property
     def stands_still(self) -> bool:
         return self.one.motion is Motion.FROZEN and not is_asleep(self.view, self.one)
+
+    @property
+    def lacks_kernel(self) -> bool:
+        """Is its side in the kernel missing, where the kernel told of others? It may be in a pause, or wait for whom nobody knows."""
+        if not self.one.threads:
+            return not self.one.process.threads and kernel_was_read(self.view)
+        return is_half_read(self.view, self.one)
 
 
 def facts_of(view: View, one: Seen, waits: Sequence[Edge], joined: Joined, asked: Sequence[Edge]) -> Facts:

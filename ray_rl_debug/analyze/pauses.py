@@ -63,9 +63,18 @@ def wakes_soon(kernel: Thread) -> bool:
     return kernel.wakes_in_s is not None and kernel.wakes_in_s < ANSWER_S
 
 
+def may_wake_soon(view: View, kernel: Thread) -> bool:
+    """The same, and where the clock of this thread alone was not read."""
+    return wakes_soon(kernel) or (kernel.wakes_in_s is None and view.once(_clocks_were_read))
+
+
+def _clocks_were_read(view: View) -> bool:
+    return any(t.wakes_in_s is not None for one in view for t in one.process.threads)
+
+
 def wakes_often(one: Seen, kernel: Thread) -> bool:
     """Did a thread that sleeps in all samples wake up between them? Then it came back to the same pause again and again."""
-    return (kernel.run_slices or 0) > 2 * len(one.process.samples) + FEW_WAKES
+    return (kernel.run_slices or 0) > 2 * one.looks + FEW_WAKES
 
 
 def wakes_first(one: Seen) -> bool:
@@ -99,7 +108,7 @@ _MAY_HAVE_LIMIT = THREAD_WAITS | {Kind.MP_QUEUE, Kind.CODE, Kind.FILE, Kind.SOCK
 
 def _woke(one: Seen, kernel: Thread) -> bool:
     """Did it wake up more often than the looks explain?"""
-    return (kernel.run_slices or 0) > 2 * len(one.process.samples)
+    return (kernel.run_slices or 0) > 2 * one.looks
 
 
 def looks_again(one: Seen) -> bool:

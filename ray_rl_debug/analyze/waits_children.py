@@ -43,7 +43,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
         for child in (c for c in view.children(one) if c.has_ended):
             evidence = f"its child pid {child.process.pid} has ended and left a zombie"
             yield Edge(source=one.key, target=child.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
-        if _has_orphans(view, one):
+        if has_orphans(view, one):
             yield _to_unseen_child(one, Why.CHILD_QUEUE)
         return
     if not working and thread is not None and thread.place.kind is Kind.FUTURE:
@@ -51,7 +51,7 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     # each end is told at a descriptor of its own, and the first wakes it
     at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
-    if not named and _has_orphans(view, one):
+    if not named and has_orphans(view, one):
         yield _to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
@@ -96,7 +96,7 @@ def is_tracker(child: Seen) -> bool:
     return any(f.file.endswith("multiprocessing/resource_tracker.py") for t in child.threads for f in t.frames)
 
 
-def _has_orphans(view: View, one: Seen) -> bool:
+def has_orphans(view: View, one: Seen) -> bool:
     """Is some process on its machine a child whose parent was not read or not seen? Then a child of its own may be missing too."""
     return view.once(_orphans).get(one.node.name, 0) > 0
 

@@ -12,7 +12,8 @@ from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 
 TESTS = Path(__file__).resolve().parents[1]
-FILES = sorted([*(TESTS / "cases").glob("RRD*/*.json.gz"), *(TESTS / "kinds" / "recorded").glob("*.json.gz")])
+KEPT = ("cases/RRD*", "kinds/recorded", "quiet/recorded")
+FILES = sorted(file for folder in KEPT for file in TESTS.glob(f"{folder}/*.json.gz"))
 ONE_OF = 1500
 ONE_OF_LONG = 25
 
@@ -62,14 +63,28 @@ one_gpu              | semaphores[0]                           | who has the loc
 two_engines          | process 21813: sockets[1]               | who is at the other end
 coroutines_of_grpc   | process 1188: sockets                   | with whom it is connected
 lease_of_manager     | process 19262: ppid                     | whose child the dead client was
+quiet/asks_judge-2         | process 8374: samples[0]                     | how often the looks woke its threads
+quiet/asks_judge-2         | process 8374: samples[2].threads[1]          |
+quiet/compile_baton-1      | process 17942: threads[0]                    | in which call of the kernel it waits for a child
+quiet/compile_baton-2      | process 17942: threads                       |
+quiet/monitored-2          | process 18782: threads                       |
+quiet/runs_program-1       | process 13586: threads                       | that a program only sleeps
+quiet/evaluates_in_c-1     | process 8813: samples[2].threads[1].owns_gil | that its computation has let go of the interpreter
+quiet/one_slow_rollout-3   | process 28068: samples[1].threads[0]         | that it was in the same pause before
+quiet/slow_loader-1        | process 25799: threads[0].wakes_in_s         | when its clock wakes it
+quiet/stages-2             | process 26523: threads[0].wakes_in_s         |
+quiet/weights_by_file-2    | process 21239: threads[0].wakes_in_s         |
+quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
+quiet/weights_by_file-2    | process 21232: samples                       |
 """
-"""Recorded hang, fact, and what it told: without each of these somebody else was once accused."""
+"""Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
 
 @pytest.mark.parametrize("line", ONCE_WRONG.strip().splitlines(), ids=lambda line: " ".join(line.split("|")[:2]))
 def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
     name, what, _ = (cell.strip() for cell in line.split("|"))
-    file = next(f for f in FILES if f.name == f"{name}-hang.json.gz" or f"{f.parent.name}/{f.name}" == f"{name}.json.gz")
+    names = (f"kinds/recorded/{name}-hang", f"cases/{name}", name.replace("quiet/", "quiet/recorded/"))
+    file = next(f for f in FILES if str(f.relative_to(TESTS)).removesuffix(".json.gz") in names)
     snapshot = load((file,)).snapshot
     assert snapshot is not None
     less = next(one for named, one in variants(snapshot) if named.endswith(f": {what}"))
@@ -85,13 +100,13 @@ def check(file: Path, every: int) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}/{f.name.removesuffix('.json.gz')}")
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parents[f.parent.name == 'recorded'].name}/{f.name.removesuffix('.json.gz')}")
 def test_a_missing_fact_accuses_nobody_else(file: Path) -> None:
     check(file, ONE_OF)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parent.name}/{f.name.removesuffix('.json.gz')}")
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parents[f.parent.name == 'recorded'].name}/{f.name.removesuffix('.json.gz')}")
 def test_many_missing_facts_accuse_nobody_else(file: Path) -> None:
     check(file, ONE_OF_LONG)

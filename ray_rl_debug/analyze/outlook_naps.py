@@ -1,0 +1,48 @@
+"""Naps: does one that is found asleep at one line through a long window only pause there, each time anew?"""
+
+from __future__ import annotations
+
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
+from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import has_orphans
+
+
+def may_nap(f: Facts) -> bool:
+    """Does its clock wake it soon, at a line that looks for nothing? Each window may meet it in another nap of its work."""
+    thread = f.one.followed or f.one.telling
+    if (
+        thread is None
+        or thread.kernel is None
+        or thread.place.kind is not Kind.SLEEP
+        or not may_wake_soon(f.view, thread.kernel)
+        or thread.sample.owns_gil
+    ):
+        return False
+    frame = thread.frames[0] if thread.frames else None
+    if frame is None:
+        return True
+    keeps_rhythm = frame.goes_round is True and not f.asked_for <= FOR_ITS_END
+    return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
+
+
+def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
+    """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it.
+
+    So may one that was not seen: the parent of somebody's child.
+    """
+    if not looks or f.waits:
+        return False
+    waiters = {e.source for e in f.asked}
+    return has_orphans(f.view, f.one) or any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
+
+
+def _awake(view: View) -> list[Seen]:
+    """Whoever runs, gets somewhere or sleeps for a time, or may do so, as its stack was not read."""
+    return [one for one in view if not one.is_idle and not one.is_stopped and (one.is_at_work or is_asleep(view, one) or _is_dark(one))]
+
+
+def _is_dark(one: Seen) -> bool:
+    return one.process.python is not None and not one.threads and not one.has_ended
