@@ -186,7 +186,8 @@ class Coroutines:
 
 
 def _is_still(process: Process, end: End) -> bool:
-    if any(t.stable is False for t in end.tasks):
+    read_twice = any(t.stable is not None for t in process.async_tasks or ())
+    if any(t.stable is False or (t.stable is None and read_twice) for t in end.tasks):
         return False
     window = process.window_s or 0.0
     return not any(s.fd in end.descriptors and s.quiet_s is not None and s.quiet_s < window for s in process.sockets or ())

@@ -28,13 +28,19 @@ def may_nap(f: Facts) -> bool:
     return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
 
 
+_AT_ADDRESS = frozenset({"urlopen", "connect", "connect_ex", "create_connection", "getresponse"})
+"""Calls that look whether somebody answers."""
+
+
 def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
     """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it.
 
-    So may one that was not seen: the parent of somebody's child.
+    So may one that was not seen: the parent of somebody's child, or whoever should answer at an address.
     """
     if not looks or f.waits:
         return False
+    if not _AT_ADDRESS.isdisjoint(looks):
+        return True
     waiters = {e.source for e in f.asked}
     return has_orphans(f.view, f.one) or any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
 

@@ -8,6 +8,7 @@ from ray_rl_debug.analyze.coroutines import (
     SERVES_RANK,
     End,
     is_apart,
+    is_on_its_way,
     is_queued,
     is_write,
     rank,
@@ -170,8 +171,14 @@ def napping(one: Seen) -> list[AsyncTask]:
 
 
 def may_be_fed(one: Seen) -> str | None:
-    """Why coroutines of an idle process may go on that wait for what another part of it hands on: data came for another, or its pause ends."""
+    """Why coroutines of an idle process may go on that wait for what another part of it hands on: data came for another, or its pause ends.
+
+    So may those that went on meanwhile, where none stands.
+    """
     ends = [e for e in one.ends if rank(e) < SERVES_RANK]
+    moved = next((t for t in one.process.async_tasks or () if is_on_its_way(t) and not serves(t) and not is_apart(t)), None)
+    if one.is_idle and moved is not None and not any(e.is_still for e in ends):
+        return f"its coroutine {moved.name} went on while it was looked at"
     waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None
     if waiting is None or waiting.is_cycle or waiting.is_lost or waiting.awaited.kind in LOCKS | OUTSIDE:
         return None

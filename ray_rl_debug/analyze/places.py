@@ -186,7 +186,8 @@ def _place(
     kind, op = _library_place(frames, names, inner, thread)
     timed = False
     ran = may_have_left(thread)
-    was_left = (ran and call == "sleep" and kind in _NEVER_SLEEP) or (kind is Kind.CHILD and names[0] == "_try_wait" and call in _NO_WAIT_FOR_CHILD)
+    was_left = kind in _NEVER_SLEEP and (call == "wait" or (ran and call == "sleep"))
+    was_left = was_left or (kind is Kind.CHILD and names[0] == "_try_wait" and call in _NO_WAIT_FOR_CHILD)
     kind, op, spins = engine_place(frames, names, own, kind, op, call)
     if kind is Kind.CUDA and own is not None and (together := coordinated(frames, own) or sharded(frames, own)) is not None:
         kind, op = Kind.COLLECTIVE, together  # the GPU has the collective in its queue, and waits for the other ranks
@@ -373,4 +374,4 @@ def may_have_left(thread: Thread | None) -> bool:
 _NO_WAIT_FOR_CHILD = frozenset({"write", "open", "fsync", "send", "connect"})
 """System calls in which nobody waits for the end of a child."""
 _NEVER_SLEEP = frozenset({Kind.EVENT, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.LOCK, Kind.MP_QUEUE, Kind.SOCKET})
-"""Places in which no thread is found in the kernel's sleep."""
+"""Places in which no thread is found in the kernel's sleep, or in its wait for the end of a child."""

@@ -122,6 +122,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
             Motion.MOVING,
             f"woke up {thread.run_slices if thread is not None else 0} times during the window: what it waits for keeps arriving",
         )
+    if first.kind is Kind.CODE and thread is not None and thread.state == "R" and (thread.run_slices or 0) > 2 * len(process.samples):
+        return Motion.BUSY, "ran when the kernel was asked"
     flow = _flow(process, first.kind, thread)
     if flow is not None:
         return Motion.MOVING, flow

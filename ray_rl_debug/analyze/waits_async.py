@@ -6,7 +6,7 @@ same job died by itself after the call had begun.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.analyze.waits_children import writers_of
+from ray_rl_debug.analyze.waits_children import to_unseen, writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import RayActor
@@ -51,13 +51,22 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
             awaited = {t.awaited.pid for t in end.tasks if t.awaited is not None and t.awaited.pid is not None}
-            children = [c for c in view.children(one) if c.process.pid in awaited and _may_end(c)]
+            children = [c for c in (*view.children(one), *_adopted(view, one, awaited)) if c.process.pid in awaited and _may_end(c)]
             for child in children[:1]:  # of many tools at one line one stands for all
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
                 evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
                 yield Edge(source=one.key, target=child.key, why=Why.AWAITED_CHILD, evidence=f"{evidence}: {child.at()}", certainty=Certainty.PROVEN)
+            for pid in sorted(awaited):
+                if (one.node.name, pid) not in view.by_node_pid and pid not in {e.pid for e in one.node.ended}:
+                    yield to_unseen(one, f"child {pid}", Why.AWAITED_CHILD)
             if end.awaited.kind == "subprocess" and not awaited:
                 yield from _to_left_behind(view, one, end)
+
+
+def _adopted(view: View, one: Seen, pids: Iterable[int]) -> list[Seen]:
+    """Of these the ones that do not say whose children they are: only a parent may wait for their end."""
+    found = (view.by_node_pid.get((one.node.name, pid)) for pid in pids)
+    return [view.seen[key] for key in found if key is not None and view.seen[key].process.ppid is None]
 
 
 def _to_left_behind(view: View, one: Seen, end: End) -> Iterator[Edge]:

@@ -74,6 +74,11 @@ quiet/one_slow_rollout-3   | process 28068: samples[1].threads[0]         | that
 quiet/slow_loader-1        | process 25799: threads[0].wakes_in_s         | when its clock wakes it
 quiet/stages-2             | process 26523: threads[0].wakes_in_s         |
 quiet/weights_by_file-2    | process 21239: threads[0].wakes_in_s         |
+quiet/agent_limits-1       | process 910: async_tasks[0].stable           | that a coroutine went on
+quiet/agent_limits-2       | process 3925: ppid                           | whose child a coroutine waits for
+quiet/agent_limits-2       | process 3925                                 |
+quiet/cold_start-2         | process 18648                                | who should answer at an address
+quiet/long_queue-2         | core_workers                                 | that calls have finished
 quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
 quiet/weights_by_file-2    | process 21232: samples                       |
 """

@@ -161,3 +161,21 @@ def test_a_rank_that_the_kernel_meets_in_a_pause_has_left_its_wait(calls: tuple[
     frames = tuple(replace(f, calls=calls) for f in node.frames)
     one = build_view(snapshot(replace(node, frames=frames))).seen["node1/100"]
     assert (one.kind, one.motion) == (kind, motion)
+
+
+@pytest.mark.parametrize(("state", "slices", "motion"), [("R", 67, Motion.BUSY), ("R", 6, Motion.FROZEN), ("S", 67, Motion.FROZEN)])
+def test_who_runs_when_the_kernel_is_asked_does_not_stand(state: str, slices: int, motion: Motion) -> None:
+    """Where cores are rare it got little of them, and its line may have been left meanwhile. The looks wake a thread as well."""
+    stacks = Stacks()
+    one = process(stacks, 100, "python train.py", "train@app/train.py:27", kind="named")
+    one = replace(one, threads=(replace(one.threads[0], state=state, run_slices=slices, cpu_s=0.16),))
+    assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is motion
+
+
+@pytest.mark.parametrize(("call", "motion"), [("wait4", Motion.MOVING), ("recvfrom", Motion.FROZEN)])
+def test_nobody_reads_a_socket_in_a_wait_for_a_child(call: str, motion: Motion) -> None:
+    stacks = Stacks()
+    reads = "SocketIO.readinto@socket.py:706 HTTPResponse.begin@http/client.py:325 urlopen@urllib/request.py:216 main@app/main.py:48"
+    one = process(stacks, 100, "python main.py", reads, kind="named")
+    one = replace(one, threads=(replace(one.threads[0], call=call, run_slices=6),))
+    assert build_view(snapshot(stacks.node([one]))).seen["node1/100"].motion is motion
