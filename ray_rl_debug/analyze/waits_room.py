@@ -1,4 +1,4 @@
-"""Edges of what was not started to those who hold what it needs: in one placement group, or by placement groups that actors of one job reserved."""
+"""Edges of what was not started to those who hold what it needs: running tasks, actors in one placement group, or who reserved another one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
-from ray_rl_debug.analyze.room import fits, holders, need_of, total
+from ray_rl_debug.analyze.room import fits, holders, need_of, total, unplaceable
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
 
@@ -35,8 +35,24 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
                 yield Edge(source=node, target=one.key, why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
 
 
+def queue_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
+    """From tasks that no node takes to tasks that hold what they need, and give it back at their end: not to those who wait for them."""
+    nodes = {node_of(NodeKind.TASK, key): task for key, task in view.tasks.items() if task.state == "PENDING_NODE_ASSIGNMENT"}
+    awaited = sorted({e.target for e in known if e.target in nodes} if nodes else ())
+    for node in awaited:
+        need = need_of(view, nodes[node])
+        if need.group is not None or not need.amounts or unplaceable(view, need) is not None:
+            continue
+        behind = all_waiters(node, known)
+        for holder in (h for h in holders(view, need) if h.one.actor is None and h.one.key not in behind):
+            held = ", ".join(f"{v:g} {k}" for k, v in sorted(holder.held.items()))
+            evidence = f"{holder.one.identity.label} holds {held} until it ends, and {holder.one.does()}"
+            yield Edge(source=node, target=holder.one.key, why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
+
+
 def room_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
-    """`known` are the edges found so far. In a cluster as a whole others may end, or nodes may come: there no holder is blamed."""
+    """`known` are the edges found so far. In a cluster as a whole others may end, or nodes may come: there no actor is blamed that holds its room."""
+    yield from queue_edges(view, known)
     yield from reserved_edges(view, known)
     pending = {node_of(NodeKind.ACTOR, key): a for key, a in view.actors.items() if a.state == "PENDING_CREATION" and not a.pid}
     for node in sorted({e.target for e in known if e.target in pending} if pending else ()):
