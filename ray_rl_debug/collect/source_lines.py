@@ -27,7 +27,9 @@ from typing import Any, NamedTuple
 
 MAX_SOURCE_BYTES = 1 << 20
 TOTAL_S = 0.3
-"""For all lines of a node; files that are left then are not read."""
+"""Of the processor, for all lines of a node; files that are left then are not read."""
+WALL_S = 1.2
+"""The same by the clock: on a loaded machine a child gets a small share of a core."""
 START_S = 2.0
 """For the start of the child that reads them, on a loaded machine."""
 MAX_LINES, MAX_PATH = 400, 200
@@ -115,27 +117,29 @@ def _answers(out: bytes) -> Iterator[tuple[int, SourceLine]]:
 def main(order: str) -> None:
     """The child: one line of JSON for each line of source, as soon as it is known."""
     proc, total_s, wanted = json.loads(order)
-    for key, found in find_calls(wanted, Path(proc), time.monotonic() + total_s):
+    for key, found in find_calls(wanted, Path(proc), time.process_time() + total_s, time.monotonic() + max(total_s, WALL_S)):
         sys.stdout.write(json.dumps([key, *found]) + "\n")
         sys.stdout.flush()
 
 
-def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until: float) -> Iterator[tuple[int, SourceLine]]:
-    """What each line (key, process, file, line number) calls that can be read."""
+def find_calls(wanted: Iterable[tuple[int, int, str, int]], proc: Path, until_cpu_s: float, until_s: float) -> Iterator[tuple[int, SourceLine]]:
+    """What each line (key, process, file, line number) calls that can be read, up to a time of the processor and one of the clock."""
     sources: dict[tuple[int, str], bytes | None] = {}
-    trees: dict[tuple[int, str], ast.Module | None] = {}
+    trees: dict[bytes, ast.Module | None] = {}
     is_apart: Callable[..., bool] = runpy.run_path(str(Path(__file__).with_name("source_reach.py")))["is_apart"]
     loops = runpy.run_path(str(Path(__file__).with_name("source_loops.py")))
 
     def tree_of(pid: int, file: str) -> ast.Module | None:
         which = (pid, file)
-        if which not in trees:
-            source = sources[which] if which in sources else _read(pid, file, proc)
-            trees[which] = _parse(source) if source is not None else None
-        return trees[which]
+        source = sources[which] if which in sources else sources.setdefault(which, _read(pid, file, proc))
+        if source is None:
+            return None
+        if source not in trees:  # the processes of a run share their source
+            trees[source] = _parse(source)
+        return trees[source]
 
     for key, pid, file, line in wanted:
-        if time.monotonic() > until:
+        if time.process_time() > until_cpu_s or time.monotonic() > until_s:
             return
         which = (pid, file)
         if which not in sources:
