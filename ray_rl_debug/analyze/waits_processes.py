@@ -159,6 +159,13 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
             yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
         return
     if semaphore.unread or any(use.taken > 0 for use in semaphore.uses):
+        unread = [view.by_node_pid.get((node.name, pid)) for pid in semaphore.unread]
+        if semaphore.maximum is None and unread and None not in unread and not one.is_idle:
+            for key in unread:
+                if key is not None and key != one.key:
+                    evidence = f"who has taken the {what} of multiprocessing was not read; {view.seen[key].name} may use it too"
+                    yield Edge(source=one.key, target=key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.POSSIBLE)
+            return
         if not one.is_idle and not any(use.taken > 0 for use, _ in uses):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.SEMAPHORE)
         return

@@ -86,10 +86,19 @@ def _of_meeting_places(view: View) -> Iterator[Edge]:
         if host is None:
             continue
         here = {w.key for w, place in waiting if place == at}
-        for other in meeting.values():
-            if other.key not in here and not other.is_idle:
+        others = [other for other in meeting.values() if other.key not in here and not other.is_idle]
+        if others and all(_waits_for_end_of(view, other, here) for other in others):
+            others = [view.seen[key] for key in sorted(here - {one.key})] or others
+        for other in others:
+            if other.key != one.key:
                 evidence = f"it waits at the store of {host.name} (port {at[1]}), where {len(meeting)} processes meet; {other.name} {other.does()}"
                 yield Edge(source=one.key, target=other.key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _waits_for_end_of(view: View, one: Seen, here: set[str]) -> bool:
+    """Does it only wait for the end of those who wait at the store, all of whom it has started? Then it brings them nothing."""
+    children = view.children(one)
+    return one.kind is Kind.CHILD and bool(children) and all(child.key in here or child.has_ended for child in children)
 
 
 def _only_endpoint(view: View, one: Seen) -> Endpoint | None:

@@ -65,12 +65,12 @@ def rings(scene: Scene) -> Iterator[Ring]:
         # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
         awaited = all(e.why in _AWAITED for e in edges) or (bool(root.waiters) and all(e.why in _AT_CONNECTIONS for e in edges))
         awaited = awaited or all(e.why in _OF_PIPES for e in edges)
-        if any(e.certainty is Certainty.POSSIBLE or (e.why in _OF_CALLS and not awaited) for e in edges):
+        if any(e.why in _OF_CALLS and not awaited for e in edges):
             continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
         if any(e.why in _AWAITED for e in edges) and not all(e.why in _AWAITED for e in edges):
             certainty = Certainty.LIKELY
-        if any(_has_hands_free(m) for m in members) or any(_holds_copies(scene, e) for e in edges):
+        if any(_has_hands_free(m) for m in members) or any(e.certainty is Certainty.POSSIBLE or _holds_copies(scene, e) for e in edges):
             certainty = Certainty.POSSIBLE
         yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
 

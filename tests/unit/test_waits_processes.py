@@ -11,7 +11,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.view import View, build_view
 from ray_rl_debug.analyze.waits_processes import fed_edges, semaphore_edges
 from ray_rl_debug.diagnosis.diagnose import diagnose
-from ray_rl_debug.model.report import State
+from ray_rl_debug.model.report import Certainty, State
 from ray_rl_debug.model.snapshot import OpenFile, Process, SemaphoreUse, SharedSemaphore, Thread
 
 PARENT, FIRST, SECOND = 100, 200, 201
@@ -234,3 +234,14 @@ def test_a_lock_that_went_with_its_holder(later_s: float, path: str, files: tupl
     assert told(list(semaphore_edges(view_of(stacks, *family, semaphores=(taken(1),))))) == found
     named = [f for f in diagnose(snapshot(stacks.node(family, semaphores=(taken(1),)))).findings if "went with a process" in f.summary]
     assert [w.pid for f in named for w in f.who] == ([] if found else [FIRST])
+
+
+@pytest.mark.parametrize(("maximum", "found"), [(None, [("200", "201")]), (64, [("200", "unseen")])], ids=["nothing was read", "one count was not"])
+def test_a_semaphore_of_which_nothing_was_read_leads_to_who_else_uses_it(maximum: int | None, found: list[tuple[str, str]]) -> None:
+    """Only possible: which of them has taken it, or gives it, is not known."""
+    stacks = Stacks()
+    processes = (parent_of(stacks, ()), child(stacks, FIRST, ACQUIRES), child(stacks, SECOND, WORKS))
+    unread = SharedSemaphore(inode=9, waiters=((FIRST, FIRST),), value=0, maximum=maximum, unread=(FIRST, SECOND))
+    edges = list(semaphore_edges(view_of(stacks, *processes, semaphores=(unread,))))
+    assert told(edges) == found
+    assert maximum is not None or [e.certainty for e in edges] == [Certainty.POSSIBLE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from scenes import Stacks, process, snapshot
 
@@ -18,6 +19,7 @@ TRACKS = "main@multiprocessing/resource_tracker.py:236 <module>@<string>:1"
 BETWEEN = "recv@multiprocessing/connection.py:250 serve_client@multiprocessing/managers.py:230 run@threading.py:982"
 GETS = "recv@multiprocessing/connection.py:250 _callmethod@multiprocessing/managers.py:818 take@app/train.py:9"
 WORKS = "score@app/train.py:20"
+POPEN = "Popen._try_wait@subprocess.py:2004 Popen.wait@subprocess.py:1264 main@app/train.py:9"
 RESTS = "Connection.recv@multiprocessing/connection.py:250 worker@multiprocessing/pool.py:114 BaseProcess.run@multiprocessing/process.py:108"
 
 
@@ -77,18 +79,18 @@ def connection(local: int, remote: int, *, state: str = "ESTABLISHED", fd: int =
     return Socket(family="tcp", state=state, local=f"127.0.0.1:{local}", remote=far, fd=fd)
 
 
-def at_store(waiting: tuple[int, ...], *, idle: tuple[int, ...] = (), host_listens: bool = True) -> View:
-    """Three processes at one store on port 29500, which the first one hosts in a thread in C."""
+def at_store(waiting: tuple[int, ...], *, idle: tuple[int, ...] = (), host_listens: bool = True, children: tuple[int, ...] = ()) -> View:
+    """Three processes at one store on port 29500, which the first one hosts in a thread in C; it waits for the end of its `children`."""
     stacks = Stacks()
     found = []
     for i, pid in enumerate((PARENT, TAKER, PUTTER)):
-        text = ASKS_STORE if pid in waiting else RESTS if pid in idle else WORKS
+        text = ASKS_STORE if pid in waiting else RESTS if pid in idle else POPEN if pid == PARENT and children else WORKS
         sockets = [connection(40000 + i, 29500)]
         if pid == PARENT:
             sockets += [connection(29500, 0, state="LISTEN", fd=8)] if host_listens else []
             sockets += [connection(29500, 40000 + n, fd=9 + n) for n in range(3)]
-        one = process(stacks, pid, "python train.py", text, kind="named", sockets=sockets)
-        found.append(one)
+        found.append(process(stacks, pid, "python train.py", text, kind="named", sockets=sockets, ppid=PARENT if pid in children else 10))
+    found += [process(stacks, pid, "python train.py", WORKS, kind="child", ppid=PARENT) for pid in children if pid not in (TAKER, PUTTER)]
     return build_view(snapshot(stacks.node(found)))
 
 
@@ -109,3 +111,16 @@ def test_clients_that_rest_bring_nothing() -> None:
 
 def test_a_store_whose_host_was_not_seen_leads_to_nobody() -> None:
     assert met(at_store((TAKER,), host_listens=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("started", "found"),
+    [
+        ((TAKER, PUTTER), [("201", "202"), ("202", "201")]),
+        ((TAKER, PUTTER, 203), [("201", "100"), ("202", "100")]),
+        ((TAKER,), [("201", "202"), ("202", "201")]),
+    ],
+    ids=["all of them are at the store", "one of them is elsewhere", "the other is not its child"],
+)
+def test_a_host_that_waits_for_the_end_of_those_at_its_store_brings_nothing(started: tuple[int, ...], found: list[tuple[str, str]]) -> None:
+    assert met(at_store((TAKER, PUTTER), children=started)) == found
