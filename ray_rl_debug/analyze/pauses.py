@@ -65,8 +65,11 @@ def wakes_soon(kernel: Thread) -> bool:
 
 
 def may_wake_soon(view: View, kernel: Thread) -> bool:
-    """The same, and where the clock of this thread alone was not read."""
-    return wakes_soon(kernel) or (kernel.wakes_in_s is None and view.once(_clocks_were_read))
+    """The same, and where the clock of this thread alone was not read, or nothing of its side in the kernel."""
+    if kernel.wakes_in_s is not None:
+        return wakes_soon(kernel)
+    is_dark = kernel.state == "S" and kernel.wchan is None and kernel.syscall is None
+    return view.once(_clocks_were_read) or (is_dark and view.once(_channels_were_read))
 
 
 def _clocks_were_read(view: View) -> bool:
@@ -296,8 +299,13 @@ def child_ended(view: View, one: Seen) -> bool:
     """One that runs program after program stands in the same wait at every look, each time for another child."""
     thread = one.followed or one.telling
     children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
-    if thread is not None and thread.place.kind is Kind.CHILD and thread.kernel is None and not children:
-        return any(e.ppid == one.process.pid and not e.was_dead for e in one.node.ended)  # the thread has ended too, before the kernel was asked
+    if (
+        thread is not None
+        and thread.place.kind is Kind.CHILD
+        and not children
+        and any(e.ppid == one.process.pid and not e.was_dead for e in one.node.ended)
+    ):
+        return True  # however it waits: for the end, or at the pipes of what the child prints
     if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None or kernel_call(thread.kernel) != "wait":
         return False
     wanted = thread.kernel.syscall_arg0

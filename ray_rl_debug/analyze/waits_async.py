@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
-from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.view import SHELLS, View
 from ray_rl_debug.analyze.waits_children import to_unseen, writers_of
 from ray_rl_debug.analyze.waits_system import descriptor_edges
 from ray_rl_debug.model.report import Certainty
@@ -51,7 +51,8 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
             if not end.is_still or rank(end) >= SERVES_RANK:
                 continue
             awaited = {t.awaited.pid for t in end.tasks if t.awaited is not None and t.awaited.pid is not None}
-            children = [c for c in (*view.children(one), *_adopted(view, one, awaited)) if c.process.pid in awaited and _may_end(c)]
+            children = [c for c in view.children(one) if c.process.pid in awaited]
+            children = [c for c in (*children, *_adopted(view, one, awaited)) if _may_end(c)]
             for child in children[:1]:  # of many tools at one line one stands for all
                 evidence = f"{len(end.tasks)} coroutine{'s wait' if len(end.tasks) > 1 else ' waits'} at {end.at} for child pid {child.process.pid}"
                 evidence += f" and {len(children) - 1} more children" if len(children) > 1 else ""
@@ -64,9 +65,11 @@ def awaited_child_edges(view: View) -> Iterator[Edge]:
 
 
 def _adopted(view: View, one: Seen, pids: Iterable[int]) -> list[Seen]:
-    """Of these the ones that do not say whose children they are: only a parent may wait for their end."""
-    found = (view.by_node_pid.get((one.node.name, pid)) for pid in pids)
-    return [view.seen[key] for key in found if key is not None and view.seen[key].process.ppid is None]
+    """Of these the ones that do not say whose children they are, as only a parent may wait for their end; and what shells among them run, if seen."""
+    keys = (view.by_node_pid.get((one.node.name, pid)) for pid in pids)
+    found = [view.seen[key] for key in keys if key is not None]
+    shells = [s for s in found if s.process.comm in SHELLS and not s.threads and s.process.ppid == one.process.pid]
+    return [s for s in found if s.process.ppid is None] + [s for shell in shells for s in (view.children(shell) or (shell,))]
 
 
 def _to_left_behind(view: View, one: Seen, end: End) -> Iterator[Edge]:

@@ -134,6 +134,8 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
                 yield msgspec.structs.replace(edge, among=edge.among or _CONNECTIONS)
         return
     is_blocked, fd = kernel_call(kernel) in _BLOCKED, descriptor(kernel)
+    if fd is None and kernel is not None and kernel_call(kernel) in _POLLS and len(kernel.waits_on_fds or ()) == 1:
+        fd = next((s.fd for s in one.process.sockets or () if s.fd in (kernel.waits_on_fds or ())), None)  # a wait with a time limit
     if fd is not None:
         yield from descriptor_edges(view, one, fd, owners, Certainty.PROVEN, "blocked in this socket")
         return
