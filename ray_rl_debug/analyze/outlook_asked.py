@@ -45,7 +45,8 @@ def serves_for_ever(f: Facts) -> str | None:
     """A method that serves or pauses between two turns gives its lane back to nobody; what is being set up will be ready one day."""
     queued = Why.QUEUED_CALL in f.asked_for
     method = f.one.identity.method or ""
-    if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or sleeps(f.one)):
+    pauses = sleeps(f.one) and f.one.core is not None  # whether its calls come and go, its core worker tells
+    if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or pauses):
         return None
     return f"it runs {method or 'a method'}, which serves and does not return"
 

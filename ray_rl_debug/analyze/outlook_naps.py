@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
-from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon
+from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon, wakes_often
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans
@@ -24,7 +24,7 @@ def may_nap(f: Facts) -> bool:
     frame = thread.frames[0] if thread.frames else None
     if frame is None:
         return True
-    keeps_rhythm = frame.goes_round is True and not f.asked_for <= FOR_ITS_END
+    keeps_rhythm = frame.goes_round is True and not f.asked_for <= FOR_ITS_END and wakes_often(f.one, thread.kernel)
     return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
 
 

@@ -79,6 +79,7 @@ quiet/agent_limits-2       | process 3925: ppid                           | whos
 quiet/agent_limits-2       | process 3925                                 |
 quiet/cold_start-2         | process 18648                                | who should answer at an address
 quiet/long_queue-2         | core_workers                                 | that calls have finished
+quiet/evaluates_in_c-2     | core_workers[1]                              | the same, of one of them
 quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
 quiet/weights_by_file-2    | process 21232: samples                       |
 """

@@ -1,4 +1,4 @@
-"""Healthy runs that look hung, as they were once recorded, most in a moment in which somebody was accused: nobody is, and no run is unknown."""
+"""Healthy runs that look hung, as they were once recorded, most in a moment in which somebody was accused: nobody is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.report import Certainty, State
 
+UNKNOWN = {
+    "three_clients-1": "its judge computes in one call of C: whether that ends nobody can tell",
+    "three_clients-2": "the same",
+    "saved_in_shards-2": "a rank of another group may be missing, as far as its ranks tell",
+}
+"""Not told, and why; nobody is accused there either."""
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json.gz"))
 
 
@@ -18,7 +24,8 @@ def test_recorded(path: Path) -> None:
     snapshot = load((path,)).snapshot
     assert snapshot is not None
     report = diagnose(snapshot)
-    assert report.verdict.state in (State.HEALTHY, State.SLOW), report.verdict.summary
+    told = (State.UNKNOWN,) if path.name.removesuffix(".json.gz") in UNKNOWN else (State.HEALTHY, State.SLOW)
+    assert report.verdict.state in told, report.verdict.summary
     assert all(f.certainty is Certainty.POSSIBLE for f in report.findings), report.findings[0].summary
 
 

@@ -1,4 +1,4 @@
-"""Starts one of the slow programs, or a part of it: ``start.py NAME``."""
+"""Starts one of the slow programs, or a part of it: ``start.py NAME [ARGUMENT ...]``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 
 import actors
 import families
+import idioms
 import parts
 import programs
 import ranks
@@ -20,10 +21,13 @@ OF_FAMILIES = "weights_by_file head pipeline jobs prefetch replaced".split()
 OF_RAY = "curriculum teacher one_slow_rollout judge_timeouts batcher cold_start long_queue session many_tasks yields".split()
 OF_SERVICES = "torchrun grpc_slow asked_by_actor xargs flocked managed line spawned ray_queue shell".split()
 OF_RARE = "evaluates_in_c naps runs_program asks_judge in_threads writes".split()
-ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE)
+OF_IDIOMS = "generations replay_in_threads checked_by_shells tries_counted computed_in_c three_clients scripts_of_naps saved_in_shards".split()
+OF_CACHES = "tokenised collects_garbage under_cache_lock two_prefetchers started_again greedy_search shared_version tokens_streamed".split()
+OF_ROUNDS = "folder_of_batches first_of_episodes engine_of_threads steps_and_evaluations packed_by_shell replay_actor".split()
+ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE, *OF_IDIOMS, *OF_CACHES, *OF_ROUNDS)
 
 
-def main(name: str) -> None:
+def main(name: str, *given: str) -> None:
     if name in OF_RANKS and "RANK" not in os.environ:
         if name == "slow_download":
             os.environ["P"] = str(parts.port())
@@ -31,8 +35,8 @@ def main(name: str) -> None:
         for one in [*parts.as_ranks(name, 3)]:
             one.wait()
     else:
-        next(getattr(part, name) for part in (ranks, programs, families, actors, services, rare) if hasattr(part, name))()
+        next(getattr(part, name) for part in (ranks, programs, families, actors, services, rare, idioms) if hasattr(part, name))(*given)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
