@@ -20,6 +20,8 @@ def is_of_another(dump: Partial, head: Head, label: Head | None, *, is_chained: 
         label: The name that the writer gave to what follows.
         is_chained: The next traceback belongs to the last one.
     """
+    if label is not None and label.pid is not None and dump.pid not in (None, label.pid):
+        return True  # a tool could not read the one before, and has shown no thread of it
     if (head.pid is not None and dump.pid not in (None, head.pid)) or (head.label is not None and head.label != (dump.label or "")):
         return True
     if not dump.threads or (dump.source == "text" and not any(t.frames for t in dump.threads)):

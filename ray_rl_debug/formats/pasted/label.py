@@ -48,7 +48,7 @@ class Label:
                 node=head.node or held.node,
                 label=head.label or held.label,
                 title=head.title or (held.title if not head.label and not head.ranks else None),
-                count=head.count or held.count,
+                count=head.count or (held.count if head.pid is None and not head.ranks else None),
                 said=head.said or held.said,
                 is_new=head.is_new or held.is_new,
             )

@@ -34,17 +34,20 @@ _NAMED_PID = re.compile(r"^\W{0,12}(?P<label>[A-Za-z][\w.-]{0,40}) ?\((?P<pid>\d
 """``P0 (4000):``"""
 _ELASTIC_FIELD = re.compile(r"^\s{0,8}(?:time|host|rank|exitcode|error_file|traceback) {1,8}: ")
 """What torchelastic says of a child that failed: no name of what follows."""
-_PART_ALONE = re.compile(r"^\W{0,12}(?P<name>(?:EngineCore|APIServer|ApiServer|Worker)(?:_(?:DP|TP|PP|EP)\d{1,4}){0,4})\b")
+_PART_ALONE = re.compile(
+    r"^\W{0,12}(?P<name>(?:EngineCore|APIServer|ApiServer|Worker)(?:_(?:DP|TP|PP|EP)\d{1,4}){0,4})\b(?! (?:rank|process|group|node)\b)"
+)
 """A part of vLLM at the beginning of a heading, without the ``VLLM::`` of its process title."""
+_ENDINGS = r"\.(?:txt|log|out|err|stack|dump|pyspy|trace|raw|folded|collapsed)"
+"""Of files in which people keep stacks."""
 _FILE = re.compile(
-    r"^(?:==>|>>>|={2,}|-{2,}|#{2,}|\*{2,}|file:|File:)\s?(?P<path>[\w./@:-]{0,200}?(?P<name>[\w.@-]{1,120}\.(?:txt|log|out|err|stack"
-    r"|dump|json|pyspy|trace)))\b.{0,20}$"
+    r"^(?:==>|>>>|={2,}|-{2,}|#{2,}|\*{2,}|file:|File:)\s?(?P<path>[\w./@:-]{0,200}?(?P<name>[\w.@-]{1,120}(?:" + _ENDINGS + r"|\.json)))\b.{0,20}$"
 )
 _SHOWN_FILE = re.compile(
     r"^(?:[\w@.:~/-]{0,80}[$#] )?(?:(?:cat|less|more|head|tail)(?: -\w{1,8}(?: \d{1,6})?){0,3} )?"
-    r"(?P<path>[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)):?$"
+    r"(?P<path>[\w./@-]{1,300}" + _ENDINGS + r"):?$"
 )
-_FILE_ALONE = re.compile(r"^[\w./@-]{1,300}\.(?:txt|log|out|err|stack|dump|pyspy|trace)$")
+_FILE_ALONE = re.compile(r"^[\w./@-]{1,300}" + _ENDINGS + "$")
 _RANK = re.compile(
     r"(?<![A-Za-z0-9_])(?:(?P<part>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})|(?:global[ _-]?)?"
     r"(?:ranks?|processes(?= ?\d{1,3}(?:, ?| and )\d{1,3}\b)|procs?(?= ?[#\[{(]?\d{1,3}(?!\d))"
@@ -67,6 +70,8 @@ _NUMBERS_ALONE = re.compile(
     re.IGNORECASE,
 )
 """``0,1,3 all the same:``, ``all the others (0-3,5-7):``"""
+_RANK_AGAIN = re.compile(r"(?<=\d)(?P<between>\s?(?:,|/|&|\+|and|和|、)\s?(?:and )?)(?:global )?rank[ _#:=]?(?=\d)", re.IGNORECASE)
+"""``rank0 / rank1``: the word before each number."""
 _SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
 """``tp_rank=3``"""
 _MAX_OF_RANGE = 4096
@@ -173,7 +178,7 @@ def read(text: str) -> Head | None:
         level="label",
         ranks=ranks,
         label=label,
-        pid=int(number) if number and len(number) < 10 else None,
+        pid=int(number) if number and len(number) < 10 and len(ranks) < 2 else None,
         title=title,
         node=_machine(node) if node else None,
         count=count,
@@ -265,7 +270,7 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
     text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(r"rank \1 ", text))
     if ":" in text[-6:] and (alone := _NUMBERS_ALONE.match(text)) is not None:
         return said.numbers(alone["ranks"]), None
-    found = _RANK.search(_RANGE.sub(r"\1-\2", said.without_excepted(text)))
+    found = _RANK.search(_RANK_AGAIN.sub(_comma, _RANGE.sub(r"\1-\2", said.without_excepted(text))))
     if found is None:
         return (), None
     if found["part"]:
@@ -275,6 +280,10 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
         several = said.numbers(name[-digits:] + more["more"]) if more else ()
         return (several, name[:-digits].rstrip("_-")) if 1 < len(several) <= _MAX_OF_RANGE else ((), name)
     return said.numbers(found["ranks"]), None
+
+
+def _comma(_: re.Match[str]) -> str:
+    return ", "
 
 
 def _file_pid(name: str) -> int | None:

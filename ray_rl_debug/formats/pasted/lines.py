@@ -53,7 +53,7 @@ _LEVEL = re.compile(
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})? (?=\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=)")
 """A time alone, as a terminal or ``ts`` writes it before what torch and Ray put before a line."""
 _CHAT = re.compile(
-    r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]? {1,2}(?:<[A-Za-z][\w.-]{0,30}>|@?(?![A-Za-z]{1,12}[-_ ]?\d)[A-Za-z][\w.-]{0,30}:) (?=\S)"
+    r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]? {1,2}(?:<[A-Za-z][\w.-]{0,30}>|@?(?![A-Za-z]{1,12}[-_ ]?\d)[A-Za-z][\w.-]{0,30}:) (?= {0,24}\S)"
 )
 """``[10:41] ana: ``: who said it is no process."""
 _GREP = re.compile(r"(?P<node>[\w./-]{1,120}\.(?:out|log|txt|err|dump|stack))(?:[:-]\d{1,7})?[:-](?=\s|[A-Z#<]|$)")

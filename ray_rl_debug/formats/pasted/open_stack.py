@@ -16,7 +16,7 @@ _CALLED = re.compile(r"\b([A-Za-z_]\w{0,60})\(")
 _MAX_CALLS = 8
 _CLEAR = 2
 """How plainly the frames must tell their order, where the form of their lines tells one."""
-_QUOTED = ("traceback", "faulthandler")
+_QUOTED = ("traceback", "faulthandler", "pystack")
 """Sources of a frame that is written as Python writes it."""
 _LOCALS = re.compile(r"^\s*(?:Arguments|Locals):\s*$")
 
@@ -161,6 +161,10 @@ class OpenStack:
     def is_source_between(self) -> bool:
         """May the line that came after the last frame be its source code? Forms and chats take off the blanks before it."""
         return self._is_quoted and self.interruptions == 1 and not self.blanks
+
+    def may_be_source(self, text: str) -> bool:
+        """Does a line stand below a frame of Python's own form, and deeper than it? Then it is no name of a function."""
+        return self._is_quoted and bool(self.frames) and not self.is_interrupted and not self.blanks and indent_of(text) > self.indent
 
     @property
     def is_numbered(self) -> bool:

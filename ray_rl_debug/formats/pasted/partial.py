@@ -75,6 +75,11 @@ def is_named_so(dump: Partial, head: Head) -> bool:
     return named != (None, None, ()) and (dump.pid, dump.label, dump.ranks or ((dump.rank,) if dump.rank is not None else ())) == named
 
 
+def of_rank(dumps: list[Partial], rank: int | None) -> Partial | None:
+    """The last dump of a rank."""
+    return next((d for d in reversed(dumps[-64:]) if rank is not None and d.threads and d.rank == rank), None)
+
+
 def is_awaited(dump: Partial) -> bool:
     """Was the process named, and nothing of it shown yet? One that a tool could not read is not awaited."""
     is_unread = any(s.kind == "unread" for _, s in dump.said)

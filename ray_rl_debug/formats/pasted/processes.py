@@ -16,6 +16,7 @@ from ray_rl_debug.formats.pasted.name_lines import NameLines
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
 from ray_rl_debug.formats.pasted.partial import Partial, is_awaited, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
 from ray_rl_debug.formats.pasted.several_tools import has_raised, is_of_another_tool, main_of, note_raised
+from ray_rl_debug.formats.pasted.times import Times
 
 MAX_THREADS = 50_000
 _NEAR = 8
@@ -32,8 +33,7 @@ class Processes:
         """The dump that is open."""
         self.stack = OpenStack()
         self.label = Label()
-        self.apart_s: float | None = None
-        """How far apart the writer says that two looks are."""
+        self.times = Times()
         self.is_chained = False
         """The next traceback belongs to the last one."""
         self.told_pid: tuple[int, int] | None = None
@@ -57,8 +57,6 @@ class Processes:
         self.tool_at = -1_000
         """The last line that names a tool and nobody: what follows is of the process above."""
         self._count = 0
-        self.seen_twice: tuple[Line, float] | None = None
-        """Where the writer says, above all stacks, that two looks showed what follows, and how many seconds lie between them."""
 
     def process(self, line: Line, head: Head) -> None:
         """The head of a process."""
@@ -79,8 +77,8 @@ class Processes:
         if self._lone is not None and not any(d.threads for d in self.dumps):
             self._headless(*self._lone)
         self.end_stack()
-        if self.seen_twice is not None:
-            self.look_again(*self.seen_twice)
+        if self.times.seen_twice is not None:
+            self.look_again(*self.times.seen_twice)
 
     def is_head_above(self, number: int) -> bool:
         """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
@@ -389,10 +387,10 @@ class Processes:
             set_writer(dump, line)
         if like is not None:
             set_same(dump, like)
-            dump.after_s = self.apart_s
+            dump.after_s = self.times.apart_s
         if head is not None:
-            if self.apart_s is not None and any(d.threads and is_named_so(d, head) for d in self.dumps[-64:]):
-                dump.after_s = self.apart_s
+            if self.times.apart_s is not None and any(d.threads and is_named_so(d, head) for d in self.dumps[-64:]):
+                dump.after_s = self.times.apart_s
             set_names(dump, head, number)
         dump.node = dump.node or self.label.node
         self.dumps.append(dump)

@@ -26,8 +26,11 @@ _SETTING = re.compile(
 _COUNT_ALONE = re.compile(
     r"^\W{0,8}(?P<count>\d{1,6}) (?:of (?:them |\d{1,6} )?)?(?:are |is )?(?:in|at|here|stuck|like this|with this)\b.{0,40}:\W{0,6}$"
 )
+_OF_RUN = re.compile(r"\b(?:with|using|across|over|my|our|(?:on|of|for|from) (?:the|my|our|these))\s$", re.IGNORECASE)
+"""Before the number of all processes that somebody has or has looked at: ``py-spy on the three processes:``."""
 _SAME = re.compile(
-    r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch",
+    r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch"
+    r"|\blooks? (?:just |exactly )?like (?:rank|PID|pid|process|worker)\b",
     re.IGNORECASE,
 )
 _SAME_OTHER = re.compile(
@@ -36,7 +39,11 @@ _SAME_OTHER = re.compile(
 )
 """``at the same time``, ``the same `Operation```: what is the same there is no place."""
 _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + NUMBERS, re.IGNORECASE)
-_AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b", re.IGNORECASE)
+_AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b|\blooks? (?:just |exactly )?like\b", re.IGNORECASE)
+_ONE_RANK = re.compile(r" ?(?:the one of )?rank[ #:_]?(?P<rank>\d{1,6})\b(?! ?(?:,|and|-|–|to|/) ?\d)", re.IGNORECASE)
+_CLOCK = re.compile(r"(?<![\d:.])(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?![\d:])")
+_SHORT = 100
+"""A heading has no more characters."""
 _EXCEPT = re.compile(
     r"\b(?:except|excluding|but|apart from|other than|besides)\b(?: for| on)? (?:global )?(?:rank)?[s ]{0,2}#?" + NUMBERS, re.IGNORECASE
 )
@@ -136,6 +143,21 @@ def remark(text: str) -> Said | None:
     return None
 
 
+def as_rank(text: str) -> int | None:
+    """``ranks 1 and 3 look like rank 0`` → 0: the rank at whose place others are said to be."""
+    other = _AS_OTHER.search(text)
+    named = _ONE_RANK.match(text, other.end()) if other is not None else None
+    return int(named["rank"]) if named is not None else None
+
+
+def clock_s(text: str) -> float | None:
+    """``second dump at 14:30`` → 52200: when somebody looked."""
+    found = _CLOCK.search(text) if len(text) <= _SHORT and ":" in text and _LOOKED.search(text) else None
+    if found is None or _TWO_TIMES.search(text):
+        return None
+    return 3600.0 * int(found["h"]) + 60.0 * int(found["m"]) + int(found["s"] or 0)
+
+
 def _ranks_in(text: str) -> tuple[int, ...]:
     return tuple(sorted({r for m in _RANKS.finditer(text) for r in numbers(m["ranks"])}))
 
@@ -173,7 +195,7 @@ def count_in(text: str) -> int | None:
     # what one sentence counts is not where the next one says that somebody stands
     text = next((sentence for sentence in re.split(r"(?<=[a-z)])\. (?=[A-Z])", text) if _COUNT.search(sentence)), text)
     counted = _COUNT.search(text)
-    if counted is not None and counted["cards"] and not _PLACED.search(text):
+    if counted is not None and ((counted["cards"] and not _PLACED.search(text)) or _OF_RUN.search(text[: counted.start("count")])):
         return None
     return _count(text)
 

@@ -17,7 +17,7 @@ from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, indent_of, relabelled
 from ray_rl_debug.formats.pasted.loose import dotted_name
-from ray_rl_debug.formats.pasted.partial import Partial
+from ray_rl_debug.formats.pasted.partial import Partial, of_rank
 from ray_rl_debug.formats.pasted.processes import Processes
 from ray_rl_debug.formats.pasted.tables import Tables
 
@@ -110,9 +110,10 @@ class Stream:
             events = (alone,) if alone is not None else ()
         if not events and (placed := self._found.in_same_file(text)) is not None:
             events = (placed,)
-        if not events and self._found.may_be_name(line) and (named := dotted_name(text)) is not None:
+        below_frame = self._found.stack.may_be_source(text)
+        if not events and not below_frame and self._found.may_be_name(line) and (named := dotted_name(text)) is not None:
             events = (Frames(places=(named,)),)
-        if not events and self._found.take_name(line):
+        if not events and not below_frame and self._found.take_name(line):
             return
         if events:
             if line.part and not self._found.stack.frames:
@@ -231,23 +232,26 @@ class Stream:
         remark = said.remark(comment or text)
         is_head = is_head or comment is not None
         if (pause_s := labels.pause_s(text)) is not None:
-            self._found.apart_s = pause_s
+            self._found.times.apart_s = pause_s
+        if (clock_s := said.clock_s(text)) is not None:
+            self._found.times.looked_at(clock_s)
         self._found.flush_weak()
         dump = self._found.current if self._found.current is not None and self._found.current.threads else None
         if remark is not None and remark.kind == "again" and dump is not None and (label is None or remark.apart_s) and not is_head:
             self._found.look_again(line, remark.apart_s)
             return
         if remark is not None and remark.kind == "again" and dump is None and remark.apart_s:
-            self._found.seen_twice = (line, remark.apart_s)
+            self._found.times.seen_twice = (line, remark.apart_s)
             return
         if remark is not None and remark.kind == "apart":
-            self._found.apart_s = remark.apart_s
+            self._found.times.apart_s = remark.apart_s
             if label is None and dump is not None:
                 label = Head(level="label", pid=dump.pid, title=dump.title, label=dump.label, is_new=True)
         elif remark is not None and is_head and (label is not None or remark.kind == "except"):
             label = msgspec.structs.replace(label or Head(level="label", label="other ranks", is_new=True), said=remark)
         elif remark is not None and dump is not None:
-            dump.said.append((line.number, remark))
+            at = said.as_rank(text) if remark.kind == "same" else None
+            (of_rank(self._found.dumps, at) or dump).said.append((line.number, remark))
             return
         if label is not None:
             self._found.end_stack()
