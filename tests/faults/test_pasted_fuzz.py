@@ -21,14 +21,18 @@ from ray_rl_debug.formats.pasted import (
     faulthandler,
     frames,
     gdb,
+    joined,
     kernel,
     labels,
+    led,
     likely,
     lines,
     lone_names,
     loose,
     lsof,
+    name_lines,
     perf,
+    places,
     prefixes,
     prose,
     ps,
@@ -41,6 +45,7 @@ from ray_rl_debug.formats.pasted import (
 )
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame
+from ray_rl_debug.formats.pasted.columns import Columns
 from ray_rl_debug.formats.pasted.cpp_traceback import CppTraceback
 from ray_rl_debug.formats.pasted.read import read
 from ray_rl_debug.formats.pasted.regions import lines_of
@@ -66,6 +71,11 @@ READERS: dict[str, Callable[[str], Any]] = {
     "diffs": lambda text: list(diffs.sides(enumerate(f"--- a\n+++ b\n@@ -1 +1 @@\n{text}".split("\n"), 1))),
     "lines": lambda text: (lines.read_line(text), list(lines.read_lines(enumerate(f"#1 0x00007fa4 in f ({text}".split("\n"), 1)))),
     "loose": lambda text: (loose.place(text), loose.place(f"{text} a.py:3"), loose.dotted_name(text)),
+    "joined": lambda text: (joined.read(text), joined.read(text, is_named=True), joined.names(text), joined.name_alone(text)),
+    "led": lambda text: (led.read(text), led.read(f"rank 3: {text}"), led.clauses(f"Rank 0 is in {text}, rank 1 is in {text}")),
+    "columns": lambda text: list(map(Columns().takes, ("| rank 0 | rank 1 |", f"| {text} | {text} |", text))),
+    "name_lines": name_lines.name_in,
+    "places": lambda text: (places.one_frame(text), places.in_any_order(text)),
     "lsof": lambda text: (lsof.read(text), lsof.read(f"python 12 root 3uW REG 0,48 0 77 /{text}"), lsof.read(f"a 1 b {text} REG 0,1 1 2 /a")),
     "lone_names": lambda text: lone_names.find(text.encode(errors="replace")),
     "perf": perf.read,
@@ -96,6 +106,7 @@ PIECES = (
     "tid  task id  task name  coroutine|MainThread: |RuntimeError: x|KeyboardInterrupt| → | -> | ; |;|\\||5x 3s apart|"
     'Fatal Python error: Aborted|* 1 Thread 0x7f (LWP 5) "" f (a=1) at x.c:1|Stack dump for u 1 0.0 0.0 1 1 ? S 1:1 0:0 x|'
     "- 3 ranks are stuck in |`f_g` at `a.py:1`, |app{0,2..3}: #0 0x7f12ab34cd56 in f|"
+    "rank 0: |all others in |main thread:\n|[pid=7 rank=1] f (a.py:1)|0-6号卡|卡在 | <- |a.out-    |step|all_reduce|62x a < b_c|0,1,3 all the same:|"
     "for p in 12 13; do py-spy|ps -eo pid,stat,args | grep x|\t|    |0x7f12ab34cd56|\n|\r|²|\ud800"
 ).split("|")
 near = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=30).map("".join)
@@ -137,6 +148,10 @@ def mixture(size: int) -> str:
         lambda size: 'Thread 1 (idle): "MainThread"\n' + "\n".join(f"    f{n} (a.py:1)" for n in range(size)),
         lambda size: "\n".join(f'[rank{n}]:   File "a.py", line 1, in f' for n in range(size)),
         lambda size: "\n".join(f"Thread {n} (idle)" for n in range(size)),
+        lambda size: "\n".join(f"rank {n}: f (a.py:1) <- g_h <- main" for n in range(size)),
+        lambda size: "\n".join(f"Rank {n} is in f (a.py:1), rank {n + 1} waits in g (b.py:2)." for n in range(0, size, 2)),
+        lambda size: "rank 0:\n" + "\n".join(f"  step_{n}" for n in range(size)),
+        lambda size: "| rank 0 | rank 1 |\n|---|---|\n" + "\n".join(f"| f (a.py:{n}) | g (b.py:{n}) |" for n in range(size)),
         lambda size: "\n".join(f"{'│   ' * (n % 40)}└── (T) Task-{n}" for n in range(size)),
         lambda size: "\n".join("same on rank 1-3, 7 ranks identical" for _ in range(size)),
         lambda size: "\n".join(f"f (a.py:1);g (b.py:{n}) 7" for n in range(size)),

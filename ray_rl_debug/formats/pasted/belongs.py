@@ -36,3 +36,8 @@ def is_of_another(dump: Partial, head: Head, label: Head | None, *, is_chained: 
 def begun(head: Head) -> DumpThread:
     """The thread of a head, whose frames are still to come."""
     return DumpThread(frames=(), tid=head.tid, name=head.name, active=head.active, owns_gil=head.owns_gil, waits_for_gil=head.waits_for_gil)
+
+
+def is_same_thread(thread: DumpThread, head: Head) -> bool:
+    """Is it the thread of a head with its number in gdb? ``thread 2`` alone, below the list of all threads, is the one in the list."""
+    return thread.tid == head.tid or (head.tid is None and len(thread.frames) <= 1)

@@ -161,8 +161,9 @@ def read(text: str) -> Head | None:
     if len(stripped) > 240:
         lead = _LEAD.match(stripped) if stripped.endswith((":", ":**")) else None
         return read(f"{lead['lead']}:") if lead is not None else None
-    ranks, label = _ranks(stripped)
-    pid = _PID.search(stripped)
+    plain = stripped.replace("`", "")
+    ranks, label = _ranks(plain)
+    pid = _PID.search(plain)
     number = next((n for n in pid.groups() if n), None) if pid else None
     is_heading = _HEAVY.match(text) is not None or stripped.endswith((":", "**", "---", "===", "`", "]"))
     told_title = _TITLE.search(stripped)

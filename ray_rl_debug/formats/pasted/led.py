@@ -17,13 +17,13 @@ from ray_rl_debug.formats.pasted.frames import read_frame
 MAX_CHARS = 8_000
 _MAX_LEAD = 120
 _MAX_CUTS = 12
-_SUBJECT = re.compile(r"\d|EngineCore|APIServer|::|\b(?:driver|all|both|others?|rest)\b", re.IGNORECASE)
+_SUBJECT = re.compile(r"\d|EngineCore|APIServer|::|\b(?:driver|all|both|others?|rest)\b|其余|其他|其它|剩下", re.IGNORECASE)
 """Without any of these nobody is named."""
 _CUT = re.compile(
     r"(?<=[\])}>]):?\s{1,12}|:\s{1,12}|:(?=[`A-Za-z<])(?!:)(?<!::)|\s[-–—=|@/]{1,2}\s{1,12}|\s?(?:=>|->|→|⇒|⟶)\s?|\s{2,12}|;\s?|(?<=[\d)])\s|="
     r"|,\s(?=(?:调用|堆栈|call |stack|chain))"
     r"|,?\s(?=(?:is|are|was|were|stuck|blocked|waits?|waiting|sits?|sitting|parked|hangs?|hung|stopped|idle|still|now|in|at|inside)\s)"
-    r"|(?=(?:一直|都|正)?(?:卡在|卡住在|停在|阻塞在|等在|挂在|位于|在(?=[\s`A-Za-z_])))"
+    r"|(?=(?:一直|都|正)?(?:卡在|卡住在|停在|阻塞在|等在|在等|挂在|位于|在(?=[\s`A-Za-z_])))"
 )
 """Where a lead may end."""
 _QUALIFIERS = re.compile(
@@ -34,14 +34,18 @@ _QUALIFIERS = re.compile(
     r"(?: (?:says|shows))?\W{0,2}(?:[:=]|\s(?:is|was)\s|(?<=\s))\W{0,2}"
     r"|(?:(?:is|are|was|were|all|both|still|now|also|always|currently)(?=\s)|一直|都|正)\s?"
     r"|(?P<state>(?:stopped|stuck|blocked|waiting|waits?|sits?|sitting|parked|hung|hangs?|hanging|idle|spinning)(?![\w(]|\s?\()"
-    r"|卡在|卡住在|停在|阻塞在|等在|挂在|位于)\W{0,3}"
+    r"|(?:bloqu|block|hängt|steht|wartet|atascad|bloquead|parad|detenid|espera|attend|fermo)\w{0,6} (?:dans|in|en|em|sur|auf|na|no)(?=\W)"
+    r"|卡在|卡住在|停在|阻塞在|等在|在等待?|等待|挂在|位于)\W{0,3}"
     r"|(?:(?:in|at|inside|on|here|within)(?![\w(])|在|于)\W{0,3}"
     r")"
 )
 """What stands between a lead and its frames."""
 _CHAIN = re.compile(r"\s{0,4}(?:调用链|调用栈|堆栈|call chain|call stack|stack|chain)\W", re.IGNORECASE)
 _QUOTED = re.compile(r"`([^`]{1,100})`")
-_NAMED = r"(?=(?:the |all |both |every |its )?(?:other )?(?:ranks?|procs?|gpus?|workers?|nodes?|cards?|pid|others?|rest|[TDPEC]P)\b)"
+_NAMED = (
+    r"(?=(?:the |all |both |every |its )?(?:other )?(?:ranks?|procs?|gpus?|workers?|nodes?|cards?|pid|others?|rest|[TDPEC]P)\b"
+    r"|其余|其他|其它|剩下|rank|\d{1,4} ?号)"
+)
 _CLAUSE = re.compile(
     r"(?<=[.;!?。])\s{1,4}(?=[^\W\d])|[,;]\s{1,4}(?:(?:and|but|while|whereas|meanwhile)\s)?" + _NAMED + r"|\s(?:and|but|while|whereas)\s" + _NAMED,
     re.IGNORECASE,
@@ -49,7 +53,7 @@ _CLAUSE = re.compile(
 """Where a sentence begins to tell of somebody else."""
 _OTHERS = re.compile(
     r"\W{0,4}(?:and |but |while )?(?:all |every |everybody )?(?:the |of the )?(?:others?|rest|remaining|everybody else|everyone else)"
-    r"(?: (?:ones?|ranks?|processes|workers|gpus|cards))?\W{0,3}$",
+    r"(?: (?:ones?|ranks?|processes|workers|gpus|cards))?\W{0,3}$|(?:其余|其他|其它|剩下)(?:的)?(?:rank|卡|进程)?$",
     re.IGNORECASE,
 )
 _END = re.compile(r"[.;!。]\s{0,4}$")

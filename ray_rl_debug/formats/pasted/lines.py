@@ -56,7 +56,7 @@ _CHAT = re.compile(
     r"\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp][Mm])?\]? {1,2}(?:<[A-Za-z][\w.-]{0,30}>|@?(?![A-Za-z]{1,12}[-_ ]?\d)[A-Za-z][\w.-]{0,30}:) (?= {0,24}\S)"
 )
 """``[10:41] ana: ``: who said it is no process."""
-_GREP = re.compile(r"(?P<node>[\w./-]{1,120}\.(?:out|log|txt|err|dump|stack))(?:[:-]\d{1,7})?[:-](?=\s|[A-Z#<]|$)")
+_GREP = re.compile(r"(?P<node>[\w./-]{1,120}\.(?:out|log|txt|err|dump|stack))(?:[:-]\d{1,7})?[:-](?=\s{1,24}\S|[A-Z#<])")
 """What grep writes before each line of several files, with a colon or, beside a match, a dash."""
 _FIELDS = re.compile(
     r"\[(?=[^\[\]]{0,40}(?:rank|pid))(?:(?:pid[=: ]?(?P<pid>\d{1,9})|rank[=: ]?(?P<rank>\d{1,6})|(?:host|node)[=: ](?P<node>[\w.-]{1,60}))"

@@ -17,6 +17,7 @@ _OF_NAMES = {
     "hostname": "",
     "pod": "",
 }
+_OF_PLACES = (("function", "func", "name", "method"), ("file", "filename", "path"), ("line", "lineno", "line number"))
 _BLANKS = re.compile(r" {2,}|\t")
 _MAX_CHARS = 8_000
 _MAX_HEADING = 300
@@ -28,6 +29,10 @@ class PlainTable:
     def __init__(self) -> None:
         self._titles: list[str] = []
         self._sign = ""
+        self._places: tuple[int, int, int] | None = None
+        """Where function, file and line stand, each in a column of its own."""
+        self._names: list[str] = []
+        """The titles of the other columns."""
 
     def end(self) -> None:
         """No row comes any more."""
@@ -49,22 +54,40 @@ class PlainTable:
         cells = [*cells[:at_end], (self._sign if self._sign == "," else "  ").join(cells[at_end:])]
         if "|" in stripped or not cells[-1]:
             return text
+        if self._places is not None:
+            function, file, line = (cells[at] for at in self._places)
+            rest = [c for at, c in enumerate(cells) if at not in self._places]
+            named = [f"{_OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._names, rest, strict=False)]
+            return f"| {' | '.join([*named, f'{function} ({file}:{line})'])} |"
         named = [f"{_OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._titles, cells[:-1], strict=False)]
         return f"| {' | '.join([*named, cells[-1]])} |"
 
     def _begin(self, heading: str) -> None:
-        if (found := columns(heading)) is not None:
-            self._titles, self._sign = found
+        if (found := columns(heading)) is None:
+            return
+        self._titles, self._sign = found
+        at = [next((i for i, t in enumerate(self._titles) if t in words), None) for words in _OF_PLACES]
+        self._places = (at[0], at[1], at[2]) if at[0] is not None and at[1] is not None and at[2] is not None else None
+        self._names = [t for i, t in enumerate(self._titles) if self._places is None or i not in self._places]
 
 
 def columns(heading: str) -> tuple[list[str], str] | None:
     """The titles in a heading of such a table, and the sign between them."""
     lowered = heading.lower()
-    if len(heading) > _MAX_HEADING or not any(word in lowered for word in _OF_STACKS) or not any(word in lowered for word in _OF_NAMES):
+    is_of_places = all(any(word in lowered for word in words) for words in _OF_PLACES)
+    if (
+        len(heading) > _MAX_HEADING
+        or not (is_of_places or any(word in lowered for word in _OF_STACKS))
+        or not any(word in lowered for word in _OF_NAMES)
+    ):
         return None
     for sign in (",", "\t", "  "):
         titles = [re.sub(r" ?\(.*\)$", "", c.lower()) for c in _cells(heading.strip(), sign)]
-        if len(titles) > 1 and titles[-1] in _OF_STACKS and any(t in _OF_NAMES for t in titles[:-1]):
+        if (
+            len(titles) > 1
+            and (titles[-1] in _OF_STACKS or all(any(t in words for t in titles) for words in _OF_PLACES))
+            and any(t in _OF_NAMES for t in titles[:-1])
+        ):
             return titles, sign
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray_rl_debug.formats.dump import DumpThread, Said
 from ray_rl_debug.formats.pasted import joined, kernel, name_lines
-from ray_rl_debug.formats.pasted.belongs import begun, is_of_another, is_rest_of_cut
+from ray_rl_debug.formats.pasted.belongs import begun, is_of_another, is_rest_of_cut, is_same_thread
 from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.frames import placed_in
 from ray_rl_debug.formats.pasted.gdb import BUILT_IN
@@ -115,7 +115,7 @@ class Processes:
             # Whoever switches to another thread is still in the same process.
             dump.is_headless = dump.is_headless and label is not None
         known = dump.keys.get(head.key) if dump is not None and head.key is not None else None
-        if dump is not None and known is not None and head.source == "gdb" and dump.threads[known].tid == head.tid:
+        if dump is not None and known is not None and head.source == "gdb" and is_same_thread(dump.threads[known], head):
             self.stack.reopen(dump.threads[known], order=head.order)
             return
         is_named = label is not None and bool(label.pid or label.ranks or label.label)
