@@ -74,7 +74,7 @@ def _left_gap(path: Path, left: tuple[int, ...]) -> Gap:
         id=gaps.FRAMES_UNREAD,
         where=path.name,
         what=what,
-        reason=f"no reader knows {'its' if len(left) == 1 else 'their'} form: {word} {as_ranges(left)}",
+        reason=f"{'it is' if len(left) == 1 else 'they are'} in no stack that was read: {word} {as_ranges(left)}",
         remedy="py-spy dump --pid PID, and give what it prints",
     )
 

@@ -28,6 +28,11 @@ OTHERS = (
     "a.cc:12:5: error: no member named f",
     "The hang is at 0x7f3a1b879a15 in the library, see #12 for more.",
     "loss: 0.3 (step 12)",
+    "2026-11-21 10:00:01 INFO loaded 12 shards (loader.py:44)",
+    "warning: the option is deprecated (cli.py:12), use --other",
+    '  File "<string>", line 1',
+    'the last line of the log is File "a.py", line 3, and then nothing',
+    "see trainer.py:12 in the repository",
 )
 
 
@@ -51,6 +56,16 @@ def test_a_lone_frame_between_sentences_is_left() -> None:
     assert read_all(text) == ([], (2,))
 
 
+def test_a_log_that_ends_each_line_with_its_place_holds_no_frames() -> None:
+    lines = "".join(f"2026-11-21 10:00:{n:02} INFO micro batch {n} of 640 (dp_actor.py:41)\n" for n in range(40))
+    assert read_all(f"It hangs after this:\n\n{lines}\nand no more.\n") == ([], ())
+
+
+def test_frames_that_a_sentence_tells_are_not_left() -> None:
+    dumps, left = read_all("Rank 0 is stuck in `wait` (a.py:3).\n")
+    assert (len(dumps), left) == (1, ())
+
+
 def test_ranges() -> None:
     assert as_ranges((3, 4, 5, 9, 11, 12)) == "3-5, 9, 11-12"
 
@@ -63,7 +78,7 @@ def test_the_report_names_them_as_a_gap(tmp_path: Path) -> None:
     snapshot = load([file]).snapshot
     assert snapshot is not None
     told = [g for g in snapshot.gaps if g.id == gaps.FRAMES_UNREAD]
-    assert [(g.where, g.what, g.reason) for g in told] == [("post.md", "1 line that looks like a frame", "no reader knows its form: line 8")]
+    assert [(g.where, g.what, g.reason) for g in told] == [("post.md", "1 line that looks like a frame", "it is in no stack that was read: line 8")]
 
 
 def test_where_nothing_is_read_the_error_names_them(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import re
 MAX_LINES = 20_000
 """So many such lines are remembered."""
 _SIGNS = (
-    re.compile(r"File \"[^\"\n]{1,400}\", line \d"),
-    re.compile(r"\([^()\s\"']{1,300}\.(?:pyx?|cc?|cpp|cxx|cu|hp?p?|rs|so(?:\.\d{1,4}){0,3}):\d{1,7}\)"),
+    re.compile(r"^\W{0,40}File \"[^\"\n]{1,400}\", line \d{1,7},? in "),
+    re.compile(
+        r"^\W{0,12}(?:\d{1,6}[.)]? )?(?:[\w:~<>.$]{2,200}|[\w:]{1,200}<.{1,2000}>[^\s]{0,400}?) {0,60}\([^()\s\"']{1,300}\.(?:pyx?|cc?|cpp|cxx|cu|hp?p?|rs|so(?:\.\d{1,4}){0,3}):\d{1,7}\)"
+    ),
     re.compile(r"^\W{0,8}[\w:~<>.@]{2,200} ?\(.{0,3000}[)>] at (?:/|\.{1,2}/|\w)[^\s:\"'`]{0,300}\.(?:cc?|cpp|cxx|cu|hp?p?|rs|S):\d{1,7}\b"),
     re.compile(r"^\W{0,8}(?:frame )?#\d{1,4}:? {1,4}(?:0x[0-9a-fA-F]{6,16} |\S.{0,300}(?: from /| in /))"),
     re.compile(

@@ -66,6 +66,8 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         told_in_words = prose.read(data)
         if sum(len(d.threads) for d in told_in_words) > sum(1 for d in dumps for t in d.threads if t.frames):
             dumps[:] = [d for d in dumps if not d.threads] + told_in_words
+            for dump in told_in_words:
+                left.take(dump.line or 0)
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:
