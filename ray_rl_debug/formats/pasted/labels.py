@@ -90,7 +90,7 @@ _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
     r"|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
     r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
-    r"|^\W{0,12}(?P<first>\d{3,8}) ?\((?=[^()]{0,40}rank)"
+    r"|^\W{0,12}(?P<program>\d{3,8}) python[\d.]{0,5}\W{0,4}$|^\W{0,12}(?P<first>\d{3,8}) ?\((?=[^()]{0,40}rank)"
 )
 _NODE = re.compile(
     r"\b(?:node|host|machine|pod|worker)[ _-]?(?!(?:DP|TP|PP|EP|CP)\d)(?P<node>\d{1,5}|[a-z][\w-]{0,20}\d[\w.-]{0,40})\b"
@@ -112,6 +112,8 @@ _INSIDE = re.compile(
 """In which pod the command runs that follows."""
 _BESIDE = re.compile(r"\([^()]{0,40}\branks?[ _:=#]{0,2}" + said.NUMBERS + r"[^()]{0,40}\)", re.IGNORECASE)
 """``py-spy dump --pid 12  (rank 3)``"""
+_SSH = re.compile(r"^\W{0,8}ssh (?:-\w{1,3} )?(?:[\w.-]{1,40}@)?(?P<host>[a-z][\w.-]{0,60}\d[\w.-]{0,20})(?: .{0,200})?$")
+"""The command that goes to a machine, above what it prints there."""
 _PROMPT = re.compile(r"^\s{0,4}(?:\([\w.() -]{1,60}\) ?)?\[?(?P<user>[\w.-]{1,40})@(?P<host>[\w.-]{1,80})[ :][^\$#]{0,200}[\$#] ")
 _RAY_STACK = re.compile(r"^\s{0,8}Stack dump for (?P<rest>\S.{0,4000})$")
 _TITLE = re.compile(r"\b(?P<title>(?:ray|VLLM|sglang)::[\w.:]{1,120}(?:\([^()]{0,40}\))?)")
@@ -156,7 +158,7 @@ def read(text: str) -> Head | None:
             beside, inside = _BESIDE.search(stripped), _INSIDE.search(stripped)
             node = inside["name"] if inside else host["host"] if host else None
             return Head(level="label", pid=asked, ranks=said.numbers(beside["ranks"]) if beside else _of_comment(stripped), node=node, is_new=True)
-    if host:
+    if host or (host := _SSH.match(stripped)):
         return Head(level="label", node=host["host"])
     if len(stripped) > 240:
         lead = _LEAD.match(stripped) if stripped.endswith((":", ":**")) else None

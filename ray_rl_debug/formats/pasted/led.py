@@ -60,6 +60,7 @@ _END = re.compile(r"[.;!。]\s{0,4}$")
 _MOST_QUALIFIERS = 6
 _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
 """More than a name: names behind it may be of anything."""
+_NEXT_SENTENCE = re.compile(r"(?<=[\w)`])[.;!?]\s(?=[A-Z])")
 _DOUBT = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
 
 
@@ -108,7 +109,8 @@ def _frames(rest: str, lead: str) -> Frames | None:
         text, thread, state = told[-1]
         told.append((text[word.end() :], thread or word["thread"], state or word["state"]))
     is_plain = _DOUBT.search(lead) is None and _SENTENCE.search(lead) is None
-    for text, thread, state in reversed(told):
+    for whole, thread, state in reversed(told):
+        text = _NEXT_SENTENCE.split(whole, maxsplit=1)[0]
         found = read_frame(text) or joined.read(text, is_named=True)
         if found is None and is_plain:
             is_outward = "←" in text or "<" in text
@@ -123,7 +125,10 @@ def _thread(told: str | None) -> str | None:
 
 
 def of_row(head: Head, stacks: list[Frames]) -> tuple[Event, ...]:
-    """Who is named, and the stacks of several of its threads."""
+    """Who is named, and what its cells show: one stack, or those of several of its threads."""
     if len(stacks) == 1:
         return head, stacks[0]
+    if all(len(one.places) == 1 for one in stacks):
+        # one frame a column: its caller stands in the next
+        return head, msgspec.structs.replace(stacks[0], places=tuple(one.places[0] for one in stacks), order=None)
     return head, *(event for one in stacks for event in (Head(level="thread", source="text", key=f"column {id(one)}"), one))

@@ -78,8 +78,9 @@ _GLUED = re.compile(r"^\s{0,12}```(?P<rest>(?:[A-Z$(\[]|#\d).{0,4000} .{0,4000})
 """A fence and the first line of what it holds, which somebody did not part."""
 _LOGGED = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
 """Under which name collectors of logs keep what a program wrote."""
-_STACK_LIST = re.compile(r"\"(?:stack|frames|traceback|backtrace|stack_?trace)\": ?\[ ?\"", re.IGNORECASE)
+_STACK_LIST = re.compile(r"\"(?:stack|frames|traceback|backtrace|stack_?trace)\": ?\[ ?[\"{]", re.IGNORECASE)
 """A list of frames in a record of somebody's own dump."""
+_FIELDS_OF_FRAME = (("func", "function", "name", "method"), ("file", "filename", "path"), ("line", "lineno"))
 _FRAME = re.compile(r"\.(?:py|pyx|cc|cpp|c|h|so)\b")
 _REPEATED = re.compile(r" \[repeated \d{1,6}x across cluster\].{0,200}$")
 _CSV_ROW = re.compile(r"^\"[^\"]{0,200}\",\".*\"$")
@@ -213,6 +214,14 @@ def _parts(raw: str) -> list[str]:
     return parts
 
 
+def _as_text(value: object) -> object:
+    """A frame that is an object of its own as one text: ``{"func": "f", "file": "a.py", "line": 3}``."""
+    if not isinstance(value, dict):
+        return value
+    told = [next((value[key] for key in keys if key in value), None) for keys in _FIELDS_OF_FRAME]
+    return f"{told[0]} ({told[1]}:{told[2]})" if None not in told else value
+
+
 def _is_stack(value: object) -> bool:
     """Is it a list of frames, one text each?"""
     return isinstance(value, list) and bool(value) and all(isinstance(v, str) and _FRAME.search(v) for v in value)
@@ -234,7 +243,8 @@ def _logged(raw: str) -> list[str] | None:
         # A logger with fields keeps the stack in one of its own; others say who wrote it.
         rank = found.get("rank")
         return [f"[rank{rank}]: {line}" if isinstance(rank, int) else line for line in stack.removesuffix("\n").split("\n")]
-    if (frames := next((v for v in found.values() if _is_stack(v)), None)) is not None:
+    lists = ([_as_text(one) for one in v] for v in found.values() if isinstance(v, list))
+    if (frames := next((v for v in lists if _is_stack(v)), None)) is not None:
         rank, pid = (found.get(key) if isinstance(found.get(key), int) else None for key in ("rank", "pid"))
         names = [f"Process {pid}"] if pid is not None else []
         names += [f"(rank {rank})" if names else f"Rank {rank}"] if rank is not None else []

@@ -30,6 +30,7 @@ _PLACE_FIRST = re.compile(
 )
 _BRACKETS = re.compile(r"(?P<function>" + NAME + r")(?:\(\))? {1,40}\[(?P<file>" + FILE + r"):(?P<line>\d{1,7})\]$")
 _PDB = re.compile(r"(?P<file>" + FILE + r")\((?P<line>\d{1,7})\)(?P<function>" + NAME + r")\(\)(?:->.{0,200})?$")
+_LINE_FIRST = re.compile(r"(?:line |L)?(?P<line>\d{1,7})[:,]? {1,4}(?P<function>" + NAME + r")(?:\(\))? (?:in|at|@) (?P<file>" + FILE + r")$")
 _AUSTIN = re.compile(r"(?P<file>" + FILE + r"):(?P<function>" + NAME + r"):(?P<line>\d{1,7})$")
 ADDRESS = re.compile(r"^0x[0-9a-fA-F]{4,16}$")
 _REMARK = re.compile(r"^[\s`*]{0,40}(?:$|[x×]\s?\d|[(\[<#←↑⇐⟵─━=*/`~^!?,;.:|\\{—–-]|\u2b05|\u26a0|[^\x00-\x7f])")
@@ -44,6 +45,8 @@ _PYTHON_NAME = re.compile(r"[`*]{0,3}(?!(?:File|file)$)(?P<name>[\w.<>$ ]{1,300}
 
 def one_frame(text: str) -> list[CodePlace]:
     """The places of one frame, innermost first; empty when this is no frame."""
+    if (found := _LINE_FIRST.match(text)) is not None:
+        return [(found["function"], found["file"], int(found["line"]))]
     if tight := _PDB.match(text) or _AUSTIN.match(text) or _BRACKETS.match(text):
         return [(tight["function"], tight["file"], int(tight["line"]))]
     return _paren_frame(text) or _at_frame(text) or _place_first(text)

@@ -163,6 +163,12 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     stands = _STANDS.search(behind[:_NEAR])
     if stands is None and not is_entry:
         return None, None
+    if stands is not None and not who["tool"] and (last := next(reversed(list(_WHO.finditer(behind, 0, stands.start()))), None)) is not None:
+        # "... on rank 3, and since then the other 7 ranks hang in ..." tells where the seven are
+        who, before, behind = last, f"{before}{who[0]}{behind[: last.start()]}", behind[last.end() :]
+        stands = _STANDS.search(behind[:_NEAR])
+        if stands is None:
+            return None, None
     said_of = _PART_OF_CLAUSE.split(f"{before}{who[0]}{behind[: stands.start() if stands is not None else 0]}")[-1]
     told = behind[stands.end() if stands is not None else 0 :]
     code = _CODE.search(told)

@@ -10,19 +10,26 @@ import msgspec
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
 from ray_rl_debug.formats.pasted import core_dumps, diffs, lone_names, panes, prose, sentences
 from ray_rl_debug.formats.pasted.left import Left
-from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines
+from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
 from ray_rl_debug.formats.pasted.prefixes import learn
 from ray_rl_debug.formats.pasted.profiles import combined
 from ray_rl_debug.formats.pasted.regions import lines_of
 from ray_rl_debug.formats.pasted.stream import Stream
 
+MAX_SEARCHED = 4 << 20
+"""Bytes of a text in which it is looked for who labels its lines."""
 MAX_STREAMS = 20_000
 """Writers in one text; more are read as one."""
 _ENOUGH_RANKS = 2
 """Of which the text tells the rank and the number on its machine, to know the others' by them."""
 _OUTERMOST = 3
 """Below Python's own frames stand two of the C library, where native frames were asked for."""
+_BY_TASK = re.compile(
+    rb"^ {0,4}(?P<task>\d{1,5}): +[\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)\r?\n {0,4}(?P=task): +[\w.<>]{1,80} \([^()\s]{1,300}:\d{1,7}\)",
+    re.MULTILINE,
+)
+"""``srun --label`` before frames: the same number twice counts no frames."""
 _NUMBERED = re.compile(r"\s{0,8}#\d{1,4} \S")
 
 
@@ -44,6 +51,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     """The first line of one that goes on in lines without its stamp."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
     machines = lone_names.find(data)
+    is_by_task = _BY_TASK.search(data[:MAX_SEARCHED]) is not None
     lines = diffs.sides(lines_of(data)) if diffs.has_diff(data) else lines_of(data)
     if (column := panes.edge(data)) is not None:
         lines = panes.apart(lines, column)
@@ -57,6 +65,8 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
             line = msgspec.structs.replace(message, number=line.number, text=line.text)
         else:
             message = None
+        if is_by_task and (told_by := relabelled(line)) is not None:
+            line = msgspec.structs.replace(line, text=told_by[0], rank=told_by[1], owner=f"task {told_by[1]}")
         last = line
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
         streams.setdefault(owner, Stream(dumps, machines, left)).feed(line)

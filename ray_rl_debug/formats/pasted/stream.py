@@ -17,7 +17,7 @@ from ray_rl_debug.formats.pasted.flight_findings import Findings
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, indent_of, relabelled
 from ray_rl_debug.formats.pasted.loose import dotted_name
-from ray_rl_debug.formats.pasted.partial import Partial, of_rank
+from ray_rl_debug.formats.pasted.partial import Partial, of_rank, set_names
 from ray_rl_debug.formats.pasted.processes import Processes
 from ray_rl_debug.formats.pasted.tables import Tables
 
@@ -253,7 +253,10 @@ class Stream:
             at = said.as_rank(text) if remark.kind == "same" else None
             (of_rank(self._found.dumps, at) or dump).said.append((line.number, remark))
             return
-        if label is not None:
+        if label is not None and text.lstrip().startswith(("^", "↑")) and dump is not None and not (dump.ranks or dump.pid or dump.label):
+            self._found.end_stack()
+            set_names(dump, label)  # the writer points at the stack above
+        elif label is not None:
             self._found.end_stack()
             self._found.label.set(label, line.number)
 

@@ -18,7 +18,18 @@ MAX_ROWS = 5_000
 _ANSWERS_WITHIN = 3
 """Lines below ``grep State /proc/12/status`` in which its answer stands."""
 _NUMBERS = re.compile(r"\d{1,9}(?: ?[-–,] ?\d{1,6}){0,64}")
-_COLUMN_TITLES = {"rank": "rank", "ranks": "ranks", "global rank": "rank", "pid": "pid", "process": "pid", "node": "node", "host": "node"}
+_COLUMN_TITLES = {
+    "rank": "rank",
+    "ranks": "ranks",
+    "global rank": "rank",
+    "pid": "pid",
+    "process": "pid",
+    "node": "node",
+    "host": "node",
+    "进程": "pid",
+    "卡": "rank",
+    "节点": "node",
+}
 
 
 class Tables:
