@@ -52,7 +52,7 @@ class Label:
                 said=head.said or held.said,
                 is_new=head.is_new or held.is_new,
             )
-        elif head.node is None and self._head is not None and self._head.node and not head.pid:
+        elif head.node is None and self._head is not None and self._head.node:
             head = msgspec.structs.replace(head, node=self._head.node)
         self._head, self._line, self._is_used = head, number, False
 
