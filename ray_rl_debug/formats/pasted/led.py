@@ -131,4 +131,4 @@ def of_row(head: Head, stacks: list[Frames]) -> tuple[Event, ...]:
     if all(len(one.places) == 1 for one in stacks):
         # one frame a column: its caller stands in the next
         return head, msgspec.structs.replace(stacks[0], places=tuple(one.places[0] for one in stacks), order=None)
-    return head, *(event for one in stacks for event in (Head(level="thread", source="text", key=f"column {id(one)}"), one))
+    return head, *(event for at, one in enumerate(stacks) for event in (Head(level="thread", source="text", key=f"column {at}"), one))
