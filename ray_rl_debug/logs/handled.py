@@ -63,7 +63,7 @@ LACKS = re.compile(r"cannot import name|No module named|undefined symbol|(?:Impo
 _ANNOUNCED = re.compile(r"\b(?:[Ss]hutting down|[Ss]topping|[Tt]earing down) [^.]{0,80}\. .{0,80}\b(?:ignore|expected|normal|harmless)\b")
 """Of a program that is about to end, and says that errors will come of it."""
 _LEAVES = re.compile(r"\b(?:[Ee]xiting|[Gg]iving up|[Cc]annot continue)\b")
-LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
+_LOOKED_UP = re.compile(r"(?:ModuleNotFound|Import|FileNotFound|Permission|NotADirectory)Error: ")
 """Something was not there: programs look for what they can do without."""
 _CANCELLED = re.compile(r"(?:[\w.]+\.)?(?:CancelledError|KeyboardInterrupt|SystemExit|TaskCancelledError)\b")
 _OF_PEERS = re.compile(
@@ -260,7 +260,7 @@ def _is_report(one: Spotted) -> bool:
         is_record = one.head.level == "E" or (one.head.level is None and one.head.is_stamped and one.head.writer.program is None)
         return one.kind == "error" and one.signature is None and is_record
     level = one.before.level if one.before is not None else one.head.level
-    return level == "E" and (one.signature is None or LOOKED_UP.match(one.text) is not None)
+    return level == "E" and (one.signature is None or _LOOKED_UP.match(one.text) is not None)
 
 
 def _is_printed(one: Spotted, window: Window) -> bool:

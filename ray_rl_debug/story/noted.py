@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ray_rl_debug.logs.handled import LACKS, LOOKED_UP
+from ray_rl_debug.logs.handled import LACKS
 from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.story.candidates import Candidate
@@ -32,6 +32,8 @@ _ENDS = re.compile(
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
 )
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
+_OF_DEVICES = ("cuda", "accelerators", "nccl")
+"""Layers of the catalogue."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
@@ -46,21 +48,24 @@ def only_noted(found: Sequence[Candidate]) -> bool:
 def tells_of_an_end(one: Candidate) -> bool:
     """Does a failure itself say that a process, or what it ran, ended?
 
-    Known errors do, as the catalogue holds those that end what raised them; not what a function looked for and did not find. So does a traceback that
-    no record holds: Python prints that when nobody catches. One that a logger wrote down was caught.
+    Known errors do, as the catalogue holds those that end what raised them; not what a function caught and a logger wrote down, but for those of a
+    device, which no catching mends, nor a part that was looked for and not found. So does a traceback that no record holds: Python prints that when
+    nobody catches.
     """
     event = one.event
-    is_found_missing = (event.caught and LOOKED_UP.match(event.text)) or (event.is_own_words and LACKS.search(event.text))
-    if event.kind == "death" or event.level == "F" or (not is_found_missing and one.signature is not None and one.signature.effect != "info"):
+    known = one.signature if one.signature is not None and one.signature.effect != "info" else None
+    is_caught = event.caught is True and (known is None or known.layer not in _OF_DEVICES)
+    is_passed = is_caught or (event.is_own_words and LACKS.search(event.text) is not None)
+    if event.kind == "death" or event.level == "F" or (known is not None and not is_passed):
         return True
     # Between the first and the last line of a traceback stand frames and code.
     said = (event.text, event.record or "", *(event.lines[:1] if event.kind == "traceback" else event.lines))
     if any(_gives_up(text) or _ENDS.search(text) for text in said):
         return True
-    if is_found_missing:
+    if is_passed:
         return False
     if event.kind == "traceback":
-        return event.caught is False or (event.level is None and not event.caught)
+        return event.caught is False or event.level is None
     return event.level is None and not SMALL_TOOL.match(event.text) and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
 
 

@@ -45,6 +45,7 @@ def told(folder: Path, text: str) -> tuple[str, str]:
         "2026-03-02 09:14:22,871 - tracer - ERROR - Unexpected error occurred\n",
         "Failed to import from vllm.vllm_flash_attn: No module named 'vllm.vllm_flash_attn'\n",
         CAUGHT.replace("KeyError: 41", "ModuleNotFoundError: No module named 'fast_norm'"),
+        RECORD + CAUGHT.replace("KeyError: 41", "ray.exceptions.GetTimeoutError: Get timed out: some object(s) not ready."),
         "2026-02-02 09:05:35,040 9871:ERROR:tornado.application: Exception in callback\n" + CAUGHT,
     ],
 )
@@ -75,6 +76,7 @@ def test_what_a_logger_wrote_alone_is_noted(tmp_path: Path, alone: str) -> None:
         'Traceback (most recent call last):\n  File "/srv/job/solution.py", line 3, in <module>\n    print(x)\nNameError: x\n',
         'WARNING auth: none\nTraceback (most recent call last):\n  File "<frozen os>", line 225, in makedirs\nPermissionError: [Errno 13] x\n',
         CAUGHT.replace("KeyError: 41", "FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
+        RECORD + CAUGHT.replace("KeyError: 41", "RuntimeError: CUDA error: an illegal memory access was encountered"),
         "!!!!!!! Segfault encountered !!!!!!!\n",
         "numactl: This system does not support NUMA policy\n",
         "train.py: error: unrecognized arguments: --lrr\n",
