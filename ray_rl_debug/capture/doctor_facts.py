@@ -1,4 +1,4 @@
-"""Where the doctor's facts come from: this node, all nodes of a cluster, saved files, logs."""
+"""Where the doctor's facts come from: this node, all nodes of a cluster, saved files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ray_rl_debug import __version__
 from ray_rl_debug.collect.agent_lightning import ask_store
 from ray_rl_debug.collect.health import collect_health
-from ray_rl_debug.collect.logs import read_log_paths
-from ray_rl_debug.imports.logs import read_log
 from ray_rl_debug.model import codec
-from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreachableError, UnreadableFileError, UsageError
+from ray_rl_debug.model.errors import AuthenticationRefusedError, ClusterUnreachableError, UnreadableFileError
 from ray_rl_debug.model.health import FACTS_SCHEMA, Contact, Health, NodeHealth, Plan
-from ray_rl_debug.model.snapshot import LogLine
 from ray_rl_debug.model.whole_files import write_whole
-from ray_rl_debug.story.tell import tell
 
 if TYPE_CHECKING:
     from ray_rl_debug.capture.warm_agents import Agents
@@ -97,35 +92,6 @@ def check_job(job_id: str, plan: Plan, *, timeout_s: float, progress: Callable[.
     return Health(nodes=tuple(sorted(nodes, key=lambda n: n.name)), silent=tuple(sorted(silent.items())))
 
 
-def check_logs(paths: Sequence[Path], *, clock: Callable[[], float] = time.time) -> Health:
-    """Post mortem: what logs and folders of logs say, one row per folder that was named.
-
-    Raises:
-        UsageError: one of them is not there.
-    """
-    nodes = []
-    for path in paths:
-        if not path.exists():
-            raise UsageError(f"there is no {path}", hint="name the log folder of a job, or a session folder of Ray")
-        lines, missing = read_log_paths([path])
-        lines = _not_survived(lines, path)
-        shown = tuple(msgspec.structs.replace(line, file=_below(line.file, path)) for line in lines)
-        nodes.append(NodeHealth(tool_version=__version__, name=path.resolve().name, taken_time_s=clock(), plan=Plan(), log_lines=shown, gaps=missing))
-    return Health(nodes=tuple(nodes))
-
-
-def _not_survived(lines: Sequence[LogLine], path: Path) -> tuple[LogLine, ...]:
-    """Without known errors that the run survived, as its logs tell, or that were only logged: `report` accuses nobody of them."""
-    read = {name: read_log(Path(name), path.name) for name in {line.file for line in lines} if Path(name).is_file()}
-    books = {name: found.book for name, found in read.items() if found is not None and found.book is not None}
-    story = tell([books[name] for name in sorted(books)])
-    if story is None:
-        return tuple(lines)
-    serious = {(e.file, e.signature) for e in (story.first, *story.then) if e is not None}
-    excused = {(e.file, e.signature) for e in (*story.survived, *story.noted)} - serious
-    return tuple(line for line in lines if line.file not in books or (books[line.file].file, line.signature) not in excused)
-
-
 def check_store(url: str, *, timeout_s: float) -> Health:
     """Agent-Lightning's store alone. Raises `UsageError` for what is no URL."""
     return Health(nodes=(), store=ask_store(url, deadline_s=timeout_s))
@@ -166,10 +132,3 @@ def _read(path: Path) -> NodeHealth:
     if node.schema != FACTS_SCHEMA:
         raise UnreadableFileError(f"{path}: schema {node.schema!r} is not {FACTS_SCHEMA!r}")
     return node
-
-
-def _below(file: str, folder: Path) -> str:
-    try:
-        return str(Path(file).relative_to(folder)) if folder.is_dir() else file
-    except ValueError:
-        return file

@@ -91,13 +91,14 @@ def doctor(
     if facts is not None:
         return _tell_facts(facts)
     from ray_rl_debug.capture import doctor_facts
+    from ray_rl_debug.imports.doctor_logs import check_logs
 
     show = progress(quiet)
     checks = STORE_CHECKS if store_url else LOG_CHECKS if logs else CHECKS
     if store_url:
         health = doctor_facts.check_store(store_url, timeout_s=min(timeout_s, 20.0))
     elif logs:
-        health = doctor_facts.check_logs(logs)
+        health = check_logs(logs)
     elif files:
         health = doctor_facts.read_files(files, [n for n in expect.split(",") if n])
     elif job_id is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ray_rl_debug.capture.doctor_facts import check_logs
+from ray_rl_debug.imports.doctor_logs import check_logs
 
 STEP = "2026-03-02 09:{m}:00,000 INFO trainer.py:9 -- step {m} loss 0.2\n"
 CUDA = "(Worker pid=7) RuntimeError: CUDA error: an illegal memory access was encountered\n"
