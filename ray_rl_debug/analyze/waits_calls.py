@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from ray_rl_debug.analyze.connections import is_ray_port, is_rays, socket_owners
 from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, is_ray_call, own_frame, rank, serves
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -43,7 +45,9 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         stored, others = _stored_calls(view, one)
         if others:
             said = f"{_count(len(stored))} for a call of another method (so far {', '.join(others[:_MOST_NAMED])})"
-            yield from _edges_to_callers(view, one, known, said, callers_so_far(view, one, others))
+            found = _edges_to_callers(view, one, known, said, callers_so_far(view, one, others))
+            read_once = any(t.stable is None for t in stored)
+            yield from (msgspec.structs.replace(e, certainty=Certainty.POSSIBLE) for e in found) if read_once else found
             continue
         yield from _edges_to_known_callers(view, one, known)
         calls, at = _standing_calls(one)
@@ -266,7 +270,7 @@ def _stored_calls(view: View, one: Seen) -> tuple[Sequence[AsyncTask], Sequence[
     if not tasks or not one.is_idle or one.is_stopped or one.process.kind != "ray-worker":
         return (), ()
     calls = [t for t in tasks if is_ray_call(t)]
-    waiting = all(t.stable and not t.timers and t.awaited is not None and t.awaited.kind in HANDED_OVER for t in calls)
+    waiting = all(t.stable is not False and not t.timers and t.awaited is not None and t.awaited.kind in HANDED_OVER for t in calls)
     if not calls or not waiting or works_inside(one) or not only_ray_connects(view, one):
         return (), ()
     return calls, other_methods(view, one, calls)

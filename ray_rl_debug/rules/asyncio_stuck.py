@@ -132,7 +132,12 @@ def _runs_loop(one: Seen) -> bool:
 def _calls_are_at_rest(one: Seen) -> bool:
     """Does every call of Ray in it wait at an empty queue for the next piece of work? Then who fills the queue is asked, not this one."""
     calls = _calls(one)
-    return bool(calls) and all(t.awaited is not None and t.awaited.kind == "queue" and serves(t) for t in calls)
+    takes = [t.awaited is not None and t.awaited.kind == "queue" and not (t.awaited.detail or "").startswith(_PUTS) for t in calls]
+    return bool(calls) and all(takes) and all(serves(t) for t in calls)
+
+
+_PUTS = "Queue.put"
+"""Who waits so has a piece of work in hand, and finds no room for it."""
 
 
 def _calls(one: Seen) -> list[AsyncTask]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from scenes import Stacks, process, snapshot
+from scenes import ALL_REDUCE, Stacks, process, snapshot
 
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.outlook_asked import handler_pauses
 from ray_rl_debug.analyze.outlook_facts import facts_of
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.view import build_view
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.model.report import State
 from ray_rl_debug.model.snapshot import Socket
 
 ACCEPT, SLEEP, FUTEX = 43, 230, 202
@@ -45,3 +47,24 @@ def test_a_thread_that_pauses_may_have_what_is_waited_for(why: Why) -> None:
 )
 def test_it_is_no_reason_otherwise(more: dict[str, object]) -> None:
     assert reason(**more) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("wakes_in_s", "state"), [(4.0, State.UNKNOWN), (900.0, State.HANG)], ids=["soon", "late"])
+def test_a_rank_that_serves_answers_in_a_thread_of_its_own(wakes_in_s: float, state: State) -> None:
+    """Its main thread waits in a collective for the rank that asks: that is no ring as long as the handler goes on."""
+    stacks = Stacks()
+    asks = "SocketIO.readinto@socket.py:706 urlopen@urllib/request.py:216 rank@app/train.py:46"
+    handles = "Scores.do_GET@app/train.py:30 BaseHTTPRequestHandler.handle_one_request@http/server.py:424 Thread.run@threading.py:982"
+    near, far = "127.0.0.1:38018", "127.0.0.1:32951"
+    client = process(
+        stacks, 200, "python train.py", asks, kind="named", rank=0, size=2, syscall=45, arg0=28, wchan="wait_woken",
+        sockets=[Socket(family="tcp", state="ESTABLISHED", local=near, remote=far, fd=28)],
+    )  # fmt: skip
+    server = process(
+        stacks, 201, "python train.py", f"{ALL_REDUCE} rank@app/train.py:48", kind="named", rank=1, size=2, wchan="futex_do_wait", syscall=FUTEX,
+        sockets=[Socket(family="tcp", state="LISTEN", local=far, fd=16), Socket(family="tcp", state="ESTABLISHED", local=far, remote=near, fd=17)],
+        extra_threads=[("Thread-3", handles)],
+    )  # fmt: skip
+    handler = replace(server.threads[1], syscall=SLEEP, wchan="hrtimer_nanosleep", wakes_in_s=wakes_in_s)
+    report = diagnose(snapshot(stacks.node([client, replace(server, threads=(server.threads[0], handler))])))
+    assert report.verdict.state is state, report.verdict.summary
