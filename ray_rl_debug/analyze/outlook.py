@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
-from ray_rl_debug.analyze.outlook_naps import may_nap
+from ray_rl_debug.analyze.outlook_naps import asks_nobody_seen, may_nap
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
@@ -337,6 +337,7 @@ TABLE: tuple[Row, ...] = (
     Row("no Python, and sleeps", Outlook.WAKES, outlook_asked.foreign_sleeps, needs=Needs.ASKED),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("a call without a frame", Outlook.UNSEEN, outlook_asked.frameless, needs=Needs.ASKED),
+    Row("asks whether anybody answers", Outlook.UNSEEN, asks_nobody_seen),
     Row("stands still", Outlook.STANDS, _frozen),
     Row("came to its wait lately", Outlook.WAKES, _came_lately),
     Row("works", Outlook.UNSEEN, _works),

@@ -53,7 +53,7 @@ def serves_for_ever(f: Facts) -> str | None:
 
 def fills_pipe(f: Facts) -> str | None:
     at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
-    reads = bool(f.one.process.read_bytes)  # slowly, piece by piece
+    reads = f.one.process.read_bytes != 0  # slowly, piece by piece; or nobody knows
     writes = bool(at_pipe) and not reads and not wakes_first(f.one) and any(_writes(f.view, source) for source in at_pipe)
     return "it does not read what it is sent, and the pipe is full" if writes else None
 

@@ -13,13 +13,7 @@ from ray_rl_debug.analyze.waits_children import has_orphans
 def may_nap(f: Facts) -> bool:
     """Does its clock wake it soon, at a line that looks for nothing? Each window may meet it in another nap of its work."""
     thread = f.one.followed or f.one.telling
-    if (
-        thread is None
-        or thread.kernel is None
-        or thread.place.kind is not Kind.SLEEP
-        or not may_wake_soon(f.view, thread.kernel)
-        or thread.sample.owns_gil
-    ):
+    if thread is None or thread.kernel is None or thread.place.kind is not Kind.SLEEP or not may_wake_soon(thread.kernel) or thread.sample.owns_gil:
         return False
     frame = thread.frames[0] if thread.frames else None
     if frame is None:
@@ -35,12 +29,10 @@ _AT_ADDRESS = frozenset({"urlopen", "connect", "connect_ex", "create_connection"
 def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
     """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it.
 
-    So may one that was not seen: the parent of somebody's child, or whoever should answer at an address.
+    So may one that was not seen: the parent of somebody's child.
     """
     if not looks or f.waits:
         return False
-    if not _AT_ADDRESS.isdisjoint(looks):
-        return True
     waiters = {e.source for e in f.asked}
     return has_orphans(f.view, f.one) or any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
 
@@ -52,3 +44,12 @@ def _awake(view: View) -> list[Seen]:
 
 def _is_dark(one: Seen) -> bool:
     return one.process.python is not None and not one.threads and not one.has_ended
+
+
+def asks_nobody_seen(f: Facts) -> str | None:
+    """Between two pauses it tries again whether somebody answers: who should do so was not seen."""
+    thread = f.one.followed or f.one.telling
+    looks = thread.frames[0].looks if thread is not None and thread.frames and thread.place.kind is Kind.SLEEP else None
+    if f.waits or _AT_ADDRESS.isdisjoint(looks or ()) or may_nap(f):
+        return None
+    return f"{f.one.motion_reason}; it tries again and again whether somebody answers, and who should was not seen"

@@ -64,16 +64,9 @@ def wakes_soon(kernel: Thread) -> bool:
     return kernel.wakes_in_s is not None and kernel.wakes_in_s < ANSWER_S
 
 
-def may_wake_soon(view: View, kernel: Thread) -> bool:
-    """The same, and where the clock of this thread alone was not read, or nothing of its side in the kernel."""
-    if kernel.wakes_in_s is not None:
-        return wakes_soon(kernel)
-    is_dark = kernel.state == "S" and kernel.wchan is None and kernel.syscall is None
-    return view.once(_clocks_were_read) or (is_dark and view.once(_channels_were_read))
-
-
-def _clocks_were_read(view: View) -> bool:
-    return any(t.wakes_in_s is not None for one in view for t in one.process.threads)
+def may_wake_soon(kernel: Thread) -> bool:
+    """The same, and where its clock was not read."""
+    return kernel.wakes_in_s is None or wakes_soon(kernel)
 
 
 def wakes_often(one: Seen, kernel: Thread) -> bool:

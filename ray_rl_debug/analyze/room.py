@@ -91,6 +91,12 @@ def _nodes(view: View) -> list[dict[str, float]]:
     return [n.resources for n in view.ray.nodes if n.alive] if view.ray is not None else []
 
 
+def knows_nodes(view: View) -> bool:
+    """Does Ray's table have as many machines as were looked at?"""
+    known = len(view.ray.nodes) if view.ray is not None else 0
+    return known >= max(1, sum(bool(node.node_id) for node in view.snapshot.nodes))
+
+
 def _has(node: Amounts, part: Amounts) -> bool:
     return all(amount <= node.get(name, 0.0) for name, amount in part.items() if is_counted(name))
 

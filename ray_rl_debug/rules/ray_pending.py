@@ -28,7 +28,7 @@ from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, node_of
 from ray_rl_debug.analyze.placement_calls import placement_call
-from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, need_of, supply, unplaceable
+from ray_rl_debug.analyze.room import Need, fits, holders, is_counted, knows_nodes, need_of, supply, unplaceable
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.waits_ray import NEEDS_ARGS
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
@@ -249,6 +249,8 @@ def _plain_tasks(scene: Scene) -> list[Seen]:
 
 def _shortage(scene: Scene, need: Need) -> tuple[str, Certainty]:
     have = supply(scene.view, need)
+    if need.group is None and not knows_nodes(scene.view):
+        return f"what {need.place} has was not read", Certainty.POSSIBLE
     short = [f"{n:g} {k} asked, {have.get(k, 0):g} in {need.place}" for k, n in need.amounts.items() if n > have.get(k, 0.0) and is_counted(k)]
     if short:
         return "; ".join(short), Certainty.PROVEN

@@ -81,6 +81,9 @@ quiet/agent_limits-2       | process 3925                                 |
 quiet/cold_start-2         | process 18648                                | who should answer at an address
 quiet/long_queue-2         | core_workers                                 | that calls have finished
 quiet/evaluates_in_c-2     | core_workers[1]                              | the same, of one of them
+quiet/many_tasks-1         | nodes[0]                                     | what a machine has
+quiet/microbatches-1       | process 22045: threads[0].wakes_in_s         | when its clock wakes it, where nobody else sleeps
+quiet/slow_disk-3          | process 24169: read_bytes                    | that it reads, piece by piece
 quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
 quiet/weights_by_file-2    | process 21232: samples                       |
 """
