@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
 from ray_rl_debug.analyze.places import MEETS_ALL
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import Beside, Site, any_peer_edges, receiver_edges, stray_edges
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, as_verb
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model import gaps
@@ -150,9 +150,9 @@ def _world_edges(view: View, world: World) -> Iterator[Edge]:
     yield from _p2p_edges(world, in_p2p, absent or [*exact, *together])
     yield from _group_edges(view, world, exact, beside)
     said = [(a, f"{a.identity.label} has not joined: {'is stopped' if a.is_stopped else a.at()}") for a in _some(absent, together)]
-    said += [(p, f"{p.identity.label} is in {p.at()} instead") for p in _some(in_p2p, together)]
+    said += [(p, f"{p.identity.label} {as_verb(p.at())} instead") for p in _some(in_p2p, together)]
     elsewhere = _some([e for e in exact if all(site_of(e) != site_of(one) for one in together)], together)
-    said += [(e, f"{e.identity.label} is in {_elsewhere(e)} instead") for e in elsewhere if not absent]
+    said += [(e, f"{e.identity.label} {as_verb(_elsewhere(e))} instead") for e in elsewhere if not absent]
     missing = _missing(view, world, bool(absent))
     for one in together:
         site = site_of(one)

@@ -24,6 +24,8 @@ _NAME_END = re.compile(
 )
 """``VLLM_STACK_DUMP_for_worker_9002``; a date, a year, a time behind a date or a step is no process id."""
 _NAME_TITLE = re.compile(r"(ray__[\w.]+)")
+_PASTED = "pasted"
+"""A text from standard input is kept in a file of this name, which names no process."""
 _RAY_SYSTEM = ("python monitor.py", "DashboardAgent", "RuntimeEnvAgent", "raylet", "gcs_server")
 
 
@@ -211,6 +213,8 @@ def _process(pid: int, held: list[tuple[FileDumps, Dump]], times: list[float], t
 
 def _nameless(file: FileDumps, dump: Dump) -> str:
     """The file's name for a process without one; with the machine where the text names it."""
+    if dump.pid and file.stem == _PASTED:
+        return "process"
     return f"{file.stem} on {mask(dump.node)[:MAX_LABEL]}" if dump.node and not dump.pid and dump.rank is None else file.stem
 
 

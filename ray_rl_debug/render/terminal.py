@@ -359,7 +359,15 @@ def _count(number: int, noun: str) -> str:
 
 
 def _labels(people: Iterable[Who]) -> str:
-    """Folded labels; equal ones are told apart by their pids."""
+    """Folded labels; equal ones are told apart by their pids, and where these are equal too, as in containers, by their nodes."""
     people = list(people)
-    times = Counter(w.label for w in people)
-    return fold_labels([f"{w.label} pid {w.pid}" if w.pid and times[w.label] > 1 else w.label for w in people])
+    times, places = Counter(w.label for w in people), Counter((w.label, w.pid) for w in people)
+
+    def told(who: Who) -> str:
+        if times[who.label] == 1 or not who.pid:
+            return who.label
+        if places[who.label, who.pid] > 1:
+            return f"{who.label} on {who.node}"
+        return f"{who.label} pid {who.pid}"
+
+    return fold_labels([told(w) for w in people])

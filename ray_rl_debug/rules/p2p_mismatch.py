@@ -71,7 +71,9 @@ def detect(scene: Scene) -> Iterator[Found]:
             remedy=[
                 "pair every send with a recv in the same order on both stages; of two neighbours one must send first",
                 "check the number of micro-batches and the shapes that each stage expects",
-                f"{len(waiters)} other ranks wait only because of this" if waiters else "no other rank is involved",
+                f"{len(waiters)} other rank{'s wait' if len(waiters) > 1 else ' waits'} only because of this"
+                if waiters
+                else "no other rank is involved",
             ],
             phase=who[0].phase,
         )

@@ -174,6 +174,13 @@ def test_thirty_of_everything_stays_readable() -> None:
     assert any("and 25 more kinds" in line for line in lines)
 
 
+def test_victims_that_share_name_and_number_are_told_by_their_nodes() -> None:
+    report = big_report()
+    pods = tuple(Who(label="trainer", node=f"worker-{i}", pid=17) for i in range(2))
+    finding = msgspec.structs.replace(report.findings[0], victims=pods)
+    assert "victims trainer on worker-0,1  (2 only wait)" in text(msgspec.structs.replace(report, findings=(finding,)))
+
+
 def test_escape_sequences_are_spelled_out() -> None:
     evil = "\x1b]0;owned\x07\x1b[2Jname\r\nnext\u202eevil\x9b31m"
     assert neutralise(evil) == "\\x1b]0;owned\\x07\\x1b[2Jname\\r\\nnext\\u202eevil\\x9b31m"
