@@ -111,6 +111,8 @@ def test_a_stack_stands_behind_its_name(line: str, frame: str) -> None:
         "rank 0:\n  nothing\n  changed\n",
         "rank 0: loaded -> trained -> saved\n",
         "Rank 3 would wait in all_reduce -> wait -> poll if it came so far.\n",
+        "Rank 0 should be in step (loop.py:9), rank 1 would be in read (data.py:3).\n",
+        "Rank 2 is expected at barrier (ckpt.py:70), called from save (ckpt.py:66)\n",
         "rank 0:\n  KeyError\n  RuntimeError\n",
         "procs 4, gpus 8: see train.py\n",
         "[10:41] ana: it hangs in the second step\n",

@@ -62,6 +62,11 @@ _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECA
 """More than a name: names behind it may be of anything."""
 _NEXT_SENTENCE = re.compile(r"(?<=[\w)`])[.;!?]\s(?=[A-Z])")
 _DOUBT = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
+_ASIDES = re.compile(r"[,;(]\s?")
+_NOT_SO = re.compile(
+    r"\b(?:if|would|could|should|might|must|will|expected|supposed|never|not|no longer|until|before|after|instead|used to|fixed)\b|n't\b",
+    re.IGNORECASE,
+)
 
 
 def clauses(text: str) -> tuple[Event, ...]:
@@ -85,6 +90,8 @@ def read(text: str) -> tuple[Event, ...]:
             continue
         if _CHAIN.match(text, cut.end()) is None and any(labels.read(f"{code[1]}:") is None for code in _QUOTED.finditer(lead)):
             break  # what is quoted here is a place already
+        if ":" not in cut[0] and _NOT_SO.search(_ASIDES.split(lead)[-1]) is not None:
+            break  # "rank 0 should be in ..." tells where it is not
         frames = _frames(text[cut.end() :], lead)
         if frames is None or (head := labels.read(f"{lead}:") or _others(lead)) is None:
             continue
