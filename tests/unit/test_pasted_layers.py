@@ -121,3 +121,9 @@ def test_a_stack_stands_behind_its_name(line: str, frame: str) -> None:
 )
 def test_what_is_no_stack_is_none(text: str) -> None:
     assert [d for d in read(text) if d.threads] == []
+
+
+def test_a_machine_alone_names_what_stands_below_it() -> None:
+    text = "gpu-a7:\n   f (a.py:1)\n   g (a.py:2)\ngpu-b2:\n   h (a.py:3)\n   g (a.py:4)\n\nstep-3:\n   k (a.py:5)\n   g (a.py:6)\n"
+    assert [d.node for d in read(text)][:2] == ["gpu-a7", "gpu-b2"]
+    assert "step-3" not in [d.node for d in read(text)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.formats.pasted import said
+from ray_rl_debug.formats.pasted import lone_names, said
 from ray_rl_debug.formats.pasted.events import Head
 
 _TOOL_ALONE = re.compile(
@@ -97,6 +97,8 @@ _NODE = re.compile(
     r"|@(?P<at>[a-z][\w.-]{1,60})[ :~]",
     re.IGNORECASE,
 )
+_HOST_ALONE = re.compile(r"^[^\w\n]{0,6}(?P<host>(?P<stem>[a-z]{2,20})-(?=[\w.-]{0,40}\d)[\w.-]{1,60}):[^\w\n]{0,4}$")
+"""``gpu-a7:`` over what was seen there."""
 _WORKER = re.compile(r"(?<![\w-])(?P<label>worker #?\d{1,5})(?![\w.-]*\w)", re.IGNORECASE)
 """One of several processes by its number; ``worker-3`` is a machine more often."""
 _YAML = re.compile(
@@ -301,7 +303,9 @@ def _node_alone(text: str, is_heading: bool) -> Head | None:
         return Head(level="label", label=worker["label"].lower().replace("#", ""), is_new=True)
     node = _NODE.search(text)
     if node is None:
-        return None
+        alone = _HOST_ALONE.match(text)
+        is_host = alone is not None and not lone_names.is_no_machine(alone["stem"])
+        return Head(level="label", node=alone["host"]) if alone is not None and is_host else None
     return Head(level="label", node=_machine(node))
 
 

@@ -40,6 +40,11 @@ def head_of(name: str) -> Head:
     return Head(level="label", label=name, is_new=True)
 
 
+def is_no_machine(stem: str) -> bool:
+    """Do people number what is called so, and is it no machine?"""
+    return stem.strip("_-").lower() in _NO_MACHINES
+
+
 def name_in(text: str) -> str:
     """A line without the signs around a name."""
     return text.strip(" *_#=<>:`[]-")
