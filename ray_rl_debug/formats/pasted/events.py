@@ -6,6 +6,9 @@ import msgspec
 
 from ray_rl_debug.formats.dump import CodePlace, HeldFile, Said
 
+PIDS = "pid "
+"""Label of a head whose numbers are process ids."""
+
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
     """A line that begins a process or a thread, or names the process that comes next."""

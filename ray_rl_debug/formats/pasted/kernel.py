@@ -29,7 +29,8 @@ _TASK_STATE = re.compile(
 _LOG_FRAME = re.compile(r"^\s{0,4}(?P<unsure>\? )?(?P<function>[A-Za-z_][\w.]{0,120})\+0x[0-9a-f]{1,8}/0x[0-9a-f]{1,8}(?: \[\w{1,60}\])?\s*$")
 _SCHEDULER = re.compile(r"^(?:__|io_|preempt_)?schedule(?:_timeout|_preempt_disabled|_hrtimeout(?:_range)?(?:_clock)?|_common)?(?:\.|$)")
 _PAIR = re.compile(
-    r"^\s{0,12}(?P<pid>\d{2,9})(?:\s|[:=] ?| - )\s{0,12}(?:(?P<state>[RSDTtZXI])[sLl+<N]{0,4}\s{1,12})?(?P<wchan>[a-z_][a-z0-9_.]{3,80})\s*$"
+    r"^\s{0,12}(?P<pid>\d{2,9})(?:\s|[:=] ?| - )\s{0,12}(?:(?P<state>[RSDTtZXI])[sLl+<N]{0,4}\s{1,12})?(?P<wchan>[a-z_][a-z0-9_.]{3,80})"
+    r"(?:(?(state)\s{1,20}[\w.:/@-]{1,60}))?\s*$"
 )
 _OWN_PAIR = re.compile(
     r"^\W{0,12}(?:(?i:pid|proc|process|task|tid|thread)[ #:=]{1,3})?(?P<pid>\d{2,9})\b"

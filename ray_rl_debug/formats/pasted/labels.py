@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ray_rl_debug.formats.pasted import lone_names, said
-from ray_rl_debug.formats.pasted.events import Head
+from ray_rl_debug.formats.pasted.events import PIDS, Head
 
 _TOOL_ALONE = re.compile(
     r"^\W{0,8}(?:(?:and|also|the|with|via|using|from|in|same|process|output|of|stack|trace|native|by|for) ){0,6}[`*]{0,3}"
@@ -56,8 +56,6 @@ _RANK = re.compile(
     + r")(?![A-Za-z0-9_]|\.\w)",
     re.IGNORECASE,
 )
-_RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
-"""``rank0 .. rank6``: both ends with the word."""
 _NUMBER_FIRST = re.compile(
     r"第?(\d{1,5}(?:(?: ?[-–~,、到至] ?)\d{1,5}){0,32}) ?(?:号|張|张|块|番)(?:目の)? ?(?:卡|进程|rank|GPU|ランク)", re.IGNORECASE
 )
@@ -75,6 +73,15 @@ _RANK_AGAIN = re.compile(r"(?<=\d)(?P<between>\s?(?:,|/|&|\+|and|和|、)\s?(?:a
 _SIDE_RANK = re.compile(r"(?<![A-Za-z0-9])([TDPEC]P)[ _-]rank(?=[ _#:=-]{0,3}\d)[ _#:=-]{0,3}", re.IGNORECASE)
 """``tp_rank=3``"""
 _MAX_OF_RANGE = 4096
+_KIND = re.compile(
+    r"\W{0,8}(?:(?:and|then|now|also|here|is|this|that|stacks?|trace|dump|frames|of|for|from|in|on|the|an?|one|our|my|its|other|same|next) ){0,8}"
+    r"(?P<label>(?:[A-Za-z]{2,16}[ _-]){0,2}(?:actor|worker|driver|trainer|learner|runner|scheduler|controller|engine|server|launcher))"
+    r"\W{0,6}:\W{0,4}$",
+    re.IGNORECASE,
+)
+"""``and from the train actor:``"""
+_LEAST_PID = 1000
+"""Numbers without a word are ranks below it, and else process ids."""
 _PART_RANGE = re.compile(
     r"\b(?P<first>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5}?)\s?(?:\.{2,3}|…|–|~|-|to|through|bis|à|至|到)\s?"
     r"(?P<last>(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _,/]{0,2}){1,5})(?![\w.])"
@@ -274,8 +281,9 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
         text = _LOCAL.sub("local", text)
     text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(r"rank \1 ", text))
     if ":" in text[-6:] and (alone := _NUMBERS_ALONE.match(text)) is not None:
-        return said.numbers(alone["ranks"]), None
-    found = _RANK.search(_RANK_AGAIN.sub(_comma, _RANGE.sub(r"\1-\2", said.without_excepted(text))))
+        numbers = said.numbers(alone["ranks"])
+        return numbers, PIDS if min(numbers) >= _LEAST_PID and "rank" not in text.lower() else None
+    found = _RANK.search(_RANK_AGAIN.sub(_comma, said.RANGE.sub(r"\1-\2", said.without_excepted(text))))
     if found is None:
         return (), None
     if found["part"]:
@@ -305,7 +313,10 @@ def _node_alone(text: str, is_heading: bool) -> Head | None:
     if node is None:
         alone = _HOST_ALONE.match(text)
         is_host = alone is not None and not lone_names.is_no_machine(alone["stem"])
-        return Head(level="label", node=alone["host"]) if alone is not None and is_host else None
+        if alone is not None and is_host:
+            return Head(level="label", node=alone["host"])
+        kind = _KIND.match(text)
+        return Head(level="label", label=" ".join(kind["label"].lower().split()), is_new=True) if kind is not None else None
     return Head(level="label", node=_machine(node))
 
 

@@ -13,6 +13,7 @@ import msgspec
 from ray_rl_debug.formats.pasted import joined, labels
 from ray_rl_debug.formats.pasted.events import Event, Frames, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
+from ray_rl_debug.formats.pasted.orientation import KNOWN
 
 MAX_CHARS = 8_000
 _MAX_LEAD = 120
@@ -57,6 +58,8 @@ _OTHERS = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"[.;!。]\s{0,4}$")
+_LISTED = re.compile(r"`,\s?`")
+"""Between names in backticks, the innermost first."""
 _MOST_QUALIFIERS = 6
 _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
 """More than a name: names behind it may be of anything."""
@@ -73,8 +76,8 @@ def clauses(text: str) -> tuple[Event, ...]:
     """The processes of which the sentences of a line tell where they stand; empty unless several are told of."""
     if len(text) > MAX_CHARS or _CLAUSE.search(text) is None:
         return ()
-    told = [one for clause in _CLAUSE.split(text) if (one := read(clause)) and _has_file(one)]
-    return tuple(event for one in told for event in one) if len(told) > 1 else ()
+    told = [one for clause in _CLAUSE.split(text) if (one := read(clause)) and (_has_file(one) or _is_known(one))]
+    return tuple(event for one in told for event in one) if len(told) > 1 and any(map(_has_file, told)) else ()
 
 
 def read(text: str) -> tuple[Event, ...]:
@@ -109,6 +112,11 @@ def _has_file(told: tuple[Event, ...]) -> bool:
     return any(file for one in told if isinstance(one, Frames) for _, file, _ in one.places)
 
 
+def _is_known(told: tuple[Event, ...]) -> bool:
+    """Is the innermost name a wait that everybody knows?"""
+    return any(one.places[0][0].rsplit(".", 1)[-1] in KNOWN for one in told if isinstance(one, Frames))
+
+
 def _frames(rest: str, lead: str) -> Frames | None:
     """The frames behind the words that qualify them. A function may be called like such a word, so that fewer of them are tried too."""
     told: list[tuple[str, str | None, str | None]] = [(rest, None, None)]
@@ -117,6 +125,7 @@ def _frames(rest: str, lead: str) -> Frames | None:
         told.append((text[word.end() :], thread or word["thread"], state or word["state"]))
     is_plain = _DOUBT.search(lead) is None and _SENTENCE.search(lead) is None
     for whole, thread, state in reversed(told):
+        whole = _LISTED.sub("` <- `", whole) if len(_LISTED.findall(whole)) > 1 else whole
         text = _NEXT_SENTENCE.split(whole, maxsplit=1)[0]
         found = read_frame(text) or joined.read(text, is_named=True)
         if found is None and is_plain:

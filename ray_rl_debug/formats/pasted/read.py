@@ -9,6 +9,7 @@ import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
 from ray_rl_debug.formats.pasted import core_dumps, diffs, lone_names, panes, prose, sentences
+from ray_rl_debug.formats.pasted.events import PIDS
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
 from ray_rl_debug.formats.pasted.partial import LOCAL_RANK, Partial
@@ -264,6 +265,9 @@ def _of_each_rank(dump: Partial) -> Iterable[Dump]:
     ranks = plain.pop("ranks")
     for key in ("keys", "chosen", "is_headless", "weight"):
         plain.pop(key)
+    if dump.label == PIDS:
+        yield from (Dump(**{**plain, "label": None, "pid": pid, "rank": None}) for pid in ranks)
+        return
     if len(ranks) < 2:
         label = f"{dump.label}{ranks[0]}" if dump.label and ranks and not dump.label[-1].isdigit() else dump.label
         yield Dump(**{**plain, "label": label})

@@ -30,6 +30,7 @@ _OF_RUN = re.compile(r"\b(?:with|using|across|over|my|our|(?:on|of|for|from) (?:
 """Before the number of all processes that somebody has or has looked at: ``py-spy on the three processes:``."""
 _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch"
+    r"|同上|(?:相同|一样|一致|同样)(?!的)|同じ|동일"
     r"|\blooks? (?:just |exactly )?like (?:rank|PID|pid|process|worker)\b",
     re.IGNORECASE,
 )
@@ -44,6 +45,8 @@ _ONE_RANK = re.compile(r" ?(?:the one of )?rank[ #:_]?(?P<rank>\d{1,6})\b(?! ?(?
 _CLOCK = re.compile(r"(?<![\d:.])(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?![\d:])")
 _SHORT = 100
 """A heading has no more characters."""
+RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
+"""``rank0 .. rank6``: both ends with the word."""
 _EXCEPT = re.compile(
     r"\b(?:except|excluding|but|apart from|other than|besides)\b(?: for| on)? (?:global )?(?:rank)?[s ]{0,2}#?" + NUMBERS, re.IGNORECASE
 )
@@ -159,7 +162,7 @@ def clock_s(text: str) -> float | None:
 
 
 def _ranks_in(text: str) -> tuple[int, ...]:
-    return tuple(sorted({r for m in _RANKS.finditer(text) for r in numbers(m["ranks"])}))
+    return tuple(sorted({r for m in _RANKS.finditer(RANGE.sub(r"\1-\2", text)) for r in numbers(m["ranks"])}))
 
 
 def _between(text: str) -> float | None:

@@ -11,7 +11,7 @@ from ray_rl_debug.formats.pasted import labels, said
 from ray_rl_debug.formats.pasted.lines import Line
 
 _MOST_CHARS = 400
-_END = re.compile(r"[.;,!)] +(?:(?:and|but|while|then|whereas) +)?(?=\S[^.;]{0,80}:[`*_ ]*$)", re.IGNORECASE)
+_END = re.compile(r"[.;,!)。] *(?<=[ 。])(?:(?:and|but|while|then|whereas) +)?(?=\S[^.;]{0,80}:[`*_ ]*$)", re.IGNORECASE)
 """Where the last part of a line begins that ends with a colon."""
 
 
