@@ -102,8 +102,8 @@ def read(text: str, *, is_named: bool = False) -> Frames | None:
             counted = re.search(r" (\d{1,9})$", parts[-1])
             if counted:
                 parts[-1], weight = parts[-1][: counted.start()], int(counted[1])
-        found = [_piece(part) for part in parts]
-        if not _is_stack(sign, found, [is_code(part) for part in parts], is_named=is_named):
+        found = _pieces(parts)
+        if found is None or not _is_stack(sign, found, [is_code(part) for part in parts], is_named=is_named):
             continue
         frames = tuple(place for one in found for place in (one if order != "outer" else list(reversed(one))))
         source = "py-spy raw" if weight else "text"
@@ -168,6 +168,17 @@ def _parts(text: str, sign: str) -> list[str]:
     return [part for part in plain if part and part not in _LEFT_OUT]
 
 
+def _pieces(parts: Sequence[str]) -> list[list[CodePlace]] | None:
+    """The places of each piece; None where one is no frame, and is not the last, which may be a remark."""
+    found: list[list[CodePlace]] = []
+    for at, part in enumerate(parts):
+        places_of = _piece(part)
+        if not places_of and at < len(parts) - 1:
+            return None
+        found.append(places_of)
+    return found
+
+
 def _piece(text: str) -> list[CodePlace]:
     """The places of one piece, or its name; empty for a piece that is none."""
     found = places.sound(places.one_frame(text)) or ([] if _COUNTED.match(text) else places.in_any_order(text))
@@ -182,8 +193,6 @@ def _is_stack(sign: str, found: Sequence[list[CodePlace]], is_code_each: Sequenc
     all_code = all(one and (one[0][1] or code) for one, code in zip(found, is_code_each, strict=True))
     if sign in _IN_WORDS:
         return len(known) == len(found) or (is_named and bool(known) and all_code)
-    if not all(found[:-1]):
-        return False
     if sign in "|;" and len(known) < 2:
         return bool(known) and len(found) > 2 and all_code
     if len(known) != 1:

@@ -20,6 +20,8 @@ _MAX_LEAD = 120
 _MAX_CUTS = 12
 _SUBJECT = re.compile(r"\d|EngineCore|APIServer|::|\b(?:driver|all|both|others?|rest)\b|其余|其他|其它|剩下", re.IGNORECASE)
 """Without any of these nobody is named."""
+_MAY_TELL = re.compile(r"\.(?:pyx?|so|cc?|cpp|cxx|cu|h|hpp|rs|go|S)\b|[→←⟶⟵⇒⇐➜➔▸»«<>;|]|\w:\d")
+"""Without any of these there is no frame; asked first, because logs are long."""
 _CUT = re.compile(
     r"(?<=[\])}>]):?\s{1,12}|:\s{1,12}|:(?=[`A-Za-z<])(?!:)(?<!::)|\s[-–—=|@/]{1,2}\s{1,12}|\s?(?:=>|->|→|⇒|⟶)\s?|\s{2,12}|;\s?|(?<=[\d)])\s|="
     r"|,\s(?=(?:调用|堆栈|call |stack|chain))"
@@ -74,7 +76,7 @@ _NOT_SO = re.compile(
 
 def clauses(text: str) -> tuple[Event, ...]:
     """The processes of which the sentences of a line tell where they stand; empty unless several are told of."""
-    if len(text) > MAX_CHARS or _CLAUSE.search(text) is None:
+    if len(text) > MAX_CHARS or _MAY_TELL.search(text) is None or _CLAUSE.search(text) is None:
         return ()
     told = [one for clause in _CLAUSE.split(text) if (one := read(clause)) and (_has_file(one) or _is_known(one))]
     return tuple(event for one in told for event in one) if len(told) > 1 and any(map(_has_file, told)) else ()
@@ -83,7 +85,7 @@ def clauses(text: str) -> tuple[Event, ...]:
 def read(text: str) -> tuple[Event, ...]:
     """Who is named and the frames behind it; empty for a line that is not wholly understood."""
     text = _END.sub("", text)
-    if len(text) > MAX_CHARS or _SUBJECT.search(text, 0, _MAX_LEAD) is None:
+    if len(text) > MAX_CHARS or _MAY_TELL.search(text) is None or _SUBJECT.search(text, 0, _MAX_LEAD) is None:
         return ()
     for number, cut in enumerate(_CUT.finditer(text, 0, _MAX_LEAD + 12)):
         if number >= _MAX_CUTS or cut.start() > _MAX_LEAD:
