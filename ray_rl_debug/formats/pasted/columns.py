@@ -7,7 +7,7 @@ from ray_rl_debug.formats.pasted.events import Frames, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 
 _MAX_CHARS = 8_000
-_MOST_ROWS = 200
+_MOST_ROWS = 2_000
 _MOST_COLUMNS = 64
 
 

@@ -45,6 +45,7 @@ class OpenStack:
         self._is_double_spaced = False
         self._last_number = -1
         self._has_native = False
+        self._has_files = False
         self._native_at: int | None = None
         """Where the next C frame goes, if they are listed below Python's."""
         self._locals_indent: int | None = None
@@ -114,6 +115,7 @@ class OpenStack:
         else:
             self.frames.extend(places)
         self._has_native = self._has_native or frames.native
+        self._has_files = self._has_files or any(file for _, file, _ in places)
         self._soft = self._soft or frames.order
         if self._is_order_usual and frames.order and not frames.is_whole:
             self._order = frames.order
@@ -155,7 +157,7 @@ class OpenStack:
     @property
     def is_of_names(self) -> bool:
         """Has none of its frames a file?"""
-        return not any(file for _, file, _ in self.frames)
+        return bool(self.frames) and not self._has_files
 
     @property
     def is_source_between(self) -> bool:
@@ -234,7 +236,7 @@ class OpenStack:
         self._is_double_spaced = False
         self._last_number = -1
         self._locals_indent = None
-        self._native_at, self._has_native = None, False
+        self._native_at, self._has_native, self._has_files = None, False, False
 
 
 def calls_of(source: str) -> tuple[str, ...] | None:
