@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ray_rl_debug.formats.pasted import read as pasted
@@ -194,6 +194,7 @@ def test_titles_hold_no_values(command: str, shown: str) -> None:
     assert safe_title(command) == shown
 
 
+@settings(deadline=None)  # how long a text takes is measured in tests/faults
 @given(st.text(max_size=400))
 def test_any_text_is_survived(text: str) -> None:
     pasted.read(text)
