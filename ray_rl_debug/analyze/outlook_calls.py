@@ -22,7 +22,7 @@ from ray_rl_debug.analyze.limits import (
 )
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, napping, quiet_s, wakes_first, wakes_often, wakes_soon
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, may_wake_soon, napping, quiet_s, wakes_first, wakes_often
 from ray_rl_debug.analyze.progress import Motion
 
 
@@ -81,8 +81,9 @@ def in_one_pause(f: Facts) -> str | None:
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and not f.one.is_at_work else None
     looks = thread is not None and bool(thread.frames) and thread.frames[0].looks is not None
-    if kernel is not None and f.call.age_s < (ANSWER_S if looks else RARE_CALL_S) and wakes_soon(kernel) and not wakes_often(f.one, kernel):
-        return f"{f.call.text}; it is in a pause that ends in {kernel.wakes_in_s or 0.0:.0f} s"
+    if kernel is not None and f.call.age_s < (ANSWER_S if looks else RARE_CALL_S) and may_wake_soon(kernel) and not wakes_often(f.one, kernel):
+        end = f"that ends in {kernel.wakes_in_s:.0f} s" if kernel.wakes_in_s is not None else "whose end was not read"
+        return f"{f.call.text}; it is in a pause {end}"
     longest_s = max((t.awaited.delay_s or 0.0 for t in napping(f.one) if t.awaited is not None), default=0.0) if f.one.is_idle else 0.0
     return f"{f.call.text}; it is in a pause of {longest_s:.0f} s" if longest_s > f.call.age_s / PART_OF_PAUSE else None
 

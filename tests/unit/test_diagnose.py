@@ -12,6 +12,7 @@ from scenes import (
     EXECUTOR,
     IDLE,
     MAIN,
+    NODE_ID,
     RAY_GET,
     RECV,
     RENDEZVOUS,
@@ -35,6 +36,7 @@ from ray_rl_debug.model.snapshot import (
     Local,
     OwnedTask,
     Process,
+    RayNode,
     RayPlacementGroup,
     RayState,
     RayTask,
@@ -202,7 +204,8 @@ def pending_group() -> Snapshot:
     tasks = [RayTask(task_id=task_id(5), name=name, state="PENDING_NODE_ASSIGNMENT", placement_group_id="pg1")]
     group = RayPlacementGroup(placement_group_id="pg1", name="train_pool", state="PENDING", bundles=({"GPU": 8.0},))
     ray = ray_state(actors=[actor(1, "Runner", 100)], tasks=tasks, groups=[group], cores=[core(100, running=[1], actor_number=1)])
-    return snapshot(stacks.node(found), ray)
+    machine = RayNode(node_id=NODE_ID, ip="10.0.0.1", host="node1", alive=True, resources={"GPU": 4.0})
+    return snapshot(stacks.node(found), msgspec.structs.replace(ray, nodes=(machine,)))
 
 
 def queued_behind() -> Snapshot:

@@ -37,7 +37,7 @@ def test_a_full_pipe_whose_reader_is_in_one_pause(wakes_in_s: float | None, slic
     stacks = Stacks()
     main = process(stacks, 10, "python train.py", "start@/job/train.py:3", kind="named", ppid=1, wchan="anon_pipe_write", syscall=WRITE, arg0=7)
     child = process(stacks, 20, "python build.py", "build@/job/build.py:9", kind="child", wchan="hrtimer_nanosleep", syscall=SLEEP)
-    child = with_kernel(child, wakes_in_s=wakes_in_s, run_slices=slices)
+    child = msgspec.structs.replace(with_kernel(child, wakes_in_s=wakes_in_s, run_slices=slices), read_bytes=0)
     ends = with_files(main, msgspec.structs.replace(PIPE, writable=True)), with_files(child, PIPE)
     assert (diagnose(snapshot(stacks.node(ends))).verdict.state is State.HANG) is is_hang
 
