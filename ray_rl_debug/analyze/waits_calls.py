@@ -49,6 +49,10 @@ def call_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             read_once = any(t.stable is None for t in stored)
             yield from (msgspec.structs.replace(e, certainty=Certainty.POSSIBLE) for e in found) if read_once else found
             continue
+        beside = _methods_beside_thread(view, one)
+        for node, doing in _free_callers(view, one, known, callers_so_far(view, one, beside) or frozenset()) if beside else ():
+            evidence = f"its call waits for a call of another method (so far {', '.join(beside[:_MOST_NAMED])}); {doing}"
+            yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
         yield from _edges_to_known_callers(view, one, known)
         calls, at = _standing_calls(one)
         for node, doing in callers(view, one, known) if at is not None else ():
@@ -274,6 +278,20 @@ def _stored_calls(view: View, one: Seen) -> tuple[Sequence[AsyncTask], Sequence[
     if not calls or not waiting or works_inside(one) or not only_ray_connects(view, one):
         return (), ()
     return calls, other_methods(view, one, calls)
+
+
+def _methods_beside_thread(view: View, one: Seen) -> list[str]:
+    """Other methods of which calls have finished, of an actor whose only call waits in a thread while no other thread of it does anything.
+
+    Not where calls are queued behind it: then it runs one at a time.
+    """
+    own = [t for t in one.threads if t is not one.telling and t.place.path]
+    running = one.core.running_task_ids if one.core is not None else ()
+    if one.kind is not Kind.EVENT or own or len(running) != 1 or one.process.async_tasks or one.is_stopped or one.process.kind != "ray-worker":
+        return []
+    queued = any(t.actor_id == one.identity.actor_id and not t.is_running for t in view.tasks.values() if t.actor_id is not None)
+    names = other_methods(view, one, ()) if not queued and only_ray_connects(view, one) else []
+    return [name for name in names if name != one.identity.method]
 
 
 def works_inside(one: Seen) -> bool:
