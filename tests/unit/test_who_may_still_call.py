@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
@@ -66,17 +67,18 @@ def test_who_made_the_calls_so_far_is_named_alone() -> None:
     assert accused(diagnose(changed)) == {"driver", "Rollout"}
 
 
-def test_a_pause_whose_end_is_not_told_may_last() -> None:
+@pytest.mark.parametrize(("wakes_in_s", "named"), [(900.0, {"Sandbox"}), (None, set())], ids=["it ends late", "its end was not read"])
+def test_a_long_pause_is_overdue_where_its_end_is_known(wakes_in_s: float | None, named: set[str]) -> None:
     def older(task: RayTask) -> RayTask:
         return msgspec.structs.replace(task, state_times_s={state: at_s - 6.0 for state, at_s in task.state_times_s.items()})
 
     snapshot = with_tables(recorded("pending_in_pool-healthy"), lambda r: msgspec.structs.replace(r, tasks=tuple(map(older, r.tasks))))
 
     def untold(process: Process) -> Process:
-        return msgspec.structs.replace(process, threads=tuple(msgspec.structs.replace(t, wakes_in_s=None) for t in process.threads))
+        return msgspec.structs.replace(process, threads=tuple(msgspec.structs.replace(t, wakes_in_s=wakes_in_s) for t in process.threads))
 
     assert not accused(diagnose(snapshot))
-    assert accused(diagnose(with_processes(snapshot, untold))) == {"Sandbox"}
+    assert accused(diagnose(with_processes(snapshot, untold))) == named
 
 
 def test_a_driver_whose_queue_a_call_may_still_feed_is_not_stuck() -> None:
