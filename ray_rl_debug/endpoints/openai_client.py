@@ -24,7 +24,7 @@ from ray_rl_debug.rollouts.answers import Answer
 
 REFUSED = (400, 422)
 """Answers of a server that does not know a field."""
-_CACHE = re.compile(r'^vllm:cache_config_info\{(?:[^}]*,)?cache_dtype="(\w{1,40})"', re.MULTILINE)
+_CACHE = re.compile(r'^vllm:cache_config_info(?=\{).*?[{,]cache_dtype="(\w{1,40})"', re.MULTILINE)
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):

@@ -123,7 +123,7 @@ def application(engine: Engine) -> web.Application:
         return web.json_response({"object": "list", "data": [{"id": "tiny", "object": "model"}]})
 
     async def metrics(_: web.Request) -> web.Response:
-        labels = f'block_size="16",cache_dtype="{engine.trouble.get("cache_dtype", "auto")}",engine="0"'
+        labels = f'block_size="16",mamba_cache_dtype="auto",skipped="{{}}",cache_dtype="{engine.trouble.get("cache_dtype", "auto")}",engine="0"'
         return web.Response(text=f"# HELP vllm:cache_config_info x\nvllm:cache_config_info{{{labels}}} 1.0\n")
 
     async def tokenize(request: web.Request) -> web.Response:

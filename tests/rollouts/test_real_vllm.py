@@ -19,9 +19,9 @@ SAMPLED = ("--temperature", 1, "--samples", 4, "--seed", 1, "--no-generate")
 class Tiny(Vllm):
     """vLLM with a folder and a precision of our choice."""
 
-    def __init__(self, folder: Path, dtype: str) -> None:
+    def __init__(self, folder: Path, dtype: str, *more: str) -> None:
         sizes = ("--enforce-eager", "--max-model-len", "2048", "--max-num-seqs", "4")
-        Server.__init__(self, environments.VLLM, ("BIN/vllm", "serve", str(folder), "--dtype", dtype, *sizes, *MODEL), {})
+        Server.__init__(self, environments.VLLM, ("BIN/vllm", "serve", str(folder), "--dtype", dtype, *more, *sizes, *MODEL), {})
 
     @property
     def url(self) -> str:
@@ -35,8 +35,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_models(tmp_path_factory.mktemp("models"))
 
 
-def served(models: Path, dtype: str, folder: str = "base") -> Iterator[Tiny]:
-    server = Tiny(models / folder, dtype)
+def served(models: Path, dtype: str, folder: str = "base", *more: str) -> Iterator[Tiny]:
+    server = Tiny(models / folder, dtype, *more)
     server.start()
     try:
         yield server
@@ -105,6 +105,14 @@ def test_a_rounding_engine_is_no_trouble(models: Path) -> None:
         assert arrived["update"]["arrival"] == "arrived"
         sampled = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *SAMPLED)
         assert (sampled["exit"], causes(sampled)) == (0, []), "tokens of a rounding engine are drawn as asked"
+
+
+def test_a_cache_in_fp8_under_a_rounding_engine_is_told_by_the_engine(models: Path) -> None:
+    many = ("--temperature", 1, "--samples", 6, "--seed", 1, "--no-generate")
+    for server in served(models, "bfloat16", "base", "--kv-cache-dtype", "fp8"):
+        found = compared(models / "prompts.jsonl", "--engine", server.url, "--reference", models / "base", *many)
+        assert "attention" in [f["cause"] for f in found["findings"]], found["findings"]
+        assert "keeps its key-value cache in fp8" in json.dumps(found["findings"])
 
 
 def test_a_cut_that_the_models_folder_adds_is_told(models: Path) -> None:
