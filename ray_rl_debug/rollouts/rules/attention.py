@@ -14,8 +14,8 @@ Remedy
     Compare rope_scaling, rope_theta, sliding_window and max_position_embeddings of both configurations; start the engine with --kv-cache-dtype auto.
 
 Not this when
-    The engine takes no tokens as a prompt, or rounding was not measured: then RRD228 is all that can be said. A cache in fp8 behind which tokens
-    differ as much as first ones do: then something else is larger.
+    The engine takes no tokens as a prompt, or rounding was not measured: then RRD228 is all that can be said. A cache in fp8, and differences
+    of more than 32 times rounding: no cache makes those.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ FIRST_APART = 20.0
 """and so many times that of first tokens, of which there are as few as prompts: with 8 of them chance does so in two of ten thousand."""
 ALPHA = 0.005
 """Where the engine itself says that its cache keeps less, tokens behind the first need to differ only by more than chance makes them."""
+COARSE_TIMES = 32.0
+"""Two bits of a number (fp8_e5m2) instead of the seven of bfloat16 round so many times as coarsely: no such cache explains more than that."""
 POSITIONS = (
     "compare rope_scaling, rope_theta, sliding_window and max_position_embeddings in config.json of both sides, and what the engine was started with",
     "if they are equal, it is query and key weights, which change nothing after a single token either: load the engine anew from the reference",
@@ -71,11 +73,12 @@ def _told(view: View) -> tuple[str, tuple[str, ...], bool] | None:
         return None
     if c.first is not None and c.later >= FIRST_APART * c.first:
         return "the first token of each answer agrees, those behind it do not: the key-value cache differs, or the kernels that read it", CACHE, True
-    if view.has_coarse_cache and c.p_first is not None and c.p_first <= ALPHA:
-        said = (
-            f"the engine keeps its key-value cache in {view.trial.cache_dtype}, and tokens behind the first of an answer differ more than first ones"
-        )
-        return said, CACHE, False
+    if view.has_coarse_cache and c.later <= COARSE_TIMES:
+        said = f"the engine keeps its key-value cache in {view.trial.cache_dtype}"
+        if c.p_first is not None and c.p_first <= ALPHA:
+            return f"{said}, and tokens behind the first of an answer differ more than first ones", CACHE, False
+        if view.size is Size.LARGER:
+            return f"{said}, which alone may do this: whether the weights differ too is seen only without it", CACHE, False
     if view.size is Size.LARGER and c.alone is not None and c.alone <= ROUNDING_TIMES and c.later >= APART * c.alone:
         return (
             "positions or attention differ (or query and key weights): after one token alone both sides agree, behind longer texts they do not",
