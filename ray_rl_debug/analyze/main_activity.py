@@ -18,7 +18,7 @@ from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.library_places import answers_request
 from ray_rl_debug.analyze.native_frames import is_native
-from ray_rl_debug.analyze.places import INTERPRETER, Place, may_have_left, place_of, with_locals
+from ray_rl_debug.analyze.places import INTERPRETER, Place, may_have_left, place_of, with_cut_end, with_locals
 from ray_rl_debug.analyze.stacks import NOWHERE, Stack, Stacks
 from ray_rl_debug.analyze.telling_locals import telling_locals
 from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, ThreadSample
@@ -122,6 +122,7 @@ class Looks:
         self._loops = {t.tid for t in tasks if t.tid is not None}
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}
         self._in_group = is_in_group(process)
+        self._is_copied = not process.threads and process.window_s is None
         self._seen: list[tuple[tuple[ThreadSample, ...], tuple[SeenThread, ...]]] = []
 
     def see(self, sample: Sample) -> tuple[SeenThread, ...]:
@@ -181,7 +182,7 @@ class Looks:
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
-        key = (name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group)
+        key = (name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group, self._is_copied)
         found: tuple[Place, int] | None = stack.known.get(key)
         if found is None:
             bare = msgspec.structs.replace(thread, locals=())
@@ -212,6 +213,7 @@ class Looks:
         is_named = (thread.name or "").startswith(LOOP_THREADS) and stack.is_whole and len(stack.frames) == len(self._lengths[thread.stack])
         runs_loop = tid in self._loops or is_named
         place = place_of(stack.frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
+        place = with_cut_end(place, stack.frames) if self._is_copied else place
         return place, _score(self.process, thread, stack.frames, place, kernel)
 
 

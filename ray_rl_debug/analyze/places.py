@@ -252,6 +252,17 @@ def _place(
     )
 
 
+def with_cut_end(place: Place, frames: Sequence[Frame]) -> Place:
+    """The place of a stack that somebody copied: where its innermost function is called as a collective is, what lay below it was cut.
+
+    A program's own function of that name calls torch's, and a tool would show that.
+    """
+    name = short_name(frames[0].function) if frames else ""
+    if place.kind is not Kind.CODE or place.own != 0 or name not in _CALLS_OF_TORCH & COLLECTIVES:
+        return place
+    return msgspec.structs.replace(place, kind=Kind.COLLECTIVE, op=name, path=place.path[1:] or place.path)
+
+
 def _is_called(names: Sequence[str], own: int) -> bool:
     """Is the library's wait for several descriptors called by own code itself, and not by a library that serves?"""
     return own == 0 or (own == 1 and names[0] == "select")
