@@ -286,8 +286,8 @@ def _methods_beside_thread(view: View, one: Seen) -> list[str]:
     Not where calls are queued behind it: then it runs one at a time.
     """
     own = [t for t in one.threads if t is not one.telling and t.place.path]
-    running = one.core.running_task_ids if one.core is not None else ()
-    if one.kind is not Kind.EVENT or own or len(running) != 1 or one.process.async_tasks or one.is_stopped or one.process.kind != "ray-worker":
+    runs_one = one.core is None or len(one.core.running_task_ids) == 1
+    if one.kind is not Kind.EVENT or own or not runs_one or one.process.async_tasks or one.is_stopped or one.process.kind != "ray-worker":
         return []
     queued = any(t.actor_id == one.identity.actor_id and not t.is_running for t in view.tasks.values() if t.actor_id is not None)
     names = other_methods(view, one, ()) if not queued and only_ray_connects(view, one) else []

@@ -85,6 +85,7 @@ quiet/many_tasks-1         | nodes[0]                                     | what
 quiet/microbatches-1       | process 22045: threads[0].wakes_in_s         | when its clock wakes it, where nobody else sleeps
 quiet/slow_disk-3          | process 24169: read_bytes                    | that it reads, piece by piece
 quiet/one_slow_rollout-2   | process 28068: threads[0].wakes_in_s         | when its clock wakes it
+quiet/replay_actor-1       | core_workers[1]                              | that calls have finished
 quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
 quiet/weights_by_file-2    | process 21232: samples                       |
 """
