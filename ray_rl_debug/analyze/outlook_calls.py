@@ -80,6 +80,8 @@ def in_one_pause(f: Facts) -> str | None:
         return None
     thread = f.one.followed or f.one.telling
     kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and not f.one.is_at_work else None
+    if kernel is not None and kernel.wakes_in_s is None and thread is not None and thread.sample.owns_gil:
+        kernel = None  # no line of Python sleeps so
     looks = thread is not None and bool(thread.frames) and thread.frames[0].looks is not None
     if kernel is not None and f.call.age_s < (ANSWER_S if looks else RARE_CALL_S) and may_wake_soon(kernel) and not wakes_often(f.one, kernel):
         end = f"that ends in {kernel.wakes_in_s:.0f} s" if kernel.wakes_in_s is not None else "whose end was not read"
