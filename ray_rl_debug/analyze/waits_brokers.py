@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Socket
 
@@ -31,14 +32,24 @@ def broker_edges(view: View) -> Iterator[Edge]:
         own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)]
         held = [t for t in own if t.place.kind in _HELD_BACK]
         read = [(t, s) for t in own if t not in held and (s := _read_by(one, t)) is not None]
-        if not held or len(held) + len(read) < len(own):
+        unread = [t for t in own if t not in held and _reads_unread(one, t)]
+        if not held or len(held) + len(read) + len(unread) < len(own):
             continue
-        if not read and len(held) > 1 and all(_is_brought_by_requests(t) for t in held):
+        for thread in unread:
+            yield to_unseen(one, f"the other end of descriptor {descriptor(thread.kernel)}", Why.MESSAGE)
+        if not read and not unread and len(held) > 1 and all(_is_brought_by_requests(t) for t in held):
             yield from _to_clients(view, one, len(held))
         for thread, socket in read:
             for key, _ in clients(view, one, socket, socket_owners(view)):
                 evidence = f"thread {held[0].called} waits inside of it, and {thread.called} reads what this client sends"
                 yield Edge(source=one.key, target=key, why=Why.MESSAGE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _reads_unread(one: Seen, thread: SeenThread) -> bool:
+    """Does it read at a descriptor of which nobody knows what it is, while some connection's descriptor was not read?"""
+    fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
+    sockets = {s.fd for s in one.process.sockets or ()}
+    return fd is not None and fd not in sockets and None in sockets and all(f.fd != fd for f in one.process.files or ())
 
 
 def _is_brought_by_requests(thread: SeenThread) -> bool:

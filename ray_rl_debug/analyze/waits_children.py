@@ -9,6 +9,7 @@ from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.pools import taker
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -56,6 +57,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
+        if why is Why.CHILD and kernel is None and len(children) > 1 and kernel_was_read(view):
+            sure = Certainty.POSSIBLE  # which of them it is, the kernel would have told
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure, among=_ENDS if at_descriptors else "")
 
 

@@ -296,7 +296,8 @@ def _finding(scene: Scene, one: Seen, ends: tuple[End, ...], certainty: Certaint
         if polls:
             at, number = polls[0]
             summary = f"{one.where()} runs {one.identity.method or 'a call'}; {number} of its {len(tasks)} coroutines poll at {at} without progress"
-        certainty = certainty if one.threads else Certainty.POSSIBLE
+        only_sleeps = not polls and any(t.awaited is not None and t.awaited.kind == "sleep" for t in tasks)  # where was not read
+        certainty = certainty if one.threads and not only_sleeps else Certainty.POSSIBLE
         unread = "; its coroutines could not be read" if one.process.async_tasks is None else ""
         evidence = [proc_evidence(one, f"the event loop is idle, yet Ray says that a call runs{unread}")]
         evidence += [Evidence(kind="await", where=one.where(), text=f"{n} coroutine{'s' if n > 1 else ''} at {at}") for at, n in polls[:_SHOWN]]

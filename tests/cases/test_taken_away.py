@@ -64,6 +64,7 @@ two_engines          | process 21813: sockets[1]               | who is at the o
 coroutines_of_grpc   | process 1188: sockets                   | with whom it is connected
 lease_of_manager     | process 19262: ppid                     | whose child the dead client was
 feedback_of_queues   | process 6029: async_tasks[0].stable      | that a coroutine stood at two reads
+asked_to_end         | process 11188: threads[0]               | for which child it waits
 quiet/asks_judge-2         | process 8374: samples[0]                     | how often the looks woke its threads
 quiet/asks_judge-2         | process 8374: samples[2].threads[1]          |
 quiet/compile_baton-1      | process 17942: threads[0]                    | in which call of the kernel it waits for a child
