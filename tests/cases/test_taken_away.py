@@ -64,6 +64,8 @@ two_engines          | process 21813: sockets[1]               | who is at the o
 coroutines_of_grpc   | process 1188: sockets                   | with whom it is connected
 lease_of_manager     | process 19262: ppid                     | whose child the dead client was
 feedback_of_queues   | process 6029: async_tasks[0].stable      | that a coroutine stood at two reads
+cancelled_plays-healthy | process 5661: async_tasks[0].chain[2] | at which line of its own a coroutine sleeps
+starts_of_learning-healthy | process 24643: sockets[2].fd       | at which connection a thread reads
 asked_to_end         | process 11188: threads[0]               | for which child it waits
 quiet/asks_judge-2         | process 8374: samples[0]                     | how often the looks woke its threads
 quiet/asks_judge-2         | process 8374: samples[2].threads[1]          |
@@ -96,7 +98,7 @@ quiet/weights_by_file-2    | process 21232: samples                       |
 @pytest.mark.parametrize("line", ONCE_WRONG.strip().splitlines(), ids=lambda line: " ".join(line.split("|")[:2]))
 def test_no_fact_that_once_mattered_accuses_anybody_else(line: str) -> None:
     name, what, _ = (cell.strip() for cell in line.split("|"))
-    names = (f"kinds/recorded/{name}-hang", f"cases/{name}", name.replace("quiet/", "quiet/recorded/"))
+    names = (f"kinds/recorded/{name}-hang", f"kinds/recorded/{name}", f"cases/{name}", name.replace("quiet/", "quiet/recorded/"))
     file = next(f for f in FILES if str(f.relative_to(TESTS)).removesuffix(".json.gz") in names)
     snapshot = load((file,)).snapshot
     assert snapshot is not None
