@@ -166,13 +166,18 @@ def napping(one: Seen) -> list[AsyncTask]:
     return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
 
 
+def _holds_nothing(task: AsyncTask) -> bool:
+    """Does it pause outside of any loop over what it is sent, as its source tells? It has nothing in hand that it would pass on."""
+    return task.awaited is not None and task.awaited.kind == "sleep" and any(f.takes is False for f in task.chain)
+
+
 def may_be_fed(one: Seen) -> str | None:
     """Why coroutines of an idle process may go on that wait for what another part of it hands on: data came for another, or its pause ends.
 
     So may those that went on meanwhile, where none stands.
     """
     ends = [e for e in one.ends if rank(e) < SERVES_RANK]
-    moved = next((t for t in one.process.async_tasks or () if is_on_its_way(t) and not serves(t) and not is_apart(t)), None)
+    moved = next((t for t in one.process.async_tasks or () if is_on_its_way(t) and not serves(t) and not is_apart(t) and not _holds_nothing(t)), None)
     if one.is_idle and moved is not None and not any(e.is_still for e in ends):
         return f"its coroutine {moved.name} went on while it was looked at"
     waiting = next((e for e in ends if e.is_still), None) if one.is_idle else None

@@ -55,6 +55,11 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
         return all(e.why in _OF_PIPES for e in self.edges)
 
 
+def _is_doubtful_tie(edges: Sequence[Edge]) -> bool:
+    """Do ranks alone wait for each other, and may some have met after all? The rules of collectives tell both sides."""
+    return all(e.why in (Why.COLLECTIVE, Why.P2P) for e in edges) and any(e.certainty is Certainty.POSSIBLE for e in edges)
+
+
 def rings(scene: Scene) -> Iterator[Ring]:
     """Rings of locks on files, pipes, children and sockets, as sure as their weakest part."""
     for root, members, edges in scene.cycles():
@@ -65,7 +70,7 @@ def rings(scene: Scene) -> Iterator[Ring]:
         # by coroutines, and no call of Ray among them; a coroutine and a thread that both read may do so by design if nobody waits for them
         awaited = all(e.why in _AWAITED for e in edges) or (bool(root.waiters) and all(e.why in _AT_CONNECTIONS for e in edges))
         awaited = awaited or all(e.why in _OF_PIPES for e in edges)
-        if any(e.why in _OF_CALLS and not awaited for e in edges):
+        if any(e.why in _OF_CALLS and not awaited for e in edges) or _is_doubtful_tie(edges):
             continue
         certainty = Certainty.PROVEN if all(e.certainty is Certainty.PROVEN for e in edges) else Certainty.LIKELY
         if any(e.why in _AWAITED for e in edges) and not all(e.why in _AWAITED for e in edges):
