@@ -75,7 +75,9 @@ def test_before_a_start_with_more_cpus_than_allowed_the_hang_is_predicted(tmp_pa
 
 
 def test_a_taken_port_and_its_holder(capsys):
-    with socket.create_server(("", 0)) as server:
+    # of both families: another program may hold the same number of the other one
+    both = socket.has_dualstack_ipv6()
+    with socket.create_server(("", 0), family=socket.AF_INET6 if both else socket.AF_INET, dualstack_ipv6=both) as server:
         port = server.getsockname()[1]
         main(["doctor", "--preflight", "--port-base", str(port), "--json"])
     results = [r for r in json.loads(capsys.readouterr().out)["results"] if r["check"] == "port.block"]
