@@ -14,6 +14,8 @@ from ray_rl_debug.imports.folder import load
 TESTS = Path(__file__).resolve().parents[1]
 KEPT = ("cases/RRD*", "kinds/recorded", "quiet/recorded")
 FILES = sorted(file for folder in KEPT for file in TESTS.glob(f"{folder}/*.json.gz"))
+FEW = tuple(f for f in FILES if zlib.crc32(f.name.encode()) % 4 == 0)
+"""Plain pytest takes facts away from these; the slow lane from all of them, and far more."""
 ONE_OF = 1500
 ONE_OF_LONG = 25
 
@@ -115,7 +117,7 @@ def check(file: Path, every: int) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda f: f"{f.parents[f.parent.name == 'recorded'].name}/{f.name.removesuffix('.json.gz')}")
+@pytest.mark.parametrize("file", FEW, ids=lambda f: f"{f.parents[f.parent.name == 'recorded'].name}/{f.name.removesuffix('.json.gz')}")
 def test_a_missing_fact_accuses_nobody_else(file: Path) -> None:
     check(file, ONE_OF)
 
