@@ -1,7 +1,7 @@
 """AReaL's own workflow executor with an engine of a few lines: trains until a word in a file makes it go wrong.
 
 ``version``: the weights' version is raised no more, so that no episode may start. ``tool``: a tool is called in the event loop's own thread, and
-its server never answers. ``reject``: the filter accepts no trajectory any more; each count of rollouts goes into the log.
+its server never answers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,6 @@ def main() -> None:
         experiment_name="counting",
         trial_name="one",
         fileroot=str(FOLDER),
-        enable_rollout_tracing=True,
     )
     engine = CountingEngine()
     executor = WorkflowExecutor(config, engine)
@@ -90,7 +89,7 @@ def main() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     step = 0
     while True:
-        batch = executor.prepare_batch(loader, workflow, should_accept_fn=is_accepted)
+        batch = executor.prepare_batch(loader, workflow)
         train(batch)
         if is_asked_for("version"):
             (FOLDER / "reached").touch()
@@ -99,10 +98,6 @@ def main() -> None:
         step += 1
         (FOLDER / "step.part").write_text(json.dumps({"step": step}))
         os.rename(FOLDER / "step.part", FOLDER / "step")
-
-
-def is_accepted(trajectory: dict[str, torch.Tensor]) -> bool:
-    return not is_asked_for("reject") or bool(trajectory["rewards"].mean() > 1)
 
 
 def train(batch: Any) -> None:
