@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 import msgspec
 
 from ray_rl_debug.analyze.frameworks import CALLS_THREADS
+from ray_rl_debug.analyze.group_threads import is_in_group
 from ray_rl_debug.analyze.kernel_calls import kernel_call, told_by_files, told_by_sockets
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.library_frames import short_name
@@ -25,9 +25,6 @@ from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, Th
 
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
 """Names of threads that run an event loop: Ray's async actors."""
-
-_GROUP_THREADS = ("pt_gloo", "pt_nccl")
-"""Names of the threads that torch keeps in members of a process group (2.4 and later name them)."""
 
 _EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
@@ -145,12 +142,7 @@ class Looks:
 
     def worked(self) -> bool:
         """Did any look find it elsewhere than at rest?"""
-        before: Sample | None = None
-        for sample in self.process.samples:
-            if (before is None or sample.threads is not before.threads) and any(t.score > 0 for t in self.see(sample)[:1]):
-                return True
-            before = sample
-        return False
+        return any(t.score > 0 for sample in self.process.samples for t in self.see(sample)[:1])
 
     def places_of(self, thread: SeenThread) -> list[Place]:
         """Where one thread was met at each look; equal looks are one."""
@@ -284,17 +276,6 @@ def _polled(seen: Sequence[SeenThread]) -> SeenThread | None:
 
 _BLOCKS = frozenset({"open", "fsync", "flock"})
 """System calls that no helper thread rests in, unlike reads and accepts."""
-
-
-def is_in_group(process: Process) -> bool:
-    """Does torch keep threads of a process group in it?"""
-    names = {t.comm for t in process.threads}.union(process.idle_threads)
-    return any(map(_is_of_group, names))
-
-
-@lru_cache(maxsize=1 << 12)
-def _is_of_group(comm: str) -> bool:
-    return comm.startswith(_GROUP_THREADS)
 
 
 def follow(telling: SeenThread, others: Sequence[SeenThread]) -> SeenThread | None:

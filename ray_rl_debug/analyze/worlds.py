@@ -15,7 +15,7 @@ import msgspec
 
 from ray_rl_debug.analyze.by_hand import ranks_told
 from ray_rl_debug.analyze.connections import connected_peers
-from ray_rl_debug.analyze.main_activity import is_in_group
+from ray_rl_debug.analyze.group_threads import is_in_group
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.snapshot import Process, RayActor

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
+from ray_rl_debug.analyze.group_threads import is_in_group
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS
-from ray_rl_debug.analyze.main_activity import is_in_group
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of
 from ray_rl_debug.analyze.restarts import fails_again, tried_in_vain, words
 from ray_rl_debug.analyze.seen import Seen
