@@ -70,10 +70,7 @@ def test_a_tool_that_never_answers() -> None:
 
 def test_a_semaphore_that_is_too_small() -> None:
     found = trial("SmallSemaphore", "--rounds", "1", code=1)
-    said = failures(found)["try.limit"]
-    assert "a semaphore" in said and "at SmallSemaphore.run" in said
-    # on a machine without a free core no look may meet those inside while they stand still; then the engine's count tells how many there are
-    assert "that lets 2 in" in said or "the engine had at most 2 requests at once" in said
+    assert "a semaphore that lets 2 in at SmallSemaphore.run" in failures(found)["try.limit"]
 
 
 def test_areals_own_workflow() -> None:
