@@ -5,9 +5,9 @@
     python benchmarks/versions.py --home /big/disk --table              the table again, of all that was run there
 
 Each environment is a folder of its own below --home, made once: Ray of that version, this project as a wheel, and torch where --torch names the
-Python (a build for CPUs is not everywhere to be had; examples with collectives need it). Pythons are found as the tests find them: on PATH, below
-pyenv and uv, or in RAYRL_DEBUG_PYTHONS. Nothing is run in parallel. A step that fails is tried once more; then the table says why it failed, and
-the exit code is 1.
+Python, such as 3.11 or 3.10=2.4.0 (a build for CPUs is not everywhere to be had; examples with collectives need it). Pythons are found as the tests
+find them: on PATH, below pyenv and uv, or in RAYRL_DEBUG_PYTHONS. Nothing is run in parallel. A step that fails is tried once more; then the table
+says why it failed, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ EXAMPLES = """
 """.split()
 LOOKED_AT = "ray_get_ring_of_three"
 """The hang that doctor, timeline and watch are run beside."""
+TORCH = "2.13.0"
 STEP_S = 180.0
 TRIES = 2
 """On a busy machine Ray itself at times does not start in its own time; the table says where a second try was needed."""
@@ -60,7 +61,7 @@ class Result:
 
     ray: str
     python: str
-    torch: bool = False
+    torch: str | None = None
     said: dict[str, str] = dataclasses.field(default_factory=dict)
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -93,15 +94,15 @@ class Environment:
         return done
 
 
-def install(one: Environment, wheel: Path, has_torch: bool) -> str:
+def install(one: Environment, wheel: Path, torch: str | None) -> str:
     """Raises StepError: no such Python here, or pip's last line."""
     if not (one.folder / "bin" / "python").exists():
         python = find_python(one.version)
         if python is None:
             raise StepError(f"no Python {one.version} on this machine")
         subprocess.run([python, "-m", "venv", str(one.folder)], check=True)
-    if has_torch:  # first: another package's open range would bring the newest with gigabytes of CUDA
-        one.run("-m", "pip", "install", "-q", "torch==2.13.0", timeout_s=1200)
+    if torch:  # first: another package's open range would bring the newest with gigabytes of CUDA
+        one.run("-m", "pip", "install", "-q", f"torch=={torch}", timeout_s=1200)
     one.run("-m", "pip", "install", "-q", f"ray=={one.ray}", str(wheel), timeout_s=1200)
     one.run("-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", str(wheel), timeout_s=300)
     found = one.run("-c", "import ray, sys, ray_rl_debug; print(ray.__version__, *sys.version_info[:3], ray_rl_debug.__file__)").stdout.split()
@@ -169,9 +170,9 @@ def watch(one: Environment, address: str, pids: dict[str, int]) -> str:
     return f"{took_s:.0f} s"
 
 
-def try_one(one: Environment, wheel: Path, has_torch: bool, names: Sequence[str]) -> Result:
+def try_one(one: Environment, wheel: Path, torch: str | None, names: Sequence[str]) -> Result:
     """All steps; those after a failed installation are left out."""
-    result = Result(one.ray, one.version, has_torch)
+    result = Result(one.ray, one.version, torch)
 
     def step(name: str, work: Callable[[], str]) -> None:
         for number in range(1 if name == "install" else TRIES):
@@ -183,7 +184,7 @@ def try_one(one: Environment, wheel: Path, has_torch: bool, names: Sequence[str]
                 result.failed[name] = f"{type(e).__name__}: {e}" if not isinstance(e, StepError) else str(e)
         print(f"{one.ray} on {one.version}: {name}: {result.said.get(name) or result.failed[name]}", file=sys.stderr, flush=True)
 
-    step("install", lambda: install(one, wheel, has_torch))
+    step("install", lambda: install(one, wheel, torch))
     if "install" in result.failed:
         return result
     step("demo", lambda: demo(one))
@@ -206,7 +207,7 @@ def table(results: Sequence[Result]) -> str:
     failures = []
     for r in results:
         cells = ["**fails**" if name in r.failed else r.said.get(name, "-") for name in STEPS[1:]]
-        lines.append(f"| {r.ray} | {r.said.get('install', r.python)} | {'2.13' if r.torch else '-'} | {' | '.join(cells)} |")
+        lines.append(f"| {r.ray} | {r.said.get('install', r.python)} | {r.torch or '-'} | {' | '.join(cells)} |")
         failures += [f"- Ray {r.ray} on {r.python}, {name}: {why}" for name, why in r.failed.items()]
     return "\n".join([*lines, *([""] if failures else []), *failures])
 
@@ -227,19 +228,19 @@ def main() -> int:
     parser.add_argument("--home", type=Path, required=True, help="environments and results lie below it")
     parser.add_argument("--env", action="append", metavar="RAY:PYTHON", help="instead of PLAN")
     parser.add_argument("--only", action="append", metavar="EXAMPLE", help="instead of all ten")
-    parser.add_argument("--torch", action="append", default=[], metavar="PYTHON", help="install torch where the Python is this one, such as 3.11")
+    parser.add_argument("--torch", action="append", default=[], metavar="PYTHON[=VERSION]", help="install torch where the Python is this one")
     parser.add_argument("--table", action="store_true", help="run nothing")
     given: Any = parser.parse_args()
     home = given.home.resolve()
     home.mkdir(parents=True, exist_ok=True)
     if not given.table:
-        wheel = build_wheel(home)
+        wheel, torches = build_wheel(home), {python: torch or TORCH for python, _, torch in (word.partition("=") for word in given.torch)}
         for pair in given.env or PLAN:
             ray, colon, version = pair.partition(":")
             if not colon:
                 parser.error(f"--env wants RAY:PYTHON such as 2.41.0:3.10, not {pair}")
             one = Environment(ray, version, home / f"ray{ray}-py{version}")
-            result = try_one(one, wheel, version in given.torch, given.only or EXAMPLES)
+            result = try_one(one, wheel, torches.get(version), given.only or EXAMPLES)
             one.folder.mkdir(exist_ok=True)
             (one.folder / "result.json").write_text(json.dumps(dataclasses.asdict(result)))
     results = read(home)
