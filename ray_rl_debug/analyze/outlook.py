@@ -277,7 +277,7 @@ def _engine_sleeps(f: Facts) -> str | None:
 
 
 def _pauses(f: Facts) -> str | None:
-    return f"{f.one.motion_reason}; no finished call of its kind to compare with"
+    return f"it pauses; {f.one.motion_reason}; no finished call of its kind to compare with"
 
 
 TABLE: tuple[Row, ...] = (

@@ -17,6 +17,9 @@ from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import OpenFile, Thread
 
+CHILD = ("child ", "a child ")
+"""What is not seen begins so where it is a process itself, and not something that somebody holds."""
+
 
 def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Edge]:
     if one.motion is Motion.MOVING and thread is not None and thread.place.kind in (Kind.DATALOADER, Kind.MP_QUEUE):
@@ -179,7 +182,8 @@ def waits_for_work(child: Seen) -> bool:
 
 def to_unseen(one: Seen, what: str, why: Why = Why.PIPE) -> Edge:
     target = node_of(NodeKind.UNSEEN, f"{one.node.name}/{what}")
-    return Edge(source=one.key, target=target, why=why, evidence=f"who holds {what} was not seen", certainty=Certainty.PROVEN)
+    evidence = f"{what} was not seen" if what.startswith(CHILD) else f"who holds {what} was not seen"
+    return Edge(source=one.key, target=target, why=why, evidence=evidence, certainty=Certainty.PROVEN)
 
 
 def _to_unseen_child(one: Seen, why: Why) -> Edge:

@@ -62,6 +62,14 @@ _PEERS = _SOCKETS | {Why.FILE_LOCK}
 _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 _SILENT = (THREAD_WAITS - {Kind.LOCK}) | {Kind.SLEEP}
 _FEW = 2
+_MET_AT = {
+    Why.CHILD: Kind.CHILD,
+    Why.AWAITED_CHILD: Kind.CHILD,
+    Why.SOCKET: Kind.SOCKET,
+    Why.AWAITED_SOCKET: Kind.SOCKET,
+    Why.FILE_LOCK: Kind.FLOCK,
+}
+"""What is waited for says what to do, wherever the program stands."""
 _HANDOVER = frozenset({Why.FILE_LOCK, Why.AWAITED_SOCKET, Why.AWAITED_CHILD, Why.SOCKET, Why.CHILD, Why.PIPE, Why.NEWS})
 
 
@@ -207,7 +215,7 @@ def _found(
     if verdict.certainty is None:
         return
     waiting = waiting_thread(client)
-    kind = waiting.place.kind if waiting else Kind.FLOCK if edge is not None and edge.why is Why.FILE_LOCK else None
+    kind = waiting.place.kind if waiting else None
     is_async = edge is not None and edge.why in (Why.AWAITED_SOCKET, Why.AWAITED_CHILD)
     wanted = "the end or the output" if edge is not None and edge.why is Why.AWAITED_CHILD else "an answer"
     is_server_named = server is not None and edge is not None and [w.pid for w in who] == [server.process.pid]
@@ -243,7 +251,7 @@ def _found(
         who=who,
         evidence=evidence,
         remedy=_remedy(
-            Kind.CHILD if edge is not None and edge.why is Why.AWAITED_CHILD else Kind.SOCKET if is_async else kind,
+            kind if edge is None else _MET_AT.get(edge.why, kind),
             edge,
             op=waiting.place.op if waiting is not None else "",
             is_named_pipe=is_named_pipe,
@@ -269,10 +277,12 @@ def _waits_in_vain(client: Seen, edge: Edge | None, at: str, kind: Kind | None) 
     if edge is not None and edge.why is Why.FILE_LOCK:
         return f"{doing}, held by{at.removeprefix(' for')}"
     if edge is not None and edge.why is Why.NEWS:
-        return f"{doing}, and none comes"
+        return f"{doing}, and {'none' if 'news' in doing else 'no news of the files that it watches'} comes"
+    if edge is not None and doing.partition(" ")[0] not in ("waits", "joins"):
+        doing = f"{doing.rstrip(',')}, and waits"
     if edge is not None and edge.why in (Why.CHILD, Why.PIPE):
-        after = "," if edge.why is Why.CHILD and not doing.endswith(",") else ""
-        return f"{doing}{after}{at}{', which does not end' if edge.why is Why.CHILD else ' and gets nothing'}"
+        after = "," if edge.why is Why.CHILD and not doing.endswith((",", ", and waits")) else ""
+        return f"{doing}{after}{at}{', which has not ended' if edge.why is Why.CHILD else ' and gets nothing'}"
     return f"{doing}{at} and gets no answer" if edge is not None or kind is Kind.SOCKET else f"{doing.rstrip(',')}, and the call does not return"
 
 

@@ -33,7 +33,7 @@ def child(stacks: Stacks, text: str = "main@app/tool.py:3", *, syscall: int = SL
 def test_whoever_was_not_seen_comes_first() -> None:
     stacks = Stacks()
     found = why_open(scene(stacks, parent(stacks, 3999), replace(child(stacks), samples=(), python="3.11")))
-    assert (found.reason, found.next) == ("whoever holds child 3999 was not seen", "rayrl-debug doctor")
+    assert (found.reason, found.next) == ("child 3999 was not seen", "rayrl-debug doctor")
 
 
 def test_a_stack_that_was_not_read_is_told() -> None:
