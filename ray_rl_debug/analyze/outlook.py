@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, LOOKS, Facts, facts_of
-from ray_rl_debug.analyze.outlook_naps import asks_nobody_seen, may_nap
+from ray_rl_debug.analyze.outlook_naps import asks_nobody_seen, lives
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
@@ -251,7 +251,7 @@ def _unread(f: Facts) -> str | None:
 
 def _frozen(f: Facts) -> str | None:
     long = f.one.motion is Motion.FROZEN and max(f.one.process.window_s or 0.0, hung_for_s(f.view.snapshot) or 0.0) > LONG_WINDOW_S
-    return f.one.motion_reason if f.stands_still or (long and not rests(f.one) and not may_nap(f)) else None
+    return f.one.motion_reason if f.stands_still or (long and not rests(f.one) and not lives(f)) else None
 
 
 def _came_lately(f: Facts) -> str | None:
@@ -315,7 +315,7 @@ TABLE: tuple[Row, ...] = (
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
     Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
     Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
-    Row("overdue in one pause", Outlook.WAKES, outlook_calls.in_one_pause),
+    Row("overdue, and wakes by its clock", Outlook.WAKES, outlook_calls.alive),
     Row("overdue", Outlook.STANDS, outlook_calls.overdue),
     Row("not overdue", Outlook.MOVES, outlook_calls.as_usual),
     Row("perhaps overdue", Outlook.WAKES, outlook_calls.early),

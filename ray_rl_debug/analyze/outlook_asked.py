@@ -21,6 +21,7 @@ from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     is_plain_sleep,
     napping,
+    rests,
     sleeps,
     wakes_first,
     wakes_often,
@@ -45,7 +46,7 @@ def serves_for_ever(f: Facts) -> str | None:
     """A method that serves or pauses between two turns gives its lane back to nobody; what is being set up will be ready one day."""
     queued = Why.QUEUED_CALL in f.asked_for
     method = f.one.identity.method or ""
-    pauses = sleeps(f.one) and f.one.core is not None  # whether its calls come and go, its core worker tells
+    pauses = f.one.core is not None and rests(f.one)  # whether its calls come and go, its core worker tells
     if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or pauses):
         return None
     return f"it runs {method or 'a method'}, which serves and does not return"
@@ -70,9 +71,19 @@ def old_child(f: Facts) -> str | None:
         return None  # its stack, or its side in the kernel, would tell what it does
     if wakes_first(f.one) or is_plain_sleep(f.one) or (f.one.threads and f.waits):
         return None  # how long it lives says nothing of one step of it, or of one wait
-    if f.one.threads and sleeps(f.one) and Why.AWAITED_CHILD not in f.asked_for:
+    if f.one.threads and sleeps(f.one):
         return None  # a program of many steps may well pause between two of them, whoever waits for what it does in a step
+    if not f.one.threads and f.one.process.state != "D" and not _rests(f.one):
+        return None  # it woke up meanwhile, or its clock will wake it, and nobody knows what it does then
     return f"it runs for {age:.0f} s" if awaited and age is not None and age >= ANSWER_S and f.one.motion is not Motion.BUSY else None
+
+
+def _rests(one: Seen) -> bool:
+    """Do all threads of a program without a stack stand in system calls that no clock ends, and did none of them run?"""
+    threads = one.process.threads
+    return bool(threads) and all(
+        t.state == "S" and t.wakes_in_s is None and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads
+    )
 
 
 def child_began(f: Facts) -> str | None:
@@ -139,10 +150,9 @@ _AT_FILE = frozenset({"open", "flock", "fcntl", "read", "write"})
 def foreign(f: Facts) -> str | None:
     """A child that is no Python: the kernel tells where its threads stand."""
     threads = f.one.process.threads
-    if f.one.threads or not threads or f.asked_for.isdisjoint(ENDS) or f.one.motion is Motion.BUSY:
+    if f.one.threads or f.one.process.python is not None or not threads or f.asked_for.isdisjoint(ENDS) or f.one.motion is Motion.BUSY:
         return None
-    stands = all(t.state == "S" and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads)
-    return f"it stands in {kernel_call(threads[0])}" if stands else None
+    return f"it stands in {kernel_call(threads[0])}" if _rests(f.one) else None
 
 
 def foreign_sleeps(f: Facts) -> str | None:

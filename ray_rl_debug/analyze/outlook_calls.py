@@ -16,13 +16,13 @@ from ray_rl_debug.analyze.limits import (
     NOT_OVERDUE,
     OLD_CALL_S,
     OVERDUE_FLOOR_S,
-    PART_OF_PAUSE,
     RARE_CALL_S,
     USUAL_FACTOR,
 )
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, may_wake_soon, napping, quiet_s, wakes_first, wakes_often
+from ray_rl_debug.analyze.outlook_naps import lives
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, quiet_s
 from ray_rl_debug.analyze.progress import Motion
 
 
@@ -47,22 +47,10 @@ def overdue(f: Facts) -> str | None:
         return None
     if not f.stands_still and f.call.finished < MANY_CALLS and age <= min(FAR_OVERDUE * usual, ANSWER_S):
         return None  # it runs, or pauses again and again, and the next call of so few may well take longer than all of them
-    if (age < RARE_CALL_S and (naps_at_work(f) or computes_in_c(f))) or (age < ANSWER_S and naps_in_coroutine(f)):
+    if age < RARE_CALL_S and (lives(f) or computes_in_c(f)):
         return None
     early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
     return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
-
-
-def naps_at_work(f: Facts) -> bool:
-    """Does it sleep at a line that is no look for something? A step of many naps may well take longer than ever before."""
-    thread = f.one.followed or f.one.telling
-    frame = thread.frames[0] if thread is not None and thread.frames and thread.place.kind is Kind.SLEEP and not thread.sample.owns_gil else None
-    return frame is not None and frame.goes_round is False and frame.looks is None
-
-
-def naps_in_coroutine(f: Facts) -> bool:
-    """The same of a coroutine, of which it is not known whether it looks for something."""
-    return f.one.is_idle and bool(napping(f.one))
 
 
 def computes_in_c(f: Facts) -> bool:
@@ -74,20 +62,12 @@ def computes_in_c(f: Facts) -> bool:
     return len(met) > 1 and False in met and True not in met
 
 
-def in_one_pause(f: Facts) -> str | None:
-    """It is overdue, and sleeps: who looks again and again wakes up in between, and a pause that its clock soon ends is no work left undone."""
-    if f.call.age_s is None or overdue(f) is None:
+def alive(f: Facts) -> str | None:
+    """It would be overdue, and sleeps: a step of many naps, or a rare one in one long pause, may well take longer than ever before."""
+    age, usual = f.call.age_s, f.call.usual_s
+    if age is None or usual is None or not max(USUAL_FACTOR * usual, FROZEN_FLOOR_S) < age < RARE_CALL_S or not lives(f):
         return None
-    thread = f.one.followed or f.one.telling
-    kernel = thread.kernel if thread is not None and thread.place.kind is Kind.SLEEP and not f.one.is_at_work else None
-    if kernel is not None and kernel.wakes_in_s is None and thread is not None and thread.sample.owns_gil:
-        kernel = None  # no line of Python sleeps so
-    looks = thread is not None and bool(thread.frames) and thread.frames[0].looks is not None
-    if kernel is not None and f.call.age_s < (ANSWER_S if looks else RARE_CALL_S) and may_wake_soon(kernel) and not wakes_often(f.one, kernel):
-        end = f"that ends in {kernel.wakes_in_s:.0f} s" if kernel.wakes_in_s is not None else "whose end was not read"
-        return f"{f.call.text}; it is in a pause {end}"
-    longest_s = max((t.awaited.delay_s or 0.0 for t in napping(f.one) if t.awaited is not None), default=0.0) if f.one.is_idle else 0.0
-    return f"{f.call.text}; it is in a pause of {longest_s:.0f} s" if longest_s > f.call.age_s / PART_OF_PAUSE else None
+    return f"{f.call.text}; it sleeps for a time, and its clock wakes it"
 
 
 def as_usual(f: Facts) -> str | None:
@@ -110,12 +90,7 @@ def overdue_for_others(f: Facts) -> str | None:
     calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
     known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
     thread = f.one.followed or f.one.telling
-    if (
-        f.lacks_kernel
-        or wakes_first(f.one)
-        or is_plain_sleep(f.one)
-        or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None)
-    ):
+    if f.lacks_kernel or lives(f) or is_plain_sleep(f.one) or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None):
         return None  # in one pause, which its clock soon ends, or may do so
     late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), OVERDUE_FLOOR_S)]
     return f"its waiter is overdue: {late[0].text}" if late and len(late) == len(known) else None

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
-from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon, wakes_often
+from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon, wakes_in_time, wakes_often
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans
+
+
+def lives(f: Facts) -> bool:
+    """Does its clock wake it in time, at a line that looks for nothing, or for what somebody may bring? Then time alone speaks against it.
+
+    A look that nobody seen could end is a wait like any other: its own waking is no progress.
+    """
+    thread = f.one.followed or f.one.telling
+    at_pause = thread is not None and thread.place.kind is Kind.SLEEP and bool(thread.frames)
+    looks = thread.frames[0].looks if thread is not None and at_pause else None
+    return wakes_in_time(f.view, f.one) and (looks is None or _may_be_brought(f, looks))
 
 
 def may_nap(f: Facts) -> bool:

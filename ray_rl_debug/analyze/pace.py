@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ray_rl_debug.analyze.limits import RARE_CALL_S
 from ray_rl_debug.analyze.pauses import ANSWER_S
 from ray_rl_debug.model.snapshot import Snapshot
 
@@ -23,9 +24,9 @@ def with_pace(snapshot: Snapshot, longest_step_s: float | None) -> Snapshot:
 
 
 def answer_s(snapshot: Snapshot) -> float:
-    """For how many seconds an answer of a service may be awaited: a minute, or less where the run is known."""
+    """For how many seconds an answer of a service may be awaited: a quarter of an hour, or at most a minute where the run's steps are known."""
     step_s = snapshot.options.get(LONGEST_STEP)
-    return min(ANSWER_S, max(FLOOR_S, STEPS * float(step_s))) if isinstance(step_s, int | float) else ANSWER_S
+    return min(ANSWER_S, max(FLOOR_S, STEPS * float(step_s))) if isinstance(step_s, int | float) else RARE_CALL_S
 
 
 def still_in_time(snapshot: Snapshot, quiet_s: float) -> str | None:

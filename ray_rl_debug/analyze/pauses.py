@@ -20,8 +20,8 @@ from ray_rl_debug.analyze.coroutines import (
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
-from ray_rl_debug.analyze.limits import FEW_WAKES, PLAIN_SLEEP_S
-from ray_rl_debug.analyze.main_activity import LOOP_THREADS
+from ray_rl_debug.analyze.limits import FEW_WAKES, PLAIN_SLEEP_S, RARE_CALL_S
+from ray_rl_debug.analyze.main_activity import LOOP_THREADS, SeenThread
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -51,6 +51,24 @@ def may_sleep(one: Seen) -> bool:
     return kernel is not None and kernel.state == "S" and kernel.syscall is None and kernel.wchan is None
 
 
+def wakes_in_time(view: View, one: Seen) -> bool:
+    """Is it in a pause of Python's, or of one of its coroutines, that its clock ends within the time that rare work takes?
+
+    What it does then, nobody knows: however often or long it was met so, time alone speaks against it. A clock that was not read is no long one.
+    """
+    thread = one.followed or one.telling
+    if one.is_idle and naps(one):
+        return True
+    if thread is None or any(_sleeps_with_gil(t) for t in one.threads) or not is_asleep(view, one) or may_sleep(one):
+        return False  # no line of Python sleeps with the interpreter's lock, and none wakes while another thread does
+    wakes_in_s = thread.kernel.wakes_in_s if thread.kernel is not None and thread.place.kind is Kind.SLEEP else None
+    return wakes_in_s is None or wakes_in_s < RARE_CALL_S
+
+
+def _sleeps_with_gil(thread: SeenThread) -> bool:
+    return bool(thread.sample.owns_gil) and (thread.place.kind is Kind.SLEEP or (thread.kernel is not None and kernel_call(thread.kernel) == "sleep"))
+
+
 def sleeps(one: Seen) -> bool:
     """Is the thread that counts in a timed pause?"""
     thread = one.followed or one.telling
@@ -62,6 +80,11 @@ def sleeps(one: Seen) -> bool:
 def wakes_soon(kernel: Thread) -> bool:
     """Does the clock end its sleep within the time that answers take?"""
     return kernel.wakes_in_s is not None and kernel.wakes_in_s < ANSWER_S
+
+
+def wakes_in_end(kernel: Thread) -> bool:
+    """Does the clock end its sleep within the time that rare work takes? A wait with such a limit ends, whatever becomes of what it is for."""
+    return kernel.wakes_in_s is not None and kernel.wakes_in_s < RARE_CALL_S
 
 
 def may_wake_soon(kernel: Thread) -> bool:
@@ -90,12 +113,12 @@ def is_plain_sleep(one: Seen) -> bool:
 
 
 def limit_s(one: Seen) -> float | None:
-    """After how many seconds at most a wait ends by itself, where it stood through the window and answers take as long; also of the thread it is for.
+    """After how many seconds at most a wait ends by itself, where it stood through the window; also of the thread it is for.
 
     One that woke up in the window and waits once more comes back to it again and again: it only looks.
     """
     kernels = [t.kernel for t in (one.telling, one.followed) if t is not None and (t is one.followed or t.place.kind in _MAY_HAVE_LIMIT)]
-    limits = [k.wakes_in_s for k in kernels if k is not None and wakes_soon(k) and not _woke(one, k)]
+    limits = [k.wakes_in_s for k in kernels if k is not None and wakes_in_end(k) and not _woke(one, k)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -155,7 +178,7 @@ def outermost(place: Place) -> tuple[str, str, int | None]:
 
 
 def naps(one: Seen) -> bool:
-    """Does a coroutine of it, other than those that serve, sleep for no longer than answers take?"""
+    """Does a coroutine of it, other than those that serve, sleep for no longer than rare work takes?"""
     return bool(napping(one))
 
 
@@ -163,7 +186,7 @@ def napping(one: Seen) -> list[AsyncTask]:
     """Those coroutines."""
     tasks = [t for t in one.process.async_tasks or () if t.chain and not serves(t) and not is_apart(t)]
     asleep = [t for t in tasks if sleeps_on(t)]
-    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < ANSWER_S]
+    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < RARE_CALL_S]
 
 
 def _holds_nothing(task: AsyncTask) -> bool:
@@ -197,9 +220,9 @@ def starved_loops(one: Seen) -> set[int | None]:
 
 
 def given_up_s(one: Seen) -> float | None:
-    """After how many seconds at most its coroutines give up what they wait for; None where one would wait on, or for longer than answers take."""
+    """After how many seconds at most its coroutines give up what they wait for; None where one would wait on, or for longer than rare work takes."""
     ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK and (e.limit_s is not None or not _at_itself(one, e))]
-    limits = [e.limit_s for e in ends if e.limit_s is not None and e.limit_s < ANSWER_S]
+    limits = [e.limit_s for e in ends if e.limit_s is not None and e.limit_s < RARE_CALL_S]
     return max(limits) if one.is_idle and limits and len(limits) == len(ends) else None
 
 

@@ -201,4 +201,6 @@ def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     said = still_in_time(view.snapshot, min(quiet)) if quiet else None
     if said is not None and not any(s.tx_queue_bytes for s in sockets):
         return Activity(id=node, outlook=Outlook.WAKES, reason=f"it has been {said}")
+    if not quiet and not any(s.tx_queue_bytes for s in sockets):
+        return Activity(id=node, outlook=Outlook.UNSEEN, reason="since when it has been quiet was not read")
     return Activity(id=node, outlook=Outlook.STANDS, reason="no answer has come", certainty=Certainty.LIKELY)

@@ -14,7 +14,8 @@ Remedy
 Not this when
     The coroutine waits for another process of the job: then that one is the root. Coroutines that wait for the next
     request or piece of work are at rest, not stuck. Only *possible* where the coroutines could not be read, where a
-    service outside the cluster has been quiet for less than a minute, or while somebody may still make the call for which they wait.
+    service outside the cluster has been quiet for less than a quarter of an hour, or while somebody may still make the
+    call for which they wait.
 """
 
 from __future__ import annotations

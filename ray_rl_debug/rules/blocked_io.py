@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     Bytes move, or the process at the other end works on the answer. Only *possible* while the other end sleeps for
-    a time, or while a service outside the cluster has been quiet for less than a minute.
+    a time, or while a service outside the cluster has been quiet for less than a quarter of an hour.
 """
 
 from __future__ import annotations

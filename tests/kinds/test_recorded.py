@@ -27,6 +27,7 @@ MISSED = {
     "some_of_rollouts-hang": "possible: two idle rollouts may as well have left out the call that all wait for",
     "restarted_environment-hang": "slow, named as possible: an actor that was made anew stands in its constructor, and no other was ever slow there",
     "managed_generator-hang": "slow, named as possible: the child is no Python and wakes now and then; after a minute it is likely",
+    "named_before_made-hang": "slow, named as possible: it asks again and again for an actor by its name, and who waits so long may be early",
     "flag_of_round-hang": "slow, only possible: all of the job wait for the follower, but a file may come from outside of the job",
     "module_instead_of_ddp-hang": "unknown, the rank is named as possible: three ranks in three calls; no count tells which two are one apart",
     "asked_within_limits-hang": "possible: a coroutine asks for five seconds at a time, and a request to its port might fill the queue",

@@ -138,8 +138,8 @@ def test_what_is_awaited_in_words(awaited: Awaited, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("age_s", "syscall", "expected"),
-    [(4.0, 35, Certainty.POSSIBLE), (4.0, 257, Certainty.LIKELY), (90.0, 35, Certainty.LIKELY), (None, 35, Certainty.POSSIBLE)],
-    ids=["young", "young, at a file", "old", "asleep, of unknown age"],
+    [(4.0, 35, Certainty.POSSIBLE), (4.0, 257, Certainty.LIKELY), (90.0, 35, Certainty.POSSIBLE), (None, 35, Certainty.POSSIBLE)],
+    ids=["young", "young, at a file", "old, and asleep", "asleep, of unknown age"],
 )
 def test_a_program_that_an_agent_awaits_may_well_end(age_s: float | None, syscall: int, expected: Certainty) -> None:
     waits = task(1, Awaited(kind="subprocess", detail="process", pid=300), "Tool.run")

@@ -85,7 +85,12 @@ def test_the_thread_that_is_joined_waits_for_what_another_may_bring(slices: int,
 def test_a_child_of_long_ago_without_a_stack(python: str | None, accused: bool) -> None:
     stacks = Stacks()
     parent = process(stacks, MAIN_PID, "python train.py", POPEN, kind="named", wchan="do_wait", syscall=WAIT, arg0=FIRST)
-    child = replace(process(stacks, FIRST, "tool", IDLE, kind="child", ppid=MAIN_PID), samples=(), start_time_s=100.0, python=python)
+    child = replace(
+        process(stacks, FIRST, "tool", IDLE, kind="child", ppid=MAIN_PID, wchan="futex_do_wait", syscall=202),
+        samples=(),
+        start_time_s=100.0,
+        python=python,
+    )
     report = diagnose(snapshot(stacks.node([parent, child])))
     assert (FIRST in sure(report)) is accused
     assert (report.verdict.state is State.HANG) is accused

@@ -21,8 +21,8 @@ def asked(quiet_s: float) -> Snapshot:
     return snapshot(stacks.node([one]), ray_state(actors=[actor(0, "Agent", 100)], cores=[core(100, running=[1], actor_number=0)]))
 
 
-@pytest.mark.parametrize(("step_s", "wanted"), [(None, 60.0), (1.0, 10.0), (6.0, 15.0), (50.0, 60.0)])
-def test_a_few_of_the_longest_steps_but_no_more_than_a_minute(step_s: float | None, wanted: float) -> None:
+@pytest.mark.parametrize(("step_s", "wanted"), [(None, 900.0), (1.0, 10.0), (6.0, 15.0), (50.0, 60.0)])
+def test_a_few_of_the_longest_steps_but_no_more_than_a_minute_where_they_are_known(step_s: float | None, wanted: float) -> None:
     assert answer_s(with_pace(asked(5.0), step_s)) == wanted
 
 
@@ -34,7 +34,7 @@ def test_a_quiet_service_is_sure_only_where_the_run_is_known_to_be_fast() -> Non
     assert [f.certainty for f in fast.findings] == [Certainty.LIKELY]
 
 
-@pytest.mark.parametrize(("step_s", "wanted"), [(None, "60 s"), (20.0, "50 s")])
+@pytest.mark.parametrize(("step_s", "wanted"), [(None, "900 s"), (20.0, "50 s")])
 def test_the_report_says_how_long_an_answer_of_this_run_may_take(step_s: float | None, wanted: str) -> None:
     report = diagnose(with_pace(asked(25.0), step_s))
     said = f"it has been quiet for 25 s, and an answer may take {wanted}"

@@ -49,7 +49,7 @@ def test_who_reads_piece_by_piece_does_not_leave_a_pipe_full() -> None:
         ([Why.CHILD], False),
         ([Why.CHILD, Why.COLLECTIVE], False),
         ([Why.PIPE], False),
-        ([Why.AWAITED_CHILD], True),
+        ([Why.AWAITED_CHILD], False),
     ],
     ids=["by its launcher", "by other ranks too", "for what it writes", "for its end"],
 )
@@ -62,11 +62,12 @@ def test_the_age_of_one_that_pauses_between_steps_tells_only_who_waits_for_its_e
     [
         ({"goes_round": False}, 4.0, 20.0, False),
         ({}, 4.0, 20.0, False),
-        ({"goes_round": False}, 600.0, 20.0, True),
+        ({"goes_round": False}, 1000.0, 20.0, True),
+        ({"goes_round": True}, 600.0, 20.0, False),
         ({"goes_round": False, "looks": ("exists",)}, 0.5, 20.0, True),
         ({"goes_round": False, "looks": ("exists",)}, 0.5, 2.0, False),
     ],
-    ids=["its clock wakes it soon", "its source was not read", "it sleeps for long", "it looks for something", "a short look"],
+    ids=["its clock wakes it soon", "its source was not read", "it sleeps for long", "a loop without end", "it looks for something", "a short look"],
 )
 def test_a_long_look_that_meets_one_napping_tells_nothing(line: dict[str, Any], wakes_in_s: float, window_s: float, stands: bool) -> None:
     assert (reason("stands still", [Why.DATALOADER], line=line, wakes_in_s=wakes_in_s, window_s=window_s) is not None) is stands
