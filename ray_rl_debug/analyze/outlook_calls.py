@@ -47,16 +47,30 @@ def overdue(f: Facts) -> str | None:
         return None
     if not f.stands_still and f.call.finished < MANY_CALLS and age <= min(FAR_OVERDUE * usual, ANSWER_S):
         return None  # it runs, or pauses again and again, and the next call of so few may well take longer than all of them
-    if age < RARE_CALL_S and (lives(f) or computes_in_c(f)):
+    if age < RARE_CALL_S and (lives(f) or computes(f)):
         return None
     early = f.stands_still or (age > FAR_OVERDUE * usual and not is_asleep(f.view, f.one))
     return f.call.text if age > max(USUAL_FACTOR * usual, FROZEN_FLOOR_S if early else OVERDUE_FLOOR_S) else None
 
 
-def computes_in_c(f: Facts) -> bool:
-    """Is it at work in one call of C, which has let go of the interpreter? A rare one may take longer than all before."""
+def computes(f: Facts) -> bool:
+    """Is it at work, and may this be a rare step, such as an evaluation, which takes longer than all before?
+
+    Not in a loop of one function of Python all the while, where its fellows have done the same and have come to the collective that lacks it.
+    """
+    if f.one.motion is not Motion.BUSY:
+        return False
+    in_one = len({(p.path[0][:2], p.path[1:]) for p in f.one.places if p.path}) == 1
+    return f.asked_for.isdisjoint(_OF_FELLOWS) or not in_one or _is_in_c(f)
+
+
+_OF_FELLOWS = frozenset({Why.COLLECTIVE, Why.P2P, Why.SAME_CALL})
+
+
+def _is_in_c(f: Facts) -> bool:
+    """Is it in one call of C, which has let go of the interpreter?"""
     thread = f.one.followed or f.one.telling
-    if f.one.motion is not Motion.BUSY or thread is None or thread.place.kind is not Kind.CODE or len({p.path for p in f.one.places}) != 1:
+    if thread is None or thread.place.kind is not Kind.CODE or len({p.path for p in f.one.places}) != 1:
         return False
     met = [t.owns_gil for sample in f.one.process.samples for t in sample.threads if t.tid == thread.tid]
     return len(met) > 1 and False in met and True not in met

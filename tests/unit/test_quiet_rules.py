@@ -72,6 +72,7 @@ def calling(
     written: int = 0,
     beside: str | None = None,
     is_async: bool = True,
+    age_s: float = 100.0,
 ) -> Report:
     """A driver in ray.get for a call that runs far longer than those before it; maybe beside another process that computes at ``beside``."""
     stacks = Stacks()
@@ -80,7 +81,7 @@ def calling(
     loop = [("AsyncIO Thread: default", "run_forever@asyncio/base_events.py:600 run@threading.py:982")] if is_async else []
     one = process(stacks, 102, "ray::Scorer.compute_score", *busy, cpu_s=cpu_s, async_tasks=tasks, extra_threads=loop)
     one = msgspec.structs.replace(one, written_bytes=written)
-    task = RayTask(task_id=task_id(1), name="Scorer.compute_score", state="RUNNING", pid=102, state_times_s={"RUNNING": 100.0})
+    task = RayTask(task_id=task_id(1), name="Scorer.compute_score", state="RUNNING", pid=102, state_times_s={"RUNNING": 200.0 - age_s})
     history = (TaskHistory(name="Scorer.compute_score", count=finished, longest_s=usual_s),) if finished else ()
     owned = OwnedTask(task_id=task_id(1), name="Scorer.compute_score", actor_id=f"{7:032x}")
     cores = [core(102, running=[1], actor_number=7), msgspec.structs.replace(core(50, owned=[owned]), kind="DRIVER")]
@@ -94,7 +95,12 @@ BUSY = f"normalise@app/score.py:60 Scorer.compute_score@app/score.py:20 {EXECUTO
 
 @pytest.mark.parametrize(("finished", "accused"), [(5, ["straggler"]), (1, []), (0, [])])
 def test_one_call_before_is_no_habit(finished: int, accused: list[str]) -> None:
-    assert sure(calling(BUSY, cpu_s=1.9, finished=finished)) == accused
+    assert sure(calling(BUSY, cpu_s=1.9, finished=finished, age_s=1000.0)) == accused
+
+
+def test_one_that_works_may_take_a_rare_step() -> None:
+    """An evaluation or a checkpoint after many short steps: no fellow has done the same."""
+    assert sure(calling(BUSY, cpu_s=1.9)) == []
 
 
 def test_a_call_that_writes_megabytes_is_at_work() -> None:
