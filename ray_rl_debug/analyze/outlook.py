@@ -49,6 +49,7 @@ from ray_rl_debug.analyze.pools import ended_workers, ends_in_vain
 from ray_rl_debug.analyze.progress import Motion, came_lately
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.signals import may_get_signal
 from ray_rl_debug.analyze.solve import Activity, Outlook
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_assumed import DISTANCE
@@ -335,6 +336,7 @@ TABLE: tuple[Row, ...] = (
     Row("waits for a client", Outlook.UNSEEN, outlook_asked.listens, needs=Needs.ASKED),
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
     Row("no Python, and sleeps", Outlook.WAKES, outlook_asked.foreign_sleeps, needs=Needs.ASKED),
+    Row("waits for a signal that somebody may send", Outlook.WAKES, lambda f: may_get_signal(f.view, f.one)),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("a call without a frame", Outlook.UNSEEN, outlook_asked.frameless, needs=Needs.ASKED),
     Row("asks whether anybody answers", Outlook.UNSEEN, asks_nobody_seen),

@@ -1,0 +1,25 @@
+"""Waits for a signal: nothing that the kernel tells leads to who should send it, and anybody on the machine may."""
+
+from __future__ import annotations
+
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.pauses import wakes_in_end
+from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+
+
+def may_get_signal(view: View, one: Seen) -> str | None:
+    """Who may send the signal for which a process waits, in words: whoever works beside it, or has a thread that its clock will wake.
+
+    Where all of the machine wait, and no clock runs, nobody seen is left who could.
+    """
+    thread = one.followed or one.telling
+    if thread is None or kernel_call(thread.kernel) != "pause":
+        return None
+    sender = next((other for other in view if other.process is not one.process and other.node is one.node and _goes_on(other)), None)
+    return f"it waits for a signal, which {sender.name} (pid {sender.process.pid}) may send" if sender is not None else None
+
+
+def _goes_on(one: Seen) -> bool:
+    return one.motion in (Motion.MOVING, Motion.BUSY) or any(wakes_in_end(t) for t in one.process.threads)
