@@ -18,7 +18,8 @@ from ray_rl_debug.model.system_calls import call_name
 
 GENERIC = """
     22 epoll_pwait 25 fcntl 32 flock 56 openat 63 read 64 write 65 readv 66 writev 67 pread64 68 pwrite64 69 preadv 70 pwritev 72 pselect6 73 ppoll
-    82 fsync 83 fdatasync 95 waitid 98 futex 101 nanosleep 115 clock_nanosleep 124 sched_yield 128 restart_syscall 137 rt_sigtimedwait
+    82 fsync 83 fdatasync 95 waitid 98 futex 101 nanosleep 115 clock_nanosleep 124 sched_yield 128 restart_syscall
+    133 rt_sigsuspend 137 rt_sigtimedwait
     182 mq_timedsend 183 mq_timedreceive 188 msgrcv 189 msgsnd 192 semtimedop 193 semop
     202 accept 203 connect 206 sendto 207 recvfrom 211 sendmsg 212 recvmsg 242 accept4 243 recvmmsg 260 wait4 269 sendmmsg 437 openat2
     441 epoll_pwait2 449 futex_waitv
