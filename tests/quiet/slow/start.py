@@ -9,6 +9,7 @@ import sys
 import actors
 import families
 import idioms
+import lulls
 import parts
 import programs
 import ranks
@@ -24,7 +25,9 @@ OF_RARE = "evaluates_in_c naps runs_program asks_judge in_threads writes".split(
 OF_IDIOMS = "generations replay_in_threads checked_by_shells tries_counted computed_in_c three_clients scripts_of_naps saved_in_shards".split()
 OF_CACHES = "tokenised collects_garbage under_cache_lock two_prefetchers started_again greedy_search shared_version tokens_streamed".split()
 OF_ROUNDS = "folder_of_batches first_of_episodes engine_of_threads steps_and_evaluations packed_by_shell replay_actor".split()
-ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE, *OF_IDIOMS, *OF_CACHES, *OF_ROUNDS)
+OF_LULLS = "token_bucket rare_in_python heartbeat_awaited signalled batching_window tool_under_permit paused_for_weights".split()
+OF_PATIENCE = "held_by_trainer backs_off long_polls timers_of_loop timer_of_thread asked_behind_play leads_by_file stages_joined".split()
+ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE, *OF_IDIOMS, *OF_CACHES, *OF_ROUNDS, *OF_LULLS, *OF_PATIENCE)
 
 
 def main(name: str, *given: str) -> None:
@@ -35,7 +38,7 @@ def main(name: str, *given: str) -> None:
         for one in [*parts.as_ranks(name, 3)]:
             one.wait()
     else:
-        next(getattr(part, name) for part in (ranks, programs, families, actors, services, rare, idioms) if hasattr(part, name))(*given)
+        next(getattr(part, name) for part in (ranks, programs, families, actors, services, rare, idioms, lulls) if hasattr(part, name))(*given)
 
 
 if __name__ == "__main__":
