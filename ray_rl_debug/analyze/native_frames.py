@@ -28,10 +28,13 @@ _MUTEX = re.compile(
 """``__internal_atexit`` does nothing but take the lock of the list of what runs at the end; a child of a fork may have it taken for ever."""
 _GIL = re.compile(r"^(?:take_gil|PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|PyGILState_Ensure|_?PyThreadState_Attach)$")
 _GPU = re.compile(
-    r"^(?:cu|cuda|hip|aclrt|rt)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip)"
+    r"^(?:cu|cuda|hip|aclrt|rt|mu|musa)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip|xpu)"
     r"|^cudaMemcpy$|^(?:cuda|hip)EventQuery$"
+    r"|^ze(?:Event|CommandQueue|CommandList|Fence)HostSynchronize$|^zeCommandQueueSynchronize$|^(?:ur|pi)(?:Event|Queue)s?(?:Wait|Finish)$|^cl(?:Finish|WaitForEvents)$"
 )
-_DEVICE = re.compile(r"(?:^|/)lib(?:cuda|cudart|amdhip64|hsa-runtime64|torch_npu|ascendcl|runtime|ze_loader)\b[\w.-]*$")
+_DEVICE = re.compile(
+    r"(?:^|/)lib(?:cuda|cudart|amdhip64|hsa-runtime64|torch_npu|ascendcl|runtime|ze_loader|ze_intel_gpu|ur_adapter_\w{1,20}|musa|musart)\b[\w.-]*$"
+)
 """Libraries of accelerators: a thread that sleeps below one of them waits for its device."""
 _GROUP_CALL = re.compile(r"c10d::\w*ProcessGroup\w*::(\w+)")
 _GROUP_WAIT = re.compile(r"c10d::.*Work\w*::(?:wait|synchronize\w*)$")
@@ -66,6 +69,8 @@ _WORDS = {
     "broadcast": "broadcast", "bcast": "broadcast", "reduce": "reduce", "barrier": "barrier", "gather": "gather",
     "ssend": "send", "rsend": "send", "sendrecv": "send", "scatter": "scatter", "send": "send", "recv": "recv",
 }  # fmt: skip
+_OF_C = re.compile(r"p?(?:nccl|rccl|hccl)[A-Z]|(?:cu|cuda|hip|aclrt)[A-Z]|P?MPI_|pthread_")
+"""Names of libraries that are not Python's, where somebody wrote a name alone."""
 _FEW = 12
 """Innermost frames that are asked: what lies below is who called."""
 _DEEP = 24
@@ -76,7 +81,7 @@ def is_native(frame: Frame) -> bool:
     """Is it a frame of C, C++ or Rust? One with neither file nor line is, unless Python's text lacks them; ``??`` has no symbols."""
     if _NATIVE_FILE.search(frame.file) is not None or ("::" in frame.function and not frame.file.endswith((".py", ".pyx", ">"))):
         return True  # where a form cut the line, its library may end anywhere
-    return frame.file.strip("?") == "" and frame.function.startswith(("0x", "??"))
+    return frame.file.strip("?") == "" and (frame.function.startswith(("0x", "??")) or _OF_C.match(frame.function) is not None)
 
 
 def native_call(frames: Sequence[Frame]) -> str | None:

@@ -27,6 +27,10 @@ def native(function: str, file: str = "libc.so.6") -> Frame:
         ((native("read", "libpthread-2.31.so"), STEP), Kind.FILE, "step"),
         ((native("pthread_cond_timedwait@@GLIBC_2.3.2"), STEP), Kind.LOCK, "step"),
         ((native("cuStreamSynchronize", "libcuda.so.550.54"), STEP), Kind.CUDA, "cuStreamSynchronize"),
+        ((native("cudaStreamSynchronize", ""), STEP), Kind.CUDA, "cudaStreamSynchronize"),
+        ((native("ncclAllReduce", ""), STEP), Kind.COLLECTIVE, "all_reduce"),
+        ((native("sched_yield"), native("0x7f01", "libze_intel_gpu.so.1.17"), STEP), Kind.CUDA, "0x7f01"),
+        ((native("ur::level_zero::urEventWait", "libur_adapter_level_zero.so.0"), STEP), Kind.CUDA, "urEventWait"),
         (
             (native("ioctl"), native("at::native::_local_scalar_dense_cuda(at::Tensor const&)", "libtorch_cuda.so"), STEP),
             Kind.CUDA,

@@ -78,12 +78,10 @@ def _paren_frame(text: str) -> list[CodePlace]:
         found = candidate
         break
     if found is None:
-        odd = None
-        for odd in _PAREN_ODD.finditer(text):
-            if odd["line"] is not None:
-                break
-        if odd is None:
+        each = list(_PAREN_ODD.finditer(text))
+        if not each:
             return []
+        odd = next((one for one in each if one["line"] is not None), each[0])
         before = text[: odd.start()]
         is_address = ADDRESS.match(before.strip()) is not None
         if odd["line"] is None and not is_address and (odd.end() != len(text) or not _is_function(before)):

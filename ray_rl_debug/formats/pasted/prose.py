@@ -13,7 +13,6 @@ from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
 from ray_rl_debug.formats.pasted import chains, joined, labels, said
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.frames import read_frame
-from ray_rl_debug.formats.pasted.gdb import NO_SYMBOLS
 from ray_rl_debug.formats.pasted.lines import read_line
 from ray_rl_debug.formats.pasted.partial import Partial, set_names
 
@@ -83,7 +82,6 @@ _INWARD = re.compile(r"→|->|=>|⟶|▸")
 _ASIDE = re.compile(r"\s(?:\w{2,20}\s)?\($")
 """*inside the `Store()` constructor (`create_store`, ...)*: in brackets behind a place is what it lies in."""
 _CHOICE = re.compile(r"^\s?/\s?$|\bor\b")
-_NATIVE = re.compile(r"::|^p?(?:nccl|rccl|hccl|cu|cuda|hip)[A-Z]|^P?MPI_|^pthread_")
 _MOST_FRAMES = 24
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "both": 2}
 
@@ -217,7 +215,7 @@ def _frames(text: str) -> list[CodePlace]:
         if whole is not None and not whole.is_whole:
             new = list(whole.places)
         elif name is not None and (code["quoted"] is None or len(name["name"]) > 2):
-            new = [(name["name"], NO_SYMBOLS if _NATIVE.search(name["name"]) else "", 0)]
+            new = [(name["name"], "", 0)]
         else:
             continue
         if not found:
