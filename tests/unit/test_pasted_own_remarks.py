@@ -17,3 +17,23 @@ def test_a_library_of_which_nothing_is_known_is_read_before_a_remark_in_brackets
     all_gather (torch/distributed/distributed_c10d.py:4193)
 """
     assert told(text) == [(None, ["pthread_cond_wait", "0x7caaa50b1a9b", "all_gather"])]
+
+
+def test_an_arrow_far_behind_a_frame_begins_a_remark() -> None:
+    text = """Thread 0x1F90 (active): "MainThread"         <- the loop, since 13:49
+    stop_stream (pyaudio/__init__.py:500)          <- pa.stop_stream(), does not return
+    close (audio_interface.py:1445)                <- Playback.close()
+    on_message (SERVER:1136)                       <- handler of 's:'
+"""
+    assert told(text) == [(None, ["stop_stream", "close", "on_message"])]
+
+
+def test_names_above_and_below_a_frame_in_a_block_of_code_are_frames_too() -> None:
+    text = (
+        "One rank showed:\n\n```\ncuEventSynchronize\ncudaEventSynchronize\nsynchronize (torch/cuda/streams.py:231)\nprocess_batch\nevent_loop\n```\n"
+    )
+    assert told(text) == [(None, ["cuEventSynchronize", "cudaEventSynchronize", "synchronize", "process_batch", "event_loop"])]
+
+
+def test_names_in_a_block_of_code_without_a_frame_are_none() -> None:
+    assert told("Needed:\n\n```\ntorch_geometric\nray_tracer\n```\n\n    wait (threading.py:320)\n") == []

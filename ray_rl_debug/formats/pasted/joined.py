@@ -74,6 +74,8 @@ _CODE = re.compile(r"[_.<]|::|[a-z][A-Z]|\(\)")
 """What tells the name of a function from a word."""
 _MOST = 400
 """Frames on a line."""
+_REMARK = re.compile(r"(?<=\)) {2,200}(?:←|⟵|<-{1,3}) ?(?P<told>\S)")
+"""An arrow far behind a frame: somebody writes there what the frame is."""
 
 
 def read(text: str, *, is_named: bool = False) -> Frames | None:
@@ -82,6 +84,9 @@ def read(text: str, *, is_named: bool = False) -> Frames | None:
     Args:
         is_named: The text says whose it is. Then one place and names of functions are enough, also between words.
     """
+    remark = _REMARK.search(text)
+    if remark is not None and not places.one_frame(text[remark.start("told") :]):
+        return None
     text = marked(text)
     for sign, order in _SIGNS:
         if sign not in text:

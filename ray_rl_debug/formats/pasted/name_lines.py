@@ -26,13 +26,29 @@ class NameLines:
 
     def add(self, line: Line, place: CodePlace) -> list[tuple[Line, Frames]]:
         """The lines, once they are a stack."""
-        if self._held and line.number - self._held[-1][0].number > 1:
-            self._held = []
-        self._held.append((line, Frames(places=(place,))))
+        self._keep(line, place)
         if len(self._held) < _LEAST or not any(joined.is_code(frames.places[0][0]) for _, frames in self._held):
             return []
         held, self._held = self._held, []
         return held
+
+    def hold(self, line: Line, place: CodePlace) -> None:
+        """A name below nobody's name: in a block of code it may stand above a frame."""
+        if line.in_fence and joined.is_code(place[0]):
+            self._keep(line, place)
+        else:
+            self.forget()
+
+    def above(self, line: Line, frames: Frames) -> list[tuple[Line, Frames]]:
+        """The names right above a frame with its place, in the same block of code: they are frames of its stack."""
+        held, self._held = self._held, []
+        is_above = bool(held) and held[-1][0].number == line.number - 1 and any(number for _, _, number in frames.places)
+        return held if is_above else []
+
+    def _keep(self, line: Line, place: CodePlace) -> None:
+        if self._held and line.number - self._held[-1][0].number > 1:
+            self._held = []
+        self._held.append((line, Frames(places=(place,))))
 
 
 def name_in(text: str) -> CodePlace | None:

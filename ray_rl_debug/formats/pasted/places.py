@@ -17,7 +17,7 @@ NUMBER = r"(?::|#L|,? line |:L|:~)(?P<line>\d{1,7}|\.{3}|…|\?{1,4})(?P<more>(?
 NAME = r"(?:async )?(?:<\w{1,30}>|[^\W\d][\w.]{0,160}(?:<locals>\.?[\w.<>]{0,120})?(?:<(?:lambda|listcomp|genexpr|module)>)?)"
 
 _PAREN = re.compile(r" {0,60}\((?P<file>" + FILE + r")(?:" + NUMBER + r")?(?P<second>(?:[,;/] ?| -> | → )" + FILE + r":\d{1,7})?\)")
-_PAREN_ODD = re.compile(r" {1,60}\((?P<file>\[\w{1,30}\]|\?{1,3}|[^()\s]{1,200})(?::(?P<line>\d{1,7}))?\)")
+_PAREN_ODD = re.compile(r" {1,60}\((?P<file>\[\w{1,30}\]|\?{1,3}|[^()\s]{1,200}?)(?::(?P<line>\d{1,7}))?\)")
 _AT = re.compile(
     r"(?P<function>" + NAME + r")(?:\(\))?(?: {0,40}@ ?| {1,4}at | in |, | — | – | - |: | {1,60})\(?(?P<file>" + FILE + r")" + NUMBER + r"\)?"
 )

@@ -207,7 +207,7 @@ class Processes:
         self._is_first = not self._weak and not self.has_words
         if frames.source == "faulthandler":
             self._lone = self._lone or (line, frames)
-        self._weak.append((line, frames))
+        self._weak += [*self._names.above(line, frames), (line, frames)]
         self.flush_weak()
 
     def in_same_file(self, text: str) -> Frames | None:
@@ -235,7 +235,9 @@ class Processes:
             self._append(line, Frames(places=(place,)))
             return True
         head = self.label.held(line.number)
-        if head is None or not (head.ranks or head.pid or head.label or head.title or head.count) or stack.threads:
+        if stack.threads or self._weak or head is None or not (head.ranks or head.pid or head.label or head.title or head.count):
+            if not (stack.threads or self._weak):
+                self._names.hold(line, place)
             return False
         if held := self._names.add(line, place):
             self._headless(*held[0])
