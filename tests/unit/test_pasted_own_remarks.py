@@ -37,3 +37,27 @@ def test_names_above_and_below_a_frame_in_a_block_of_code_are_frames_too() -> No
 
 def test_names_in_a_block_of_code_without_a_frame_are_none() -> None:
     assert told("Needed:\n\n```\ntorch_geometric\nray_tracer\n```\n\n    wait (threading.py:320)\n") == []
+
+
+def test_a_comment_tells_who_stands_where_without_marking_the_code() -> None:
+    text = """
+    # A throttle by the clock is not: ranks come into the window at
+    # different times, and the next broadcast meets the pending all_reduce
+    # (seen as TP0 stuck in broadcast_pyobj vs TP1-3 stuck in all_reduce).
+"""
+    assert told(text) == [("TP0", ["broadcast_pyobj"]), *((f"TP{n}", ["all_reduce"]) for n in (1, 2, 3))]
+
+
+def test_numbers_with_a_plus_and_the_next_rank_behind_a_comma() -> None:
+    text = "* a run of ours: rank 1 stuck in `chunk_rule`, rank 0+2-4 stuck in `all_reduce`\n"
+    assert told(text) == [("1", ["chunk_rule"]), *((f"rank_{n}", ["all_reduce"]) for n in (0, 2, 3, 4))]
+
+
+def test_a_name_with_its_line_and_the_ranks_above_n() -> None:
+    one = "rank 0 stuck at `barrier` inside `_build_index:1141`"
+    text = f"Pinned down on the head node ({one},\nrank N+ already in `train_step → __next__ → get`). Reverted.\n"
+    assert told(text) == [("0", ["barrier", "_build_index"]), ("rank n+", ["get", "__next__", "train_step"])]
+
+
+def test_a_heading_with_code_is_no_comment() -> None:
+    assert told("# Rank 0 stuck in all_reduce\n\nThe fix of `f()` is below.\n\n# Rank 1 would be in step\n") == [("0", ["all_reduce"])]

@@ -22,7 +22,8 @@ _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
-    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though)\s"
+    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
+    r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d))"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
     r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
@@ -41,24 +42,26 @@ _WHO = re.compile(
     r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
     r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
-    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
+    r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
     r"|the (?:process|program|server|client|engine|worker)(?![.(_]))\b`?)"
-    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
+    r"|(?P<ranks>\b(?:global )?ranks? ?#?\d{1,5}(?:(?:-|–|/|\+|, ?| and )\d{1,5}){0,32}\b|\b(?:node|host|worker|stage|pid|process) ?#?\d{1,9}\b)"
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
     r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
     r"|others?(?: one| rank| process| box| worker| node)?"
-    r"|odd (?:one|rank)|peer|rest)\b)"
+    r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
     r"|(?P<tool>\b(?:py-?spy|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b[^.`]{0,30}"
     r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?=[\s:(]{0,4}`))",
     re.IGNORECASE,
 )
 _STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
 """What a sentence says of a place that a tool shows, where it names no process."""
+_STUCK_IN_NAME = re.compile(r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) [a-z]\w{0,60}_\w", re.IGNORECASE)
+_COMMENT = re.compile(r"\s{0,40}(?:#|//) (?=\S)")
 _STANDS = re.compile(
     r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?|remain(?:s|ed)?|stays?|stayed"
-    r"|launching|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b",
+    r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b",
     re.IGNORECASE,
 )
 _NEAR, _LINKED = 240, 16
@@ -75,6 +78,7 @@ _CODE = re.compile(
 _NAME = re.compile(
     r"(?!(?=[a-f]{0,39}\d)[0-9a-f]{7,40}$)(?P<name>(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$"
 )
+_LINE_BEHIND = re.compile(r"(?<=\w):\d{1,7}$")
 _PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<line>\d{1,7}))?$")
 _BESIDE = re.compile(r"^[`*\s]{0,3}(?:\(|at|in|@|,|—|-|line|of)?[`*\s(]{0,4}$")
 _OUTWARD = re.compile(r"\b(?:from|via|called (?:by|from)|under|below|inside|within|in|of|by)\b|←|<-", re.IGNORECASE)
@@ -88,10 +92,13 @@ _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven
 
 def read(text: bytes) -> list[Partial]:
     """The processes of which the sentences of a text tell where they stand."""
-    if len(text) > MAX_BYTES or not (b"`" in text or b"()" in text):
+    if len(text) > MAX_BYTES:
+        return []
+    plain = text.decode("utf-8", "replace")
+    if not _may_tell(plain):
         return []
     dumps: list[Partial] = []
-    lines = text.decode("utf-8", "replace").split("\n")
+    lines = _without_comment_signs(plain.split("\n"))
     for number, paragraph in _paragraphs(lines):
         _read_paragraph(number, paragraph, dumps)
     for number, head, chain in chains.fenced(lines):
@@ -100,6 +107,18 @@ def read(text: bytes) -> list[Partial]:
         if head is not None:
             set_names(dumps[-1], head)
     return dumps
+
+
+def _may_tell(text: str) -> bool:
+    """Is there code in it, marked as such, or a name with an underscore in which somebody is stuck?"""
+    return "`" in text or "()" in text or _STUCK_IN_NAME.search(text) is not None
+
+
+def _without_comment_signs(lines: list[str]) -> list[str]:
+    """A comment of several lines in a program, as the sentences that it is; one such line alone is a heading."""
+    is_comment = [_COMMENT.match(line) for line in lines]
+    near = zip(is_comment, [None, *is_comment[:-1]], [*is_comment[1:], None], strict=True)
+    return [line[sign.end() :] if sign and (before or behind) else line for line, (sign, before, behind) in zip(lines, near, strict=True)]
 
 
 def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -124,7 +143,7 @@ def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
-    if text.count("`") < 2 and "()" not in text:
+    if text.count("`") < 2 and not _may_tell(text.replace("`", "")):
         return
     above = ""
     for clause in _CLAUSES.split(text[:_MAX_CHARS]):
@@ -211,7 +230,7 @@ def _frames(text: str) -> list[CodePlace]:
         if not found and code["quoted"] and (chain := joined.names(told)) is not None:
             return list(chain.places) if chain.order == "inner" else list(reversed(chain.places))
         whole = read_frame(told) if " " in told or ":" in told else None
-        name = _NAME.match(told.strip())
+        name = _NAME.match(_LINE_BEHIND.sub("", told.strip()))
         if whole is not None and not whole.is_whole:
             new = list(whole.places)
         elif name is not None and (code["quoted"] is None or len(name["name"]) > 2):

@@ -6,7 +6,7 @@ import re
 
 from ray_rl_debug.formats.dump import Said
 
-_BETWEEN = r"(?:,|-|–|~|\.\.|to|and|&|/|à|al?|bis|et|und|[ey]|至|到|和|、)"
+_BETWEEN = r"(?:,|-|–|~|\.\.|to|and|&|\+|/|à|al?|bis|et|und|[ey]|至|到|和|、)"
 """What stands between numbers of ranks, in the languages that people write."""
 NUMBERS = r"(?P<ranks>\d{1,6}(?:(?:\s?" + _BETWEEN + r"\s?){1,2}\d{1,6}){0,64})"
 _COUNT = re.compile(
@@ -217,7 +217,7 @@ def unread(text: str, *, expected: bool) -> Said | None:
 def numbers(text: str) -> tuple[int, ...]:
     """``1-3,5`` → (1, 2, 3, 5). More ranks than any job has is a number that means something else."""
     found: dict[int, None] = {}
-    for part in re.split(r"\s?(?:,|and|&|/|et|und|[ey]|和|、)\s?", text):
+    for part in re.split(r"\s?(?:,|and|&|\+|/|et|und|[ey]|和|、)\s?", text):
         ends = [int(n) for n in re.findall(r"\d{1,6}", part)]
         if len(ends) == 2 and ends[0] <= ends[1]:
             found.update(dict.fromkeys(range(ends[0], min(ends[1], ends[0] + _MAX_RANKS) + 1)))
