@@ -129,7 +129,7 @@ def settle_common_waits(seen: Mapping[str, Seen], programs: Sequence[Program]) -
             places[(one.kind, one.place.op, one.place.path) if one.place is not None else None].append(one)
         most = max(places.values(), key=_weight, default=[])
         if _weight(most) < 2 or 2 * _weight(most) <= _weight(standing):
-            continue
+            most = _at_gpu_beside_code(standing)
         for one in most if _may_wait(most, members) else ():
             if one.telling is not None:
                 place = msgspec.structs.replace(one.telling.place, kind=Kind.COLLECTIVE, op=_op(one))
@@ -137,11 +137,21 @@ def settle_common_waits(seen: Mapping[str, Seen], programs: Sequence[Program]) -
                 yield msgspec.structs.replace(one, telling=telling, places=(place,) * len(one.places))
 
 
+def _at_gpu_beside_code(standing: Sequence[Seen]) -> list[Seen]:
+    """Those who wait for their GPUs, where as few others run code of their own: that kernel is the collective which the others have not joined."""
+    at_gpu = [one for one in standing if one.kind is Kind.CUDA]
+    others = [one for one in standing if one.kind is not Kind.CUDA]
+    lacks = bool(others) and all(one.kind is Kind.CODE for one in others) and _weight(at_gpu) >= _weight(others)
+    return at_gpu if lacks else []
+
+
 def _weight(members: Sequence[Seen]) -> int:
     return sum(stands_for(m.process) for m in members)
 
 
 def _may_wait(most: Sequence[Seen], members: Sequence[Seen]) -> bool:
+    if not most:
+        return False
     one = most[0]
     if one.kind is Kind.CUDA:
         return True

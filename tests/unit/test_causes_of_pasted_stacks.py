@@ -46,6 +46,9 @@ TWO_LOCKS = """~~~~ Stack of flusher (139812340012800) ~~~~
 """
 
 
+AT_GPU = stack(7001, "    synchronize (torch/cuda/__init__.py:985)\n    timer (train.py:55)\n    main (train.py:80)\n").replace("idle", "active")
+
+
 def experts() -> str:
     calls = [("dispatch", 30), ("dispatch", 30), ("combine", 41)]
     heads = [f"rank {k}\nThread {k + 7} (active)\n" for k in range(3)]
@@ -60,8 +63,12 @@ def experts() -> str:
         (stack(7, BARRIER) + IDLE_WORKER, "weight-sync-mismatch"),
         (TWO_LOCKS, "lock-deadlock"),
         (experts(), "collective-mismatch"),
+        (
+            AT_GPU + stack(7002, "    permute (aug.py:14)\n    batch (train.py:41)\n    main (train.py:78)\n").replace("idle", "active+gil"),
+            "straggler",
+        ),
     ],
-    ids=["placement-group", "both-send", "engine-at-rest", "two-locks", "expert-parallel"],
+    ids=["placement-group", "both-send", "engine-at-rest", "two-locks", "expert-parallel", "one-at-its-gpu"],
 )
 def test_what_is_named_first_is_only_possible(tmp_path: Path, text: str, cause: str) -> None:
     first = reported(tmp_path, text).findings[0]
