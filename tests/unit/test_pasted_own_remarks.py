@@ -61,3 +61,19 @@ def test_a_name_with_its_line_and_the_ranks_above_n() -> None:
 
 def test_a_heading_with_code_is_no_comment() -> None:
     assert told("# Rank 0 stuck in all_reduce\n\nThe fix of `f()` is below.\n\n# Rank 1 would be in step\n") == [("0", ["all_reduce"])]
+
+
+def test_a_thread_that_somebody_goes_to_below_the_list_of_all_is_that_of_the_list() -> None:
+    text = """(gdb) info threads
+* 1    Thread 0x7f0 (LWP 771) "python"        0x00007f11 in futex_wait () from /lib64/libc.so.6
+  2    Thread 0x7f1 (LWP 790) "pt_autograd_0" 0x00007f12 in pthread_cond_wait () from /lib64/libc.so.6
+(gdb) thread 2
+(gdb) bt
+#0  0x00007f12 in pthread_cond_wait () from /lib64/libc.so.6
+#1  0x00007f20 in torch::autograd::ReadyQueue::pop() () from /opt/libtorch_cpu.so
+"""
+    (dump,) = read(text)
+    assert [(t.tid, [f[0] for f in t.frames]) for t in dump.threads] == [
+        (771, ["futex_wait"]),
+        (790, ["pthread_cond_wait", "torch::autograd::ReadyQueue::pop()"]),
+    ]

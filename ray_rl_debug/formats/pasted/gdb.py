@@ -18,6 +18,8 @@ _THREAD = re.compile(
 _SWITCHED = re.compile(
     r"^\W{0,6}\[?Switching to (?:thread (?P<number>\d{1,6}) \()?\(?Thread 0x[0-9a-fA-F]{1,16} \((?:LWP|lwp) (?P<lwp>\d{1,9})\)[)\]]{0,3}\s*$"
 )
+_ASKED = re.compile(r"^\((?:cuda-)?gdb\) (?:t|thread) (?P<number>\d{1,6})\s*$")
+"""What somebody typed to go to a thread."""
 _OWN_HEAD = re.compile(r"^\W{0,8}Thread (?P<number>\d{1,6}) ?\((?P<name>[^(),]{1,40}), ?(?:LWP|lwp|tid) (?P<lwp>\d{1,9})\)(?P<rest>.{0,200})$")
 """``### Thread 2 (worker, LWP 4012) — holds the GIL``: a person's words in place of gdb's."""
 _ROW = re.compile(
@@ -96,6 +98,8 @@ def read(text: str) -> Event | None:
     if "Frame 0x" in text and _IN_ARGUMENTS.match(text) and (python := _PY_FRAME.search(text)):
         place = (python["function"], python["file"], int(python["line"]))
         return Frames(places=(place,), source="gdb", order="inner", is_certain=True)
+    if text.startswith("(") and (asked := _ASKED.match(text)):
+        return Head(level="thread", source="gdb", order="inner", key=asked["number"], is_chosen=True)
     if "LWP" in text or "hread " in text:
         return _thread(text)
     if "=" in text and (told := _WITHOUT_NUMBER.match(text)):
