@@ -77,3 +77,9 @@ def test_a_thread_that_somebody_goes_to_below_the_list_of_all_is_that_of_the_lis
         (771, ["futex_wait"]),
         (790, ["pthread_cond_wait", "torch::autograd::ReadyQueue::pop()"]),
     ]
+
+
+def test_the_number_of_something_else_before_a_rank_is_none_of_its() -> None:
+    for head in ("boxA / gpu0 / rank 3", "pid 4103, rank 3:"):
+        assert [d.rank for d in read(f"Attached:\n\n{head}\n\nf (a.py:1)\ng (a.py:2)\n")] == [3]
+    assert [d.rank for d in read("rank0 / rank 3:\n    f (a.py:1)\n    g (a.py:2)\n")] == [0, 3]

@@ -295,8 +295,9 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
     return said.numbers(found["ranks"]), None
 
 
-def _comma(_: re.Match[str]) -> str:
-    return ", "
+def _comma(found: re.Match[str]) -> str:
+    """A comma in place of the word before the second rank; the number before it may be of something else: ``gpu0 / rank 0``."""
+    return ", " if "rank" in found.string[: found.start()].lower() else found[0]
 
 
 def _file_pid(name: str) -> int | None:
