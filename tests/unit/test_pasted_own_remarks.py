@@ -83,3 +83,15 @@ def test_the_number_of_something_else_before_a_rank_is_none_of_its() -> None:
     for head in ("boxA / gpu0 / rank 3", "pid 4103, rank 3:"):
         assert [d.rank for d in read(f"Attached:\n\n{head}\n\nf (a.py:1)\ng (a.py:2)\n")] == [3]
     assert [d.rank for d in read("rank0 / rank 3:\n    f (a.py:1)\n    g (a.py:2)\n")] == [0, 3]
+
+
+def test_source_above_the_first_frame_that_was_copied_is_none() -> None:
+    text = """```
+    self._bootstrap_inner()
+  File "/w/lib/threading.py", line 1075, in _bootstrap_inner
+    self.run()
+  File "/w/lib/tqdm/_monitor.py", line 60, in run
+    self.was_killed.wait(self.sleep_interval)
+```
+"""
+    assert told(text) == [(None, ["run", "_bootstrap_inner"])]

@@ -43,7 +43,7 @@ class NameLines:
         """The names right above a frame with its place, in the same block of code: they are frames of its stack."""
         held, self._held = self._held, []
         is_above = bool(held) and held[-1][0].number == line.number - 1 and any(number for _, _, number in frames.places)
-        return held if is_above else []
+        return held if is_above and frames.source == "text" else []  # above a frame as Python writes it stands the source of another
 
     def _keep(self, line: Line, place: CodePlace) -> None:
         if self._held and line.number - self._held[-1][0].number > 1:
