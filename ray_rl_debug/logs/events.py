@@ -46,6 +46,10 @@ NCCL_WARNS = b"NCCL WARN"
 _FAILED_AT = re.compile(r"^NCCL INFO \S{1,120}:\d+ -> (?:[1-689]|\d\d)\b")
 """How NCCL tells, function by function, that a call failed; 7 is a call that is still in progress."""
 _PANEL = re.compile(r"[╭┌┏][─━]+ Error [─━]")
+_SAYS_WHAT = re.compile(
+    r"(?:An? )?(?:\w+ )?(?:[Ee]rror|[Ee]xception|[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot)\b(?! executing job)[ \w'`\"()/.-]{4,120}[.:!]?$"
+)
+"""A sentence of a program that caught an exception, right above the traceback that it prints; not Hydra's, which ends by it."""
 _IMPORT = re.compile(r"(?:ModuleNotFound|Import)Error: ")
 """Raised inside a function: most packages try such imports of what they can do without."""
 _CUT = "a traceback that is cut off before its last line"
@@ -130,7 +134,7 @@ def tell(window: Window, one: Spotted, number: int) -> LogEvent:
         lines=tuple(redact(x) for x in lines),
         collective=read_collective(window.line(one.start, one.end).decode("utf-8", "replace")) if block is None else None,
         is_own_words=is_own_words(one) and GIVES_UP.search(one.text) is None,
-        caught=_caught(one),
+        caught=_caught(window, one),
         handled=handled(window, one),
     )
 
@@ -147,11 +151,18 @@ def _record_of(window: Window, one: Spotted) -> str | None:
     if one.before is not None:
         return one.before.text
     above = window.line_before(one.start)
-    own = (one.head.level, one.head.writer)
-    return above.text if one.head.level is not None and (above.level, above.writer) == own else None
+    if (above.level, above.writer) != (one.head.level, one.head.writer):
+        return None
+    return above.text if one.head.level is not None or _SAYS_WHAT.match(above.text) else None
 
 
-def _caught(one: Spotted) -> bool | None:
+def _is_said_above(window: Window, one: Spotted) -> bool:
+    """Did the function that caught an exception print a sentence about it, with no level, right above its traceback?"""
+    above = window.line_before(one.start)
+    return one.before is None and (above.level, above.writer) == (None, one.head.writer) and _SAYS_WHAT.match(above.text) is not None
+
+
+def _caught(window: Window, one: Spotted) -> bool | None:
     block, level = one.block, one.head.level or (one.before.level if one.before is not None else None)
     if block is not None and block.ran_text and block.is_caught is not False:
         return True  # whoever gave Python the code as text, or wrote it into a folder for passing files, looks at how it ends
@@ -159,7 +170,8 @@ def _caught(one: Spotted) -> bool | None:
         return None
     if block.is_caught:
         was_tried = level is None and block.remote is None and _IMPORT.match(one.text) is not None
-        return True if level in ("D", "W", "E") or was_tried else None
+        is_written_down = level in ("D", "W", "E") or (level is None and block.remote is None and _is_said_above(window, one))
+        return True if is_written_down or was_tried else None
     return False if level is None and one.before is None else None
 
 

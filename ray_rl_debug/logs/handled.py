@@ -76,7 +76,7 @@ _PARTS = re.compile(r"\b[Ff]ailed to (?:shut ?down|close|leave|deregister)\b")
 _ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
 _OWN_SCORE = re.compile(
     r"(?i:\b(?:score|reward|grade|verdict)s?)(?: is| of)?[ :=]{1,3}-?\d{1,2}(?:\.\d{1,6})?(?:/\d{1,3})?(?![\d.:/\w])"
-    r"|\breturn(?:s|ed|ing) -?\d\.\d{1,4}\b"
+    r"|\breturn(?:s|ed|ing) -?\d\.\d{1,4}\b|\b(?:verdict|judged)[ :=]{1,3}(?:CE|RE|WA|TLE|MLE|OLE)\b"
 )
 """What an answer that could not be read or run is worth, said together with why; no ``reward:8000``."""
 _OF_A_GUEST = re.compile(r"\b(?:candidate|submission|solution|sandbox|student|a\.out)[\w.-]{0,40}\[\d+\]:? (?:segfault at|general protection|trap )")

@@ -275,6 +275,9 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
         if parts := marks.PARTS.search(rest):
             got.rank = parts[1]
         return _done(got, found.end())
+    if got.is_stamped and got.level and got.pid is None and inner.isdigit() and line.startswith("[", found.end()):
+        got.pid = int(inner)  # ``ERROR [924] [client.hpp:54] ``
+        return found.end()
     if inner.startswith("pod/"):
         got.node = inner.split("/")[1]
         return _done(got, found.end())
@@ -331,6 +334,9 @@ def _word(line: str, at: int, got: _Found) -> int | None:
     if found := marks.NAMED.match(line, at):
         got.program, got.node, got.is_tool = found["program"].split("-")[0] if found["node"] else found["program"], found["node"] or got.node, True
         return _done(got, found.end())
+    if got.level and (found := marks.OF_CANN.match(line, at)):
+        got.pid = int(found["pid"])
+        return found.end()
     if got.level and (found := marks.SOURCE.match(line, at)):
         got.source = found[0].rstrip("] ")
         return found.end()

@@ -10,7 +10,8 @@ from datetime import datetime, timezone
 import msgspec
 
 _MONTHS = {name: i for i, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
-_CLOCK = r"(?P<h{0}>\d\d):(?P<m{0}>\d\d):(?P<s{0}>\d\d)(?:[.,:](?P<f{0}>\d{{1,9}}))?"
+_CLOCK = r"(?P<h{0}>\d\d):(?P<m{0}>\d\d):(?P<s{0}>\d\d)(?:[.,:](?P<f{0}>\d{{1,9}})(?:\.\d{{3}}(?=[ \]]))?)?"
+"""Ascend's software puts microseconds behind another dot, ``12.070.463``."""
 _LEVELS = "(?:DEBUG|TRACE|INFO|NOTICE|SUCCESS|WARN|ERR|FATAL|CRITICAL)"
 _FIRST = r"(?:(?<![\s\S])|(?<=\) )|(?<=\]: )|(?<=\| ))"
 """Nothing stands in front but the mark of a process."""

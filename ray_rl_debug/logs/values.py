@@ -15,6 +15,8 @@ _TELLS = re.compile(
 """In the name of a value: it says what went wrong."""
 _QUOTES = re.compile(r"(?:\[[^\[\]\n]{1,40}\] ?|- )?[\"']\w[^\"'\n]{0,300}[\"']")
 """A line that begins with the words of another: a title, a passage."""
+_LISTED = re.compile(r"(?P<name>[A-Za-z_][\w .-]{0,40}?) ?[:=] ?\[[\w.-]{1,60}(?:, ?[\w.-]{1,60}){0,40}\],?$")
+"""A list of words without quotes, as YAML has them: ``signals: [SIGSEGV, SIGBUS]``."""
 _SETS = re.compile(r"(?:patterns?|keywords?|regex\w*|strings?|types?|names?|codes?|signals?|markers?|words?|classes)$")
 """At the end of its name: it says what to look for."""
 _CALL = re.compile(r"(?:[+-]\s{1,40})?(?:raise \w|(?:\w{1,40}\.){0,4}(?!\w*(?:Error|Exception|Interrupt|Exit)\()\w{1,40}\()[^\n]*\)[,;:)]{0,3}$")
@@ -40,6 +42,9 @@ def is_printed_value(text: str, known: Callable[[bytes], Iterator[object]]) -> b
     """
     if text.startswith(("{", "[{")):
         return _OF_A_RUN.search(text) is not None
+    listed = _LISTED.match(text)
+    if listed is not None and _SETS.search(listed["name"]):
+        return _is_plain(listed["name"], known)
     named = _NAMED.match(text)
     if named is None and (_CALL.match(text) or _QUOTES.match(text)):
         return _is_plain(_LITERAL.sub("", text), known)

@@ -66,6 +66,7 @@ _TOOL = re.compile(
         r"^can't (?:open file|find '__main__' module in) '",  # the words of Python itself
         r": (?:[Nn]o space left on device|Disk quota exceeded|Input/output error|Resource temporarily unavailable)",
         r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$",  # faulthandler's, when nobody stopped its clock
+        r"^(?!test)[a-z]{2,8}[A-Z]\w{2,40}(?:\(\))? error: \S",  # a call of a library in C: ``cuFileDriverOpen error: ``
         r"^[\w./-]+: (?:\w+ ){0,3}[Ee]rror\b[: ]|\*\*\* \[[^\]\n]{1,120}\] (?:Error \d|Killed)",
         r"^Host key verification failed|^Permission denied \(|^Cannot connect to the \w+ daemon\b",
         r"^(?:ssh|scp|rsync|curl|wget|pdsh\S*|git)\b.{0,200}(?:[Cc]onnection (?:refused|timed out|reset)|[Nn]o route to host|[Cc]ould not resolve)",
@@ -78,7 +79,7 @@ _COUNTED = r"[\"']?(?:_(?:count|rate|ratio|num))?[\"']?\s*[=:]\s*[\"']?(?:0(?:\.
 INNOCENT = re.compile(
     _any(
         r"\b(?:0|no|No|zero|without|without any|not an|not a fatal|non-fatal|nonfatal|ignored?|ignoring|suppress\w*)"
-        r" (?:\w+ )?(?:errors?|failures?|exceptions?|tracebacks?|fatal)\b",
+        r" (?:\w+ )?(?:errors?(?! (?:messages?|details?|texts?|descriptions?|strings?)\b)|failures?|exceptions?|tracebacks?|fatal)\b",
         r"\b(?:errors?|failures?|failed|exceptions?|num_errors|error_count|err)" + _COUNTED,
         r"\berror[_ ](?:rate|ratio|bars?|margin|handl\w+|feedback|correct\w+|bound|code[=:]? ?0\b)|(?:loss|reward|metric|mean|std)\S*error",
         r"Exception ignored in|ignored exception|(?:exit ?code|exit status|status|(?<!reason )code|exitcode|return(?:ed)?(?: value)?)[ :=]*\(?0\b",
@@ -96,7 +97,9 @@ INNOCENT = re.compile(
         r"^(?:ptrace: |Could not attach to process|warning: process \d+ is )|^pystack: |^💀",
         r"(?:Error|error|Exception) (?:handler|handling|reporting|tracking|log|messages?) ",
         r"\b(?:kill|abort|stop|exit)s? after \d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b",  # a setting: what has happened is told in the past
-        r"^(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
+        # a line of code, also as grep shows it behind its file and number
+        r"^(?:[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200})?(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
+        r"^[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200}(?:#|//|\*|--) ",
         r"^[\w./+-]{2,40}:? warning ?: |^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^--?[A-Za-z][\w-]*(?:[ =,]{1,2}\S+){0,4}\s{2,}\S",  # an option and what it does, as a program lists its own
@@ -117,7 +120,7 @@ INNOCENT = re.compile(
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
 _SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
-    r"[Cc]aught\b(?! collective| signal| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
+    r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )
@@ -149,7 +152,7 @@ HANDLED = re.compile(_GOES_ON)
 _WENT_ON = re.compile(
     _any(
         r"(?<![Nn]o )(?<!ranks )\b(?:[Ss]uccessful(?:ly)?|[Ss]uccess|[Cc]ontinue[sd]?|[Ff]allback|[Cc]ompleted)\b",
-        r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b",
+        r"\b[Ss]erver (?:is |has )?(?:started|up|ready|running|listening)\b|\bApplication startup complete\b",
         r"\b(?:[Rr]unning|[Ll]istening|[Ss]tarted) (?:on|at):? (?:port|https?:|wss?:|tcp:|unix:|[\d.]+:\d)",
         r"\b(?:is|are|now|became) (?:now )?ready\b|\bready to (?:accept|serve|receive)\b",
         r"\b[Ll]ink (?:is )?(?:[Uu]p|UP)\b|[Cc]able plugged\b|\bUsing network \w+|\bInit COMPLETE\b|\bConnected all (?:rings|trees)\b",
@@ -291,9 +294,10 @@ def judge(text: str, level: str | None) -> Said | None:
         return None
     if level == "W":
         return Said("death") if DEATH.search(text) and not INNOCENT.search(text) and not is_handled(text) else None
-    if INNOCENT.search(text):
-        return None
     found = EXCEPTION.match(text)
+    innocent = INNOCENT.search(text)
+    if innocent and not (found and innocent.start()):  # behind its name an exception may quote anything: ``No error message was given``
+        return None
     if found and not found["name"].endswith("Warning"):
         return None if is_handled(text) else Said("exception", found["name"])
     if is_handled(text):

@@ -99,13 +99,13 @@ def _next_dumps(report: Report) -> Iterator[str]:
 
 def _story(report: Report) -> Iterator[str]:
     story = report.story
-    if story is None or (story.first is None and not story.noted and not story.still):
+    if story is None or (story.first is None and not story.noted and not story.then and not story.still):
         return
     yield ""
     yield "### Logs"
     yield ""
     first = [("first failure", story.first)] if story.first is not None else [("logged as an error", e) for e in story.noted[:_MAX_THEN]]
-    for head, entry in [*first, *(("then", e) for e in story.then[:_MAX_THEN])]:
+    for head, entry in [*first, *(("then" if story.first is not None else "told to end", e) for e in story.then[:_MAX_THEN])]:
         when = moment(entry)
         yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(entry.block_at)})"
     for still in story.still[:_MAX_THEN]:

@@ -24,6 +24,10 @@ _ENDED_FROM_OUTSIDE = re.compile(
     r"|\b(?:was|were|been|being|is|are|got|[Pp]rocess(?:es)?|[Ww]orkers?|[Jj]ob|[Rr]ank|[Cc]hild|[Tt]ask|[Pp]od|[Cc]ontainer|[Ss]erver)\b[^.'\"\n]{0,40}\b[Tt]erminated\b"
 )
 """The word alone is also a flag of an environment: ``Env done entry 'terminated' was True``."""
+_ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*\(?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
+"""Beside such words: it ended with another code or signal, and nobody told it to."""
+_ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b")
+TOLD_TO_END = "the process was told to end"
 _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
     r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|ConnectionRefusedError|EOFError|CancelledError|KeyboardInterrupt|SystemExit"
@@ -187,12 +191,14 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.ECHO, "such an error comes when the process at the other end goes"
     if signature is not None and signature.effect == "critical":
         return Class.OWN, None
-    if _ENDED_FROM_OUTSIDE.search(event.text):
-        return Class.ECHO, "the process was told to end"
+    if _ENDED_FROM_OUTSIDE.search(event.text) and not _ENDED_BY_ITSELF.search(event.text) and not _ENDS_ITSELF.match(event.text):
+        return Class.ECHO, TOLD_TO_END
     if _BY_OTHERS.match(event.text) and (event.beneath is None or _BY_OTHERS.match(event.beneath)):
         return Class.ECHO, "such an error comes when the process at the other end goes"
     if waited_in_vain(event.text):
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
+    if _ENDS_ITSELF.match(event.text):
+        return Class.LATE, "the process ended itself because of what it tells before"
     if event.kind == "death" and re.search(r"exit ?code|error code|exit status|exited|status \d", event.text, re.IGNORECASE):
         return Class.LATE, "an exit code tells that a process ended, not why"
     return Class.OWN, None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ray_rl_debug.logs.handled import LACKS
 from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
+from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.candidates import Candidate
 
 WHY = "it was logged as an error; nothing in these logs says that anything ended by it"
@@ -34,6 +35,9 @@ _ENDS = re.compile(
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
 _OF_DEVICES = ("cuda", "accelerators", "nccl")
 """Layers of the catalogue."""
+_TRIED = re.compile(r"\b(?:failed|fails|could not|cannot|unable|skipp\w+|tr(?:y|ied)|inject\w+|possible|may|might|would|because|means?)\b")
+"""In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
+_RAISES = re.compile(r"\b[Ee]rror: ")
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
@@ -55,7 +59,8 @@ def tells_of_an_end(one: Candidate) -> bool:
     event = one.event
     known = one.signature if one.signature is not None and one.signature.effect != "info" else None
     is_caught = event.caught is True and (known is None or known.layer not in _OF_DEVICES)
-    is_passed = is_caught or (event.is_own_words and LACKS.search(event.text) is not None)
+    is_passed = is_caught or (event.is_own_words and (LACKS.search(event.text) is not None or (known is not None and _is_reason(event, known))))
+    is_passed = is_passed or (known is not None and known.effect == "cascade" and event.level in ("D", "I", "W"))
     if event.kind == "death" or event.level == "F" or (known is not None and not is_passed):
         return True
     # Between the first and the last line of a traceback stand frames and code.
@@ -67,6 +72,13 @@ def tells_of_an_end(one: Candidate) -> bool:
     if event.kind == "traceback":
         return event.caught is False or event.level is None
     return event.level is None and not SMALL_TOOL.match(event.text) and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
+
+
+def _is_reason(event: LogEvent, known: Signature) -> bool:
+    """Does a sentence name a known error as the reason of something that it tells first?"""
+    found = re.search(known.pattern, event.text)
+    before = event.text[: found.start()].rpartition(". ")[2] if found is not None else ""
+    return _TRIED.search(before) is not None and _RAISES.search(before) is None
 
 
 def _is_last(one: Candidate) -> bool:

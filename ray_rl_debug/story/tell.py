@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
-from ray_rl_debug.story.candidates import Candidate, Class, candidates
+from ray_rl_debug.story.candidates import TOLD_TO_END, Candidate, Class, candidates
 from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
 from ray_rl_debug.story.noted import WHY, only_noted
 from ray_rl_debug.story.people import person, unified
@@ -39,7 +39,8 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     serious = _in_order([c for c in found if c.survived is None])
     noted = _in_order_of_first(serious, moved) if only_noted(found) else []
     serious = [] if noted else serious
-    first = _first(serious, moved)
+    is_told = bool(serious) and all(c.event.kind == "death" and c.why == TOLD_TO_END for c in serious)
+    first = _first(serious, moved) if not is_told else None
     groups = _folded(serious)
     head = next((g for g in groups if first is not None and first in g), None)
     entries = [_entry(g, "consequence", first) for g in groups if g is not head]
@@ -53,7 +54,11 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
         files=len(books),
         lines=sum(b.lines for b in books),
         bytes=sum(b.bytes for b in books),
-        summary=_summary(told, len(entries), stopped, serious) if not logged else _summary_of_noted(logged, stopped),
+        summary=_summary_of_noted(logged, stopped)
+        if logged
+        else _summary_of_told(entries, stopped)
+        if is_told
+        else _summary(told, len(entries), stopped, serious),
         first=told,
         then=tuple(entries[:MAX_ENTRIES]),
         noted=tuple(logged[:MAX_ENTRIES]),
@@ -186,6 +191,13 @@ def _people(group: Sequence[Candidate]) -> tuple[Who, ...]:
 def _summary_of_noted(logged: Sequence[StoryEntry], stopped: str | None) -> str:
     more = f" (and {len(logged) - 1} more)" if len(logged) > 1 else ""
     text = f"an error was logged, and nothing in these logs says that anything ended: {_who_and_what(logged[0])}{more}"
+    return f"{text}{f'; {stopped}' if stopped else ''}"
+
+
+def _summary_of_told(entries: Sequence[StoryEntry], stopped: str | None) -> str:
+    """Who told a process to end, a launcher, a scheduler or a person, knows why."""
+    more = f" (and {len(entries) - 1} more)" if len(entries) > 1 else ""
+    text = f"these logs show only that a process was told to end, not by whom: {_who_and_what(entries[0])}{more}"
     return f"{text}{f'; {stopped}' if stopped else ''}"
 
 

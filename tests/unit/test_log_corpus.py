@@ -1,17 +1,9 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 54 lots. Right at the first try were 101 of 123 errors, 34 of 46, 39 of 45, 63 of 66,
-37 of 40, 47 of 60 (20 of them whole logs of many processes, which are not kept here), 17 of 22, 19 of 20, 5 of 5, 7 of 8, 36 of 40 (one of them
-missed by a wrong truth, since mended), 16 of 20, 4 of 5, 33 of 42, 13 of 20, 9 of 10, 40 of 46 (three of them missed by clocks of ours), 37 of 40, 52
-of 54, 37 of 55, 29 of 40, 42 of 50, 36 of 40, 7 of 10, 17 of 18, 5 of 5, 30 of 30, 62 of 72, 32 of 36, 30 of 32, 36 of 41, 28 of 30, 38 of 40, 20 of
-20, 36 of 41, 17 of 20, 19 of 20, 19 of 20, 9 of 10, 22 of 25, 13 of 20, 16 of 20 (two of the others missed by wrong truths, since mended), 23 of 25,
-23 of 25, 21 of 25 (three of the others missed by wrong truths), 14 of 15, 38 of 40, 37 of 40 and 19 of 20; innocent blocks that were accused: 3 of
-75, 1 of 30, 1 of 20, 0 of 64, 1 of 40, 8 of 60, 3 of 20, 2 of 15, 9 of 58, 3 of 25, 11 of 85, 9 of 60, 5 of 15, 1 of 10, 4 of 32, 4 of 20, 1 of 25, 3
-of 44, 0 of 40, 0 of 44, 0 of 40, 0 of 40, 2 of 30, 4 of 20, 1 of 40, 1 of 20, 0 of 30, 3 of 59, 4 of 64, 1 of 35, 1 of 31, 15 of 93, 8 of 48, 6 of
-40, 7 of 60, 5 of 30, 12 of 60, 6 of 42, 8 of 39, 5 of 40, 7 of 30, 4 of 30, 2 of 20, 7 of 30, 6 of 30, 3 of 30, 6 of 40, 4 of 30, 5 of 30, 1 of 20, 5
-of 40, 2 of 40, 3 of 40 and 3 of 24. In the last four lots what is only noted counts as accused no more: 15, 14, 10 and 7 innocents, and 2, 3 and none
-of the errors. The last twenty-six lots hold what people pasted into public reports and what programs print, written anew. What missed was mended
-after each lot, so today they only guard against going back. Twenty-four blocks that are not told right are left out.
+The blocks were written before the reader was tried on them, in 55 lots, the last 27 after what people pasted into public reports and what programs
+print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last five
+lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20 and 57 of 60 errors told; 5 of 40, 2 of 40,
+3 of 40, 3 of 24 and 6 of 61 innocent blocks accused. Twenty-four blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -63,7 +55,7 @@ def test_few_errors_are_only_noted(tmp_path: Path) -> None:
     """Pasted alone, they do not say that anything ended."""
     told = [report_on(tmp_path, block["lines"]) for block in blocks("unseen.jsonl")]
     noted = [r for r in told if r is not None and r.story is not None and r.story.first is None]
-    assert len(noted) <= 60 and all(r.findings == () for r in noted)
+    assert len(noted) <= 61 and all(r.findings == () for r in noted)
 
 
 @pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])
@@ -84,5 +76,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 1487
-    assert len(blocks("innocent.jsonl")) >= 2002
+    assert len(blocks("unseen.jsonl")) >= 1547
+    assert len(blocks("innocent.jsonl")) >= 2064

@@ -21,9 +21,9 @@ def story(folder: Path, text: str) -> LogStory | None:
 
 
 def first(folder: Path, text: str) -> str | None:
-    """The text of the first failure, else of what is noted as perhaps one; None where there is neither."""
+    """The text of the first failure, else of what is noted as perhaps one, else of who was told to end; None where there is none of these."""
     told = story(folder, text)
-    entry = told and (told.first or next(iter(told.noted), None))
+    entry = told and (told.first or next(iter((*told.noted, *told.then)), None))
     return entry.text if entry else None
 
 

@@ -1,0 +1,124 @@
+"""A few lines pasted alone, with no running job around them: what says in them that somebody ended, and what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_log_innocents import story
+
+from ray_rl_debug.logs.heads import read_head
+
+RAISED = 'Traceback (most recent call last):\n  File "/job/parser.py", line 92, in extract\n    at = text.index(part)\nValueError: no such part\n'
+LEFT = 'Traceback (most recent call last):\n  File "/job/train.py", line 9, in <module>\n    main()\nValueError: no such part\n'
+
+
+def role(folder: Path, text: str) -> str | None:
+    """``first``, ``noted``, ``told``, or None where nothing is told."""
+    told = story(folder, text)
+    if told is None:
+        return None
+    return "first" if told.first is not None else "noted" if told.noted else "told" if told.then else None
+
+
+@pytest.mark.parametrize("said", ["Error trying to read a streamed call.", "Failed to parse the answer:", "An exception in the judge (ignored part)"])
+def test_a_sentence_above_a_caught_traceback_says_that_it_was_printed(tmp_path: Path, said: str) -> None:
+    assert role(tmp_path, f"{said}\n{RAISED}") == "noted"
+    assert role(tmp_path, f"{said}\n{LEFT}") == "first"
+    assert role(tmp_path, f"(Judge pid=7) {said}\n{RAISED}") == "first"
+
+
+def test_a_sentence_above_that_tells_of_an_end_counts(tmp_path: Path) -> None:
+    assert role(tmp_path, f"Error executing job with overrides: ['a.b=3']\n{RAISED}") == "first"
+    assert role(tmp_path, f"Error in the main loop, exiting.\n{RAISED}") == "first"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Batch size 128 failed: CUDA out of memory. Tried to allocate 2.00 GiB.", "noted"),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB.", "first"),
+        ("The old job was slow because RuntimeError: CUDA out of memory came at each step", "noted"),
+        ("Error: failed to create task: OCI runtime create failed: runc create failed: unable to start container process", "first"),
+        ("Health check failed. Server couldn't get a response from detokenizer for last 20 seconds.", "first"),
+    ],
+)
+def test_a_known_error_as_the_reason_within_a_sentence_is_noted(tmp_path: Path, line: str, expected: str) -> None:
+    assert role(tmp_path, f"{line}\n") == expected
+
+
+def test_a_warning_that_a_peer_has_gone_tells_of_no_failure(tmp_path: Path) -> None:
+    line = '[rank1]:[{}614 11:14:03.086 ProcessGroupNCCL.cpp:1662] Failed to check the "should dump" flag on TCPStore, Broken pipe\n'
+    assert role(tmp_path, line.format("W")) == "noted"
+    assert role(tmp_path, line.format("E")) == "first"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'train.py:88:            raise RuntimeError("worker died with exit code 1")',
+        "launch.sh-12-    # Killed by the OOM killer when the batch is too large",
+        "fatal_signals: [SIGSEGV, SIGBUS]",
+        "[sandbox] case 3: Segmentation fault (core dumped), verdict RE",
+    ],
+)
+def test_code_lists_and_judged_programs_tell_of_no_failure(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("RuntimeError: INTERNAL: Core halted: No error message available", "first"),
+        ("slurmstepd: error: Caught panic while running a callback: the lock is poisoned", "noted"),
+        ("cuFileDriverOpen error: nvidia-fs driver is not loaded", "first"),
+        ("fatal_signal: SIGBUS", "first"),
+        ("train.py:88: RuntimeError: worker died with exit code 1", "first"),
+    ],
+)
+def test_what_only_looks_like_these_is_told(tmp_path: Path, line: str, expected: str) -> None:
+    assert role(tmp_path, f"{line}\n") == expected
+
+
+def test_a_volume_that_was_mounted_at_last_held_nobody_up(tmp_path: Path) -> None:
+    failed = 'Warning  FailedMount  4m  kubelet  MountVolume.SetUp failed for volume "token" : timed out waiting for the condition\n'
+    assert role(tmp_path, failed) == "first"
+    assert role(tmp_path, f"{failed}Normal   Started      3m  kubelet  Started container trainer\n") is None
+
+
+def test_a_server_that_starts_again_behind_its_end_was_survived(tmp_path: Path) -> None:
+    ended = "reward-1 exited with code 137\n"
+    assert role(tmp_path, ended) == "first"
+    assert role(tmp_path, f"{ended}reward-1  | INFO:     Application startup complete.\n") is None
+
+
+@pytest.mark.parametrize("how", ["exit code: -15", "exitcode=143", "signal 15"])
+def test_a_process_that_was_told_to_end_did_not_fail(tmp_path: Path, how: str) -> None:
+    told = story(tmp_path, f"Worker process pid 26460 died, {how}\n")
+    assert told is not None and told.first is None and told.noted == ()
+    assert [e.who[0].pid for e in told.then] == [26460]
+    assert told.summary.startswith("these logs show only that a process was told to end, not by whom: ")
+
+
+@pytest.mark.parametrize("line", ["multiprocessing worker (pid 912) was terminated by signal 11", "rank 5 exited with code -9, terminating the rest"])
+def test_an_own_signal_or_code_is_nobody_elses_word(tmp_path: Path, line: str) -> None:
+    told = story(tmp_path, f"{line}\n")
+    assert told is not None and told.first is not None and not told.first.is_echo
+
+
+def test_a_process_that_ends_itself_was_not_told_to(tmp_path: Path) -> None:
+    told = story(tmp_path, "[rank3]:[F1121 10:00:00.123 ProcessGroupNCCL.cpp:1557] Terminating the process after a hang of the watchdog.\n")
+    assert told is not None and told.first is not None and not told.first.is_echo
+
+
+@pytest.mark.parametrize(
+    ("line", "pid", "text"),
+    [
+        ("[ERROR] HCCL(2717,python3):2026-07-23-03:47:57.070.463 [socket.cc:100] [Listen] fail", 2717, "fail"),
+        ("2026-11-11 08:02:15.854222 ERROR    [924] [client.hpp:954] no answer", 924, "no answer"),
+        ("2026-11-11 08:02:15.854222 ERROR    [924] answers are missing", None, "answers are missing"),
+    ],
+)
+def test_processes_by_the_marks_of_cann_and_of_threads_in_brackets(line: str, pid: int | None, text: str) -> None:
+    head = read_head(line)
+    assert (head.writer.pid, head.level, head.text) == (pid, "E", text)
