@@ -22,6 +22,8 @@ FRAME = re.compile(r'^File "(?P<file>[^"\n]+)", line (?P<line>\d+)(?:, in (?P<fu
 REMOTE = re.compile(r"\bray::[^()\n]{1,160}\(\) \(pid=\d+")
 """Behind such a line Ray puts the frames and the error of the process that it names."""
 _CHAIN = re.compile(r"^(?:During handling of the above exception|The above exception was the direct cause)")
+_ORIGINAL = "Original Traceback"
+"""Behind what torch raises again, ``KeyError: Caught KeyError in DataLoader worker process 3.``: where it was raised first, in the other process."""
 _MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")
 _GROUP = re.compile(r"^[ |+-]*(?=[^ |+-])")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python3|<frozen|<string>|^/usr/lib/")
@@ -68,6 +70,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
     frames: list[tuple[str, str, str]] = []
     first_frames: list[tuple[str, str, str]] | None = None
     of_callers: list[tuple[str, str, str]] = []
+    raised_again: list[tuple[str, str, str]] | None = None
     remote: str | None = None
     message: list[str] = []
     taken: list[int] = []
@@ -100,8 +103,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             elif not text or _MARKS.match(text) or (head.indent > same.indent and not EXCEPTION.match(text)):
                 pass  # a line of source below its frame
             elif EXCEPTION.match(text) or (ANY_NAME.match(text) and head.indent <= same.indent and frames):
-                finals.append(text)
-                last_at = len(taken)
+                finals.insert(0 if raised_again is not None else len(finals), text)
+                last_at = last_at if raised_again is not None else len(taken)
                 in_frames, message = REMOTE.search(text) is not None, []
                 if in_frames:
                     # The frames so far are the caller's.
@@ -113,6 +116,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
                 break  # another record begins: the traceback was cut
         elif _CHAIN.match(text):
             in_frames, frames, message = True, [], []
+        elif text.startswith(_ORIGINAL) and raised_again is None:
+            in_frames, raised_again, frames, first_frames, message = True, frames, [], None, []
         elif START in text:
             break  # of its own
         elif not text:
@@ -128,6 +133,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         taken.append(number)
     if begun is None or (not frames and not finals):
         return None
+    outermost = raised_again or frames
     last = finals[-1] if finals else ""
     first = finals[0] if finals and finals[0] != last else None
     return Block(
@@ -140,8 +146,8 @@ def read_block(heads: Iterable[Head]) -> Block | None:
         ran_text=_ran_text(first_frames or frames or of_callers),
         taken=tuple(taken),
         remote=remote,
-        begins_in=frames[0][0] if frames else None,
-        is_caught=_is_caught(*frames[0]) if frames else None,
+        begins_in=outermost[0][0] if outermost else None,
+        is_caught=_is_caught(*outermost[0]) if outermost else None,
         last_at=last_at,
     )
 

@@ -100,7 +100,8 @@ INNOCENT = re.compile(
         # a line of code, also as grep shows it behind its file and number
         r"^(?:[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200})?(?:import|from|raise|except|assert|return|try|def|class|with|for|if)\b",
         r"^[\w./-]{1,200}\.\w{1,4}[:-]\d{1,7}[:-]\s{0,200}(?:#|//|\*|--) ",
-        r"^[\w./+-]{2,40}:? warning ?: |^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
+        r"^[\w./+-]{2,80}:? (?:line \d{1,6}: )?warning ?: ",
+        r"^NCCL INFO |\bfor benchmark choice \w",  # the last: Inductor tries kernels, and takes one that fits
         r"^(?:PC: )?@ +0x[0-9a-f]+ |^Stack trace: ?$",
         r"^--?[A-Za-z][\w-]*(?:[ =,]{1,2}\S+){0,4}\s{2,}\S",  # an option and what it does, as a program lists its own
         r"^\++ (?=[\w./'\"\[({-])",  # a command, as a shell writes it before it runs it (set -x)
@@ -120,7 +121,8 @@ INNOCENT = re.compile(
 """Words that hold the name of an error and speak of none; the native frames behind an error at its level; what was printed and not said."""
 _SAID = _any(
     r"[Rr]etried|[Rr]econnect(?:ing|ed)|[Ii]gnor(?:ing|ed)\b|(?<!Error syncing pod, )[Ss]kipp(?:ing|ed)\b|[Rr]ecover(?:ed|ing)\b|[Hh]andled\b",
-    r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded|[Rr]esum(?:ing|ed)\b|[Rr]e-?queued?|[Rr]escheduled",
+    r"[Cc]aught\b(?! collective| signal| panic| in function| \w+ in )|[Ss]ucceeded",
+    r"[Rr]esum(?:ing|ed)\b|[Rr]e-?queue(?:d\b(?! in held)|\b)|[Rr]escheduled",
     r"(?<!probe, will be )[Rr]estarted\b|[Rr]estart(?:ing)? (?:it|them)\b",
     r"(?:is|are|was|were) (?:filtered|discarded|dropped)\b|[Ss]tart(?:s|ed|ing) (?:it|them) again\b|[Rr]e-?(?:run|runn?ing)\b(?! (?:it )?with| `)",
 )

@@ -60,6 +60,7 @@ def test_a_warning_that_a_peer_has_gone_tells_of_no_failure(tmp_path: Path) -> N
         "launch.sh-12-    # Killed by the OOM killer when the batch is too large",
         "fatal_signals: [SIGSEGV, SIGBUS]",
         "[sandbox] case 3: Segmentation fault (core dumped), verdict RE",
+        "/opt/env/profile.sh: line 12: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8): No such file or directory",
     ],
 )
 def test_code_lists_and_judged_programs_tell_of_no_failure(tmp_path: Path, line: str) -> None:
@@ -73,6 +74,7 @@ def test_code_lists_and_judged_programs_tell_of_no_failure(tmp_path: Path, line:
         ("slurmstepd: error: Caught panic while running a callback: the lock is poisoned", "noted"),
         ("cuFileDriverOpen error: nvidia-fs driver is not loaded", "first"),
         ("fatal_signal: SIGBUS", "first"),
+        ("sbatch: error: Job 81 requeued in held state", "first"),
         ("train.py:88: RuntimeError: worker died with exit code 1", "first"),
     ],
 )
@@ -122,3 +124,12 @@ def test_a_process_that_ends_itself_was_not_told_to(tmp_path: Path) -> None:
 def test_processes_by_the_marks_of_cann_and_of_threads_in_brackets(line: str, pid: int | None, text: str) -> None:
     head = read_head(line)
     assert (head.writer.pid, head.level, head.text) == (pid, "E", text)
+
+
+def test_what_another_process_raised_first_is_told_beneath(tmp_path: Path) -> None:
+    again = LEFT.replace("ValueError: no such part", "ValueError: Caught ValueError in DataLoader worker process 3.")
+    worker = RAISED.replace("Traceback", "Original Traceback")
+    told = story(tmp_path, f"{again}{worker}")
+    assert told is not None and told.first is not None and told.then == ()
+    assert (told.first.text, told.first.beneath) == ("ValueError: Caught ValueError in DataLoader worker process 3.", "ValueError: no such part")
+    assert told.first.frame == "parser.py:92 in extract"
