@@ -147,19 +147,13 @@ def _of_call_above(window: Window, one: Spotted) -> LogWriter | None:
 
 
 def _record_of(window: Window, one: Spotted) -> str | None:
-    """Words of the record that a traceback belongs to, also where its logger repeats the head on each line."""
+    """Words of the record that a traceback belongs to, also where its logger repeats the head on each line; a sentence at no level is one as well."""
     if one.before is not None:
         return one.before.text
     above = window.line_before(one.start)
     if (above.level, above.writer) != (one.head.level, one.head.writer):
         return None
     return above.text if one.head.level is not None or _SAYS_WHAT.match(above.text) else None
-
-
-def _is_said_above(window: Window, one: Spotted) -> bool:
-    """Did the function that caught an exception print a sentence about it, with no level, right above its traceback?"""
-    above = window.line_before(one.start)
-    return one.before is None and (above.level, above.writer) == (None, one.head.writer) and _SAYS_WHAT.match(above.text) is not None
 
 
 def _caught(window: Window, one: Spotted) -> bool | None:
@@ -170,7 +164,7 @@ def _caught(window: Window, one: Spotted) -> bool | None:
         return None
     if block.is_caught:
         was_tried = level is None and block.remote is None and _IMPORT.match(one.text) is not None
-        is_written_down = level in ("D", "W", "E") or (level is None and block.remote is None and _is_said_above(window, one))
+        is_written_down = level in ("D", "W", "E") or (level is None and block.remote is None and _record_of(window, one) is not None)
         return True if is_written_down or was_tried else None
     return False if level is None and one.before is None else None
 
@@ -258,7 +252,7 @@ def _out_of_panel(window: Window, head: Head, start: int) -> Head:
 
 
 def _is_of_the_machine(head: Head) -> bool:
-    """Actors of Ray may have such names as well, ``(search_agent pid=7)``: a journal names the machine, and a service alone no process."""
+    """Did a service of the machine write it? A journal names the machine, a service alone no process; ``(search_agent pid=7)`` is an actor."""
     who = head.writer
     return who.program is not None and NOT_THE_JOB.fullmatch(who.program) is not None and (who.node is not None or who.pid is None)
 

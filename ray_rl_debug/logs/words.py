@@ -311,13 +311,13 @@ def judge(text: str, level: str | None) -> Said | None:
     return None
 
 
-def is_handled(text: str, *, behind: bool = False) -> bool:
-    """Does a line say that the program goes on in spite of its error, or of one in the lines before (`behind`)?"""
-    return goes_on(text, behind=behind) is not None
+def is_handled(text: str) -> bool:
+    """Does a line say that the program goes on in spite of its error?"""
+    return goes_on(text) is not None
 
 
 def goes_on(text: str, *, behind: bool = False) -> str | None:
-    """The words that say so."""
+    """The words of a line that say that the program goes on in spite of its error, or of one in the lines before (`behind`)."""
     found = (_ACTS if EXCEPTION.match(text) and not behind else HANDLED).search(text)
     if found is None and behind:
         found = next((f for f in _WENT_ON.finditer(text) if not _DENIED.search(text, 0, f.start())), None)

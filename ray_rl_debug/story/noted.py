@@ -38,6 +38,7 @@ _OF_DEVICES = ("cuda", "accelerators", "nccl")
 _TRIED = re.compile(r"\b(?:failed|fails|could not|cannot|unable|skipp\w+|tr(?:y|ied)|inject\w+|possible|may|might|would|because|means?)\b")
 """In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
 _RAISES = re.compile(r"\b[Ee]rror: ")
+"""In front of it: the line is an error's own, which tells its reasons one after the other."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
@@ -58,9 +59,7 @@ def tells_of_an_end(one: Candidate) -> bool:
     """
     event = one.event
     known = one.signature if one.signature is not None and one.signature.effect != "info" else None
-    is_caught = event.caught is True and (known is None or known.layer not in _OF_DEVICES)
-    is_passed = is_caught or (event.is_own_words and (LACKS.search(event.text) is not None or (known is not None and _is_reason(event, known))))
-    is_passed = is_passed or (known is not None and known.effect == "cascade" and event.level in ("D", "I", "W"))
+    is_passed = _is_passed(event, known)
     if event.kind == "death" or event.level == "F" or (known is not None and not is_passed):
         return True
     # Between the first and the last line of a traceback stand frames and code.
@@ -72,6 +71,15 @@ def tells_of_an_end(one: Candidate) -> bool:
     if event.kind == "traceback":
         return event.caught is False or event.level is None
     return event.level is None and not SMALL_TOOL.match(event.text) and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
+
+
+def _is_passed(event: LogEvent, known: Signature | None) -> bool:
+    """Did somebody catch, look for, or talk about what the line tells? So is it with a warning that somebody else has gone."""
+    if event.caught is True and (known is None or known.layer not in _OF_DEVICES):
+        return True
+    if event.is_own_words and (LACKS.search(event.text) or (known is not None and _is_reason(event, known))):
+        return True
+    return known is not None and known.effect == "cascade" and event.level in ("D", "I", "W")
 
 
 def _is_reason(event: LogEvent, known: Signature) -> bool:

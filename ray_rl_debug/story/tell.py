@@ -39,6 +39,7 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     serious = _in_order([c for c in found if c.survived is None])
     noted = _in_order_of_first(serious, moved) if only_noted(found) else []
     serious = [] if noted else serious
+    # A process that was told to end did not fail; who told it may have had a reason that is in no log.
     is_told = bool(serious) and all(c.event.kind == "death" and c.why == TOLD_TO_END for c in serious)
     first = _first(serious, moved) if not is_told else None
     groups = _folded(serious)
@@ -49,16 +50,18 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     told = _entry(_first_in_front(head, first), "first", first) if head is not None and first is not None else None
     walked = progress(books, moved)
     stopped = stopped_first(walked)
+    if logged:
+        summary = _summary_of_noted(logged, stopped)
+    elif is_told:
+        summary = _summary_of_told(entries, stopped)
+    else:
+        summary = _summary(told, len(entries), stopped, serious)
     order = _unread(unread) or (unsure if len({c.book.file for c in serious}) > 1 else None)
     return LogStory(
         files=len(books),
         lines=sum(b.lines for b in books),
         bytes=sum(b.bytes for b in books),
-        summary=_summary_of_noted(logged, stopped)
-        if logged
-        else _summary_of_told(entries, stopped)
-        if is_told
-        else _summary(told, len(entries), stopped, serious),
+        summary=summary,
         first=told,
         then=tuple(entries[:MAX_ENTRIES]),
         noted=tuple(logged[:MAX_ENTRIES]),
