@@ -94,10 +94,11 @@ def follow(following: Following, follower: Follower, stop: StopEvent, interval_s
         if not quiet:
             click.echo(f"{time.strftime('%H:%M:%S')} {neutralise(text)}")
 
+    began = time.monotonic()
+    following.look(say, changed=follower.has_changed())  # before the engine is asked: its numbers are those of a step
     with following.asking(say, interval_s):
-        while not stop.is_set():
+        while following.run is None or not following.run.is_ended:
+            if stop.wait(max(interval_s, CALM * (time.monotonic() - began))):
+                return
             began = time.monotonic()
             following.look(say, changed=follower.has_changed())
-            if following.run is not None and following.run.is_ended:
-                return
-            stop.wait(max(interval_s, CALM * (time.monotonic() - began)))
