@@ -11,8 +11,6 @@ from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.report import Certainty, State
 
 UNKNOWN = {
-    "three_clients-1": "its judge computes in one call of C: whether that ends nobody can tell",
-    "three_clients-2": "the same",
     "saved_in_shards-2": "a rank of another group may be missing, as far as its ranks tell",
 }
 """Not told, and why; nobody is accused there either."""
