@@ -167,6 +167,14 @@ def has_process_pool(one: Seen) -> bool:
     return any(f.file.endswith("concurrent/futures/process.py") and f.function != "_process_worker" for t in one.threads for f in t.frames)
 
 
+def takes_results(thread: SeenThread) -> bool:
+    """Is it the thread that takes the results of such a pool? It runs the callbacks of futures too, and while one waits, no result arrives."""
+    return any(f.file.endswith("concurrent/futures/process.py") and f.function in _TAKERS for f in thread.frames)
+
+
+_TAKERS = frozenset({"_ExecutorManagerThread.run", "_queue_management_worker"})
+
+
 def waits_for_work(child: Seen) -> bool:
     """Is a child at its queue, with nothing to do? The queue of an engine is filled by a thread of it that reads what its parent sends."""
     place = child.place

@@ -29,7 +29,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
-from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, to_unseen
+from ray_rl_debug.analyze.waits_children import child_edges, has_process_pool, is_unseen_child, takes_results, to_unseen
 from ray_rl_debug.analyze.waits_datagrams import datagram_edges
 from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_pipes import pipe_edges
@@ -79,7 +79,7 @@ def _edges_of_thread(view: View, one: Seen, thread: SeenThread) -> Iterator[Edge
         yield from paired
         if any(e.target in view.seen for e in paired):
             return
-    if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one)):
+    if kind in (Kind.CHILD, Kind.DATALOADER, Kind.MP_QUEUE) or (kind is Kind.FUTURE and has_process_pool(one) and not takes_results(thread)):
         yield from child_edges(view, one, thread)
 
 

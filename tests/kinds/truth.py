@@ -346,6 +346,7 @@ acknowledged_samples | concurrency groups of an actor | learner sampler | ray-ge
 meeting_of_pool | a dead child beside living ones | main late | lock-deadlock producer-died |
 tail_of_scores | queue with a dead producer | scorer | producer-died blocked-io | main tail
 scorer_asks_itself | client, server, handler, engine | scorer | blocked-io lock-deadlock | port
+callback_of_pool | pool inside pool | main | lock-deadlock |
 lines_of_shell | ring over a connection | main shell | blocked-io lock-deadlock |
 programs_of_xargs | other end of a pipe | check | blocked-io lock-deadlock straggler | main
 """
