@@ -22,13 +22,15 @@ NAPS = "__getitem__@app/data.py:52 fetch@app/data.py:60"
 
 
 def reason(
-    row: str, asked: Sequence[Why], *, line: Mapping[str, Any] | None = None, wakes_in_s: float = 0.5, window_s: float = 2.0, **more: Any
+    row: str, asked: Sequence[Why], *, line: Mapping[str, Any] | None = None, wakes_in_s: float | None = 0.5, window_s: float = 2.0, **more: Any
 ) -> str | None:
     """Why a row applies to a child that pauses, came to it more than once, and is waited for in these ways by a process that writes."""
     stacks = Stacks()
     waits = process(stacks, 100, "python train.py", "save@app/train.py:48", kind="named", syscall=WRITE, arg0=5, wchan="anon_pipe_write")
     child = process(stacks, 200, "python work.py", NAPS, kind="child", ppid=100, wchan="hrtimer_nanosleep", syscall=SLEEP)
     thread = replace(child.threads[0], run_slices=11, wakes_in_s=wakes_in_s)
+    if more.get("cpu_s"):
+        thread = replace(thread, state="R", wchan=None, syscall=None, cpu_s=more["cpu_s"])
     child = replace(child, start_time_s=100.0, window_s=window_s, threads=(thread,), **more)
     node = stacks.node([waits, child])
     frames = tuple(replace(f, calls=("sleep",), **(line or {})) if f.line == 52 else f for f in node.frames)
@@ -39,8 +41,13 @@ def reason(
 
 
 def test_who_reads_piece_by_piece_does_not_leave_a_pipe_full() -> None:
-    assert reason("does not read", [Why.PIPE], read_bytes=0) is not None
-    assert reason("does not read", [Why.PIPE], read_bytes=81920) is None
+    assert reason("does not read", [Why.PIPE], wakes_in_s=4000.0, read_bytes=0) is not None
+    assert reason("does not read", [Why.PIPE], wakes_in_s=4000.0, read_bytes=81920) is None
+
+
+def test_who_pauses_or_computes_may_read_after_its_step() -> None:
+    assert reason("does not read", [Why.PIPE], read_bytes=0) is None
+    assert reason("does not read", [Why.PIPE], wakes_in_s=None, read_bytes=0, cpu_s=1.9) is None
 
 
 @pytest.mark.parametrize(
