@@ -78,11 +78,6 @@ def sleeps(one: Seen) -> bool:
 
 
 def wakes_soon(kernel: Thread) -> bool:
-    """Does the clock end its sleep within the time that answers take?"""
-    return kernel.wakes_in_s is not None and kernel.wakes_in_s < ANSWER_S
-
-
-def wakes_in_end(kernel: Thread) -> bool:
     """Does the clock end its sleep within the time that rare work takes? A wait with such a limit ends, whatever becomes of what it is for."""
     return kernel.wakes_in_s is not None and kernel.wakes_in_s < RARE_CALL_S
 
@@ -118,7 +113,7 @@ def limit_s(one: Seen) -> float | None:
     One that woke up in the window and waits once more comes back to it again and again: it only looks.
     """
     kernels = [t.kernel for t in (one.telling, one.followed) if t is not None and (t is one.followed or t.place.kind in _MAY_HAVE_LIMIT)]
-    limits = [k.wakes_in_s for k in kernels if k is not None and wakes_in_end(k) and not _woke(one, k)]
+    limits = [k.wakes_in_s for k in kernels if k is not None and wakes_soon(k) and not _woke(one, k)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.pauses import wakes_in_end
+from ray_rl_debug.analyze.pauses import wakes_soon
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -22,4 +22,4 @@ def may_get_signal(view: View, one: Seen) -> str | None:
 
 
 def _goes_on(one: Seen) -> bool:
-    return one.motion in (Motion.MOVING, Motion.BUSY) or any(wakes_in_end(t) for t in one.process.threads)
+    return one.motion in (Motion.MOVING, Motion.BUSY) or any(wakes_soon(t) for t in one.process.threads)

@@ -42,7 +42,7 @@ def test_a_thread_that_pauses_may_have_what_is_waited_for(why: Why) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{"why": Why.CHILD}, {"why": Why.SOCKET, "wakes_in_s": 600.0}, {"why": Why.SOCKET, "wakes_in_s": None}, {"why": Why.SOCKET, "syscall": FUTEX}],
+    [{"why": Why.CHILD}, {"why": Why.SOCKET, "wakes_in_s": 1000.0}, {"why": Why.SOCKET, "wakes_in_s": None}, {"why": Why.SOCKET, "syscall": FUTEX}],
     ids=["its end is waited for", "it sleeps for long", "how long was not read", "it waits for another thread"],
 )
 def test_it_is_no_reason_otherwise(more: dict[str, object]) -> None:

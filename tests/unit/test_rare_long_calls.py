@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.outlook_calls import computes
+from ray_rl_debug.analyze.outlook_calls import computes, overdue_for_others
 from ray_rl_debug.analyze.outlook_facts import facts_of
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.view import build_view
@@ -85,3 +85,17 @@ def test_a_program_that_sleeps_wakes_when_its_clock_says(wakes_in_s: float | Non
     tool = process(stacks, 200, "sleep", "x@x:1", kind="child", ppid=100, wchan="hrtimer_nanosleep", syscall=230)
     tool = replace(tool, samples=(), threads=(replace(tool.threads[0], wakes_in_s=wakes_in_s),))
     assert bool(sure(diagnosed(stacks, trainer, tool))) is accused
+
+
+@pytest.mark.parametrize(("age_s", "applies"), [(150.0, False), (1100.0, True)], ids=["within a quarter of an hour", "later"])
+def test_a_server_that_computes_may_be_at_a_rare_request(age_s: float, applies: bool) -> None:
+    """A hundred questions of the trainer were answered within a second."""
+    stacks = Stacks()
+    trainer = process(stacks, 100, "ray::Trainer.step", ASKS, wchan="sk_wait_data", syscall=45, arg0=5)
+    server = process(stacks, 300, "python judge.py", "judge@/job/judge.py:9", kind="child", ppid=1, cpu_s=1.9)
+    task = RayTask(task_id=task_id(1), name="Trainer.step", state="RUNNING", pid=100, state_times_s={"RUNNING": 200.0 - age_s})
+    history = TaskHistory(name="Trainer.step", count=100, longest_s=0.6)
+    ray = ray_state(actors=[actor(0, "Trainer", 100)], tasks=[task], cores=[core(100, running=[1], actor_number=0)], history=[history])
+    view = build_view(snapshot(stacks.node([trainer, server]), ray))
+    asks = Edge(source="node1/100", target="node1/300", why=Why.SOCKET, evidence="")
+    assert (overdue_for_others(facts_of(view, view.seen["node1/300"], (), Joined(), [asks])) is not None) is applies
