@@ -60,7 +60,7 @@ def computes(f: Facts) -> bool:
     """
     if f.one.motion is not Motion.BUSY:
         return False
-    in_one = len({(p.path[0][:2], p.path[1:]) for p in f.one.places if p.path}) == 1
+    in_one = len({(p.path[0][:2], p.path[1:]) for p in f.one.places if p.path}) < 2
     return f.asked_for.isdisjoint(_OF_FELLOWS) or not in_one or _is_in_c(f)
 
 
