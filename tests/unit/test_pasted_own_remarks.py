@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ray_rl_debug.formats.pasted.read import read
 
 
@@ -95,3 +97,43 @@ def test_source_above_the_first_frame_that_was_copied_is_none() -> None:
 ```
 """
     assert told(text) == [(None, ["run", "_bootstrap_inner"])]
+
+
+GLUED = '卡死栈信息Thread 1007 (idle): "MainThread"\nnanosleep (libc.so.6)\nitem (libtorch.so)\n'
+COMMENTS = """# MAGIC [rank3]: [rank3]:   File "/w/a.py", line 68, in first
+# MAGIC [rank3]: [rank3]:     dist.barrier()
+# MAGIC [rank3]: [rank3]:   File "/w/b.py", line 81, in wrapper
+# MAGIC [rank3]: [rank3]:     return f()
+"""
+SLASHES = "It showed\n\n    select (selectors.py:415) / run (subprocess.py:550)\n    / test_spans (test_otel.py:47)\n\nfor an hour.\n"
+BOLD = "- **Rank 1 is stuck inside `loss.backward()`.** Inside of it `Reducer::hook` is called.\n- **Rank 0 is stuck in `loss.item()`**.\n"
+CARETS = """[rank0]:  File "/w/train.py", line 69, in <module>
+[rank0]:    main()
+[rank0]:    ~~~~^^
+[rank0]:  File "/w/train.py", line 55, in main
+"""
+LOST_LINE = """  File "/w/a.py", line 650, in _fit
+    self._run(x)  File "/w/a.py", line 1039, in _run
+  self.strategy.setup()
+  File "/w/b.py", line 153, in setup
+    go()
+"""
+CHAIN = "Every `py-spy dump` of the web shows\nthe call stack `_dispatch → _handle →\n_send` with its ids.\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GLUED, [(None, ["nanosleep", "item"])]),
+        (COMMENTS, [("3", ["wrapper", "first"])]),
+        (SLASHES, [(None, ["select", "run", "test_spans"])]),
+        (BOLD, [("1", ["loss.backward"]), ("0", ["loss.item"])]),
+        ("A `py-spy dump` of it found the speech thread parked in\n`_raw_write` for long.\n", [(None, ["_raw_write"])]),
+        (CHAIN, [(None, ["_send", "_handle", "_dispatch"])]),
+        (CARETS, [("0", ["main", "<module>"])]),
+        (LOST_LINE, [(None, ["setup", "_run", "_fit"])]),
+    ],
+    ids=["glued-to-words", "kept-as-comments", "slashes-over-lines", "end-of-bold", "the-thread", "chain-of-a-tool", "carets", "lost-new-line"],
+)
+def test_forms_of_real_threads(text: str, expected: list[tuple[str | None, list[str]]]) -> None:
+    assert told(text) == expected

@@ -67,13 +67,15 @@ _FIELDS = re.compile(
 _WIDE = str.maketrans({"（": " (", "）": ")", "：": ": ", "，": ", ", "；": "; ", "［": "[", "］": "]", "【": "[", "】": "]", "＝": "=", "＃": "#"})
 _LINE_IN_CJK = re.compile(r"(?<=[\w.]) ?(?:的 ?)?第 ?(\d{1,7}) ?行")
 """``t.py 第9行``"""
-_PREFIXES = (_QUOTE, _GREP, _FIELDS, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
+_COMMENT = re.compile(r"#{1,2} (?:MAGIC )?(?=\s?(?:\[(?:rank|default)\d{1,6}\]:|\([A-Za-z_][\w.:]{0,80} pid=))")
+"""Output of a program that a notebook's export, or somebody's script, keeps as comments."""
+_PREFIXES = (_QUOTE, _COMMENT, _GREP, _FIELDS, _CHAT, _CLOCK, _RAY, _ELASTIC, _MPI, _JOURNAL, _KERNEL, _CONTAINER, _COMPOSE, _PDSH, _TIME, _LEVEL)
 _BROKEN = re.compile(r"File \"[^\"]{1,400}\", line \d{1,9},\s{0,8}$")
 _BROKEN_OFF = re.compile(r"^\s{0,8}in [\w<>.]{1,200}\s{0,8}$")
-_ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-) \S")
+_ARROW_FIRST = re.compile(r"[ >]{0,40}(?P<arrow>→|->|←|<-|/(?= [\w.<>]{1,80} \([^()\s]{1,200}:\d{1,7}\))) \S")
 _MOST_PIECES = 4
 """Lines into which a terminal breaks one frame, or somebody a chain of them."""
-_FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~))[`~]{0,10}(?P<rest>.*)$")
+_FENCE = re.compile(r"^\s{0,12}(?:[-*] )?(?:```|~~~(?![^\n]{1,200}~~~|~{0,400}\^))[`~]{0,10}(?P<rest>.*)$")
 _GLUED = re.compile(r"^\s{0,12}```(?P<rest>(?:[A-Z$(\[]|#\d).{0,4000} .{0,4000})$")
 """A fence and the first line of what it holds, which somebody did not part."""
 _LOGGED = ("log", "message", "msg", "MESSAGE", "textPayload", "line")
@@ -180,7 +182,7 @@ def _chained(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
                 continue
             yield held
             held = None
-        if ("→" in raw or "->" in raw or "←" in raw or "<-" in raw) and _ARROW_FIRST.match(raw) is None:
+        if ("→" in raw or "->" in raw or "←" in raw or "<-" in raw or ") / " in raw) and _ARROW_FIRST.match(raw) is None:
             held, pieces = (number, raw), 1
         else:
             yield number, raw

@@ -80,6 +80,8 @@ def dotted_name(text: str) -> CodePlace | None:
     if found is None or found["function"] in _ENDINGS:
         return None
     modules = found["modules"].split(".")
+    if modules[0] == "self":
+        return None  # a line of source code
     function = found["function"]
     return (
         (function, "/".join(m for m in modules if not m[0].isupper()) + ".py", 0)

@@ -54,6 +54,6 @@ class NameLines:
 def name_in(text: str) -> CodePlace | None:
     """The name in a line that holds nothing else; None where it is somebody's, or that of a file."""
     place = joined.name_alone(places.BULLET.sub("", text.lstrip(_MARKS), count=1))
-    if place is not None and place[0].endswith(_ERRORS):
-        return None
+    if place is not None and (place[0].endswith(_ERRORS) or place[0].startswith("self.")):
+        return None  # an error, or a line of source
     return place if place is not None and labels.read(text) is None and not loose.is_of_file(place[0]) else None

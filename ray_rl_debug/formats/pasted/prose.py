@@ -22,7 +22,7 @@ _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _BULLET = re.compile(r"\s{0,12}(?:[-*+•] |\d{1,2}[.)] )")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
-    r"(?<=[.;!?])\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
+    r"(?<=[.;!?])\*{0,2}\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
     r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d))"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
@@ -39,7 +39,7 @@ _WHO = re.compile(
     r"(?P<thread>`?\b(?:(?:the )?main thread|(?:thread|hilo|fil) principal|Hauptthread|MainThread|(?:thread|hilo) (?:do|del|du|de la) \w{3,40}|"
     r"Thread-\d{1,5}|[A-Za-z]\w{0,40}(?:Thread|Executor)(?:[-_]\d{1,5}){1,2}"
     r"|(?:background|watchdog|loader|pin[- ]memory|heartbeat|writer|reader) thread|(?<=\ban )(?:[\w-]{2,20} ){1,3}thread"
-    r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread)\b`?)"
+    r"|(?<=\ba )(?:[\w-]{2,20} ){1,3}thread|(?<=\bthe )(?:[\w-]{2,20} ){1,2}thread)\b`?)"
     r"|(?P<part>`?\b(?:EngineCore|APIServer|(?:VLLM|ray|sglang)::[\w:.]{2,80}|Worker_[A-Z]{2}\d{1,4}(?:_[A-Z]{2}\d{1,4}){0,3}"
     r"|(?<=`)[^`]{0,80}\bpython3? [^`\s][^`]{0,80}(?=`)"
     r"|(?:(?:DP|TP|PP|EP|CP)[ _-]?\d{1,4}[ _]?){1,4}(?:(?<=\d)-\d{1,4}\b)?|(?:the )?(?:driver|trainer|scheduler|detokenizer)(?![.(_])"
@@ -51,8 +51,8 @@ _WHO = re.compile(
     r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
     r"|others?(?: one| rank| process| box| worker| node)?"
     r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
-    r"|(?P<tool>\b(?:py-?spy|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b[^.`]{0,30}"
-    r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?=[\s:(]{0,4}`))",
+    r"|(?P<tool>\b(?:py-?spy(?: dump)?|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b`?[^.`]{0,60}"
+    r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?: the (?:call )?stack)?(?=[\s:(]{0,4}`))",
     re.IGNORECASE,
 )
 _STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
@@ -87,6 +87,8 @@ _ASIDE = re.compile(r"\s(?:\w{2,20}\s)?\($")
 """*inside the `Store()` constructor (`create_store`, ...)*: in brackets behind a place is what it lies in."""
 _CHOICE = re.compile(r"^\s?/\s?$|\bor\b")
 _MOST_FRAMES = 24
+_LEAST_OF_CHAIN = 3
+"""Names in a chain that a tool shows, as a stack and no more is written."""
 _WORDS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "both": 2}
 
 
@@ -175,7 +177,9 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
         return None, None
     before, behind = clause[: who.start()], clause[who.end() :]
     if who["tool"]:
-        return (who, behind) if _STUCK.search(behind[:_NEAR]) and _CODE.match(behind.lstrip(" :(")) and not _DOUBT.search(clause) else (None, None)
+        shown = _CODE.match(behind.lstrip(" :("))
+        is_told = shown is not None and (_STUCK.search(behind[:_NEAR]) is not None or _is_chain(shown["quoted"]))
+        return (who, behind) if is_told and not _DOUBT.search(clause) else (None, None)
     is_entry = not before.strip(" -*+•`0123456789.)") and re.match(r"[`*\s]{0,4}(?:\([^()]{0,60}\))?[`*\s]{0,4}(?::|—|–|-|→)\s", behind) is not None
     stands = _STANDS.search(behind[:_NEAR])
     if stands is None and not is_entry:
@@ -199,6 +203,11 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     if stands is None and (noun := re.match(r"`? ([a-z]{3,20})\b", told[code.end() - 1 :])) is not None and noun[1] not in _LINKS:
         return None, None  # "rank 0: `save` barrier → `close` barrier" tells what it does, one after the other
     return who, told
+
+
+def _is_chain(quoted: str | None) -> bool:
+    """Is it a whole chain of calls? A single name may be shown for many reasons."""
+    return quoted is not None and joined.names(quoted, least=_LEAST_OF_CHAIN, code=2) is not None
 
 
 def _last_code(text: str) -> str:

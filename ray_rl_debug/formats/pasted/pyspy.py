@@ -19,7 +19,7 @@ _PARENT = re.compile(r"^\W{0,20}Parent Process:? (?P<pid>\d{1,9}):")
 """``--subprocesses`` writes it below the version."""
 _PYTHON = re.compile(r"^\W{0,20}(?:.{0,40}? )?Python v(?P<version>\d{1,2}\.\d{1,3})")
 _THREAD = re.compile(
-    r"^(?P<before>.{0,120}?)\bThread:? {1,3}(?:(?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,16})(?P<cut>\.{2,3}|…)?|(?=\())"
+    r"^(?P<before>.{0,120}?)(?:\b|(?<=[^\x00-\x7f]))Thread:? {1,3}(?:(?P<tid>0x[0-9a-fA-F]{1,16}|\d{1,16})(?P<cut>\.{2,3}|…)?|(?=\())"
     r"(?: {0,3}\((?P<state>[^()]{0,40})\))?"
     r"(?:[:,]? {0,3}[\"“'](?P<name>[^\"“”']{0,200})[\"”']?|:? {0,2}\(?(?P<plain>[A-Za-z][\w.-]{0,80})\)?)?:?"
     r"(?P<rest>\s{0,40}(?:$|[←<#/*=`~(\[—–-].{0,300}$))"
@@ -87,6 +87,8 @@ def _thread(text: str) -> Head | None:
     before = found["before"].strip(" |:[]#*-`>\"'")
     pid = _PID_BEFORE.search(before)
     label = (before[: pid.start()] if pid else before).strip(" (|:[]#*-`")
+    if found["before"][-1:].isalnum():
+        label = ""  # the end of a sentence in a language that puts no blank before the head
     # A word before "Thread" that is no label: "the Thread 5".
     if label.count(" ") > 3:
         return None

@@ -79,6 +79,8 @@ class Stream:
             self._end_columns(line)
             self._blank()
             return
+        if not text.strip(" ~^"):
+            return  # below a line of source: which part of it is executed
         if _RULE.match(text):
             self._ruled = line.number
         elif self._ruled == line.number - 1 and self._ruled and (nodes := labels.of_file(text) or labels.folded(text)) is not None:
