@@ -14,7 +14,7 @@ from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
-from ray_rl_debug.logs.tracebacks import REMOTE, START, read_block
+from ray_rl_debug.logs.tracebacks import REMOTE, RESULT, START, read_block
 from ray_rl_debug.logs.values import holds_as_data, is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
@@ -72,6 +72,8 @@ def spot(window: Window, start: int, end: int, matcher: Matcher, writer: LogWrit
         return None
     if (above := _record_of_java(window, head, start, end) or _note_above(window, head, start)) is not None:
         head = msgspec.structs.replace(head, level=above.level, source=above.source)
+    if RESULT.match(head.text) and _is_of_exception_above(window, head, start):
+        return None
     hits = [h for h in matcher.match_block(raw) if head.level in ("E", "F") or not _is_in_prompt(h)]
     signature = min((h.signature for h in hits), key=severity, default=None)
     said = judge(head.text, head.level if above is None else None)
@@ -249,6 +251,12 @@ def _out_of_panel(window: Window, head: Head, start: int) -> Head:
     if not head.text.startswith(("│", "┃")) or not _PANEL.match(window.line_before(start).text):
         return head
     return msgspec.structs.replace(head, text=head.text.strip("│┃ "))
+
+
+def _is_of_exception_above(window: Window, head: Head, start: int) -> bool:
+    """Does the line above, of the same writer, tell the exception of which this one says more?"""
+    above = window.line_before(start)
+    return above.writer == head.writer and EXCEPTION.match(above.text) is not None
 
 
 def _is_of_the_machine(head: Head) -> bool:

@@ -27,7 +27,7 @@ _ORIGINAL = "Original Traceback"
 _MARKS = re.compile(r"^[\s~^|+-]*$|^\[Previous line repeated|^\.\.\.")
 _GROUP = re.compile(r"^[ |+-]*(?=[^ |+-])")
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python3|<frozen|<string>|^/usr/lib/")
-_RESULT = re.compile(r"^[a-z]+[A-Z]\w*Error: ")
+RESULT = re.compile(r"^[a-z]+[A-Z]\w*Error: ")
 """What a C library's result means, behind the error that it became: ``ncclRemoteError: A call failed``."""
 _PROMPT = re.compile(r"(?:\([\w.-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}:\S{1,80})?[$#] \S")
 """Where a shell waits for the next command, no message goes on."""
@@ -126,7 +126,7 @@ def read_block(heads: Iterable[Head]) -> Block | None:
             break
         else:
             message.append(text)
-            if _RESULT.match(text) or _is_same_record(head, same):
+            if RESULT.match(text) or _is_same_record(head, same):
                 taken.append(number)
             continue
         kept.append(text)

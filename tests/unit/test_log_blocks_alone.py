@@ -133,3 +133,23 @@ def test_what_another_process_raised_first_is_told_beneath(tmp_path: Path) -> No
     assert told is not None and told.first is not None and told.then == ()
     assert (told.first.text, told.first.beneath) == ("ValueError: Caught ValueError in DataLoader worker process 3.", "ValueError: no such part")
     assert told.first.frame == "parser.py:92 in extract"
+
+
+def test_what_a_librarys_result_means_belongs_to_the_exception_above(tmp_path: Path) -> None:
+    raised = "[rank2]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:317, unhandled system error, NCCL version 2.21.5\n"
+    means = "[rank{}]: ncclSystemError: System call or external library call failed or device error.\n"
+    told = story(tmp_path, raised + means.format(2))
+    assert told is not None and told.first is not None and told.then == ()
+    assert told.first.signature == "RRD639"
+    told = story(tmp_path, raised + means.format(3))
+    assert told is not None and told.first is not None and len(told.then) == 1
+
+
+def test_the_last_word_of_ray_on_a_job_is_a_failure(tmp_path: Path) -> None:
+    assert role(tmp_path, "2026-10-08 10:00:01,112\tERR cli.py:68 -- Job 'raysubmit_ab12' failed\n") == "first"
+    assert role(tmp_path, "2026-10-08 10:00:01,112\tERR cli.py:68 -- Job 'raysubmit_ab12' has no log\n") == "noted"
+
+
+def test_a_sub_command_that_refuses_its_arguments(tmp_path: Path) -> None:
+    told = story(tmp_path, "vllm serve: error: argument --port: expected one argument\n")
+    assert told is not None and told.first is not None and told.first.signature == "RRD6292"

@@ -1,9 +1,10 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 56 lots, the last 28 after what people pasted into public reports and what programs
-print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last six
-lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20, 57 of 60 and 37 of 40 errors told; 5 of
-40, 2 of 40, 3 of 40, 3 of 24, 6 of 61 and 1 of 40 innocent blocks accused. Twenty-four blocks that are not told right are left out.
+The blocks were written before the reader was tried on them, in 57 lots, the last 29 after what people pasted into public reports and what programs
+print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
+seven lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20, 57 of 60, 37 of 40 and 37 of 40 errors
+told; 5 of 40, 2 of 40, 3 of 40, 3 of 24, 6 of 61, 1 of 40 and none of 50 innocent blocks accused. Twenty-four
+blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -76,5 +77,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 1587
-    assert len(blocks("innocent.jsonl")) >= 2104
+    assert len(blocks("unseen.jsonl")) >= 1627
+    assert len(blocks("innocent.jsonl")) >= 2154
