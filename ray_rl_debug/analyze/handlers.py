@@ -35,10 +35,11 @@ def helpers_of(one: Seen) -> list[SeenThread]:
     """
     if fellows := pool_fellows(one):
         return fellows
-    if one.telling is None or not _waits_inside(one) or one.followed is not None or len(one.threads) < 3:
+    waiter = _inner_waiter(one)
+    if waiter is None or len(one.threads) < 3:
         return []
-    fed_by = one.telling.stack.once(_package_of_poller)
-    own = (t for t in helpers(one.telling, one.threads) if fed_by is None or any(f.file.startswith(fed_by) for f in t.frames))
+    fed_by = waiter.stack.once(_package_of_poller)
+    own = (t for t in helpers(waiter, one.threads) if t is not one.telling and (fed_by is None or any(f.file.startswith(fed_by) for f in t.frames)))
     found = [t for t in own if not t.listens]
     return [] if any(t.place.on_loop and t.place.kind is not Kind.CODE for t in found) else found
 
@@ -67,6 +68,16 @@ def _package_of_poller(frames: Sequence[Frame]) -> str | None:
     """``areal/``: the framework in whose poller a thread is."""
     poller = next((f for f in frames if spot_of(POLLERS, f.function, f.file) is not None), None)
     return f"{poller.file.partition('/')[0]}/" if poller is not None and "/" in poller.file.lstrip("/") else None
+
+
+def _inner_waiter(one: Seen) -> SeenThread | None:
+    """The thread whose wait another thread of its process ends: the telling one, or the one that it joins where that waits so itself."""
+    if one.telling is None or not _waits_inside(one):
+        return None
+    if one.followed is None:
+        return one.telling
+    joins = one.telling.place.kind is Kind.JOIN and one.followed.place.kind in THREAD_WAITS
+    return one.followed if joins else None
 
 
 def _waits_inside(one: Seen) -> bool:

@@ -295,6 +295,7 @@ TABLE: tuple[Row, ...] = (
     Row("counters went on", Outlook.MOVES, _advanced),
     Row("counters stand still", Outlook.STANDS, _counted),
     Row("its wait has a limit", Outlook.WAKES, _has_limit),
+    Row("its loop turns by its clock", Outlook.WAKES, outlook_asked.turns, needs=Needs.ASKED),
     Row("another thread of its pool goes on", Outlook.WAKES, _fellow_goes_on),
     Row("waits for what can be named", Outlook.STANDS, _waits, needs=Needs.WAITS),
     Row("serves forever", Outlook.STANDS, outlook_asked.serves_for_ever, needs=Needs.ASKED),

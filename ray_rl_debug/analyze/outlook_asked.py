@@ -24,6 +24,7 @@ from ray_rl_debug.analyze.pauses import (
     napping,
     rests,
     sleeps,
+    turns_by_clock,
     wakes_first,
     wakes_often,
     wakes_soon,
@@ -51,6 +52,12 @@ def serves_for_ever(f: Facts) -> str | None:
     if not queued or f.one.is_idle or method == "__init__" or not (serves_by_name(method) or pauses):
         return None
     return f"it runs {method or 'a method'}, which serves and does not return"
+
+
+def turns(f: Facts) -> str | None:
+    """A server of one thread may gather requests, and answer in a later turn of its loop."""
+    turn_s = turns_by_clock(f.one) if f.asked else None
+    return f"its loop makes its next turn in {turn_s:.0f} s at most" if turn_s is not None else None
 
 
 def fills_pipe(f: Facts) -> str | None:

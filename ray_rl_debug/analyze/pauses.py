@@ -112,7 +112,8 @@ def limit_s(one: Seen) -> float | None:
 
     One that woke up in the window and waits once more comes back to it again and again: it only looks.
     """
-    kernels = [t.kernel for t in (one.telling, one.followed) if t is not None and (t is one.followed or t.place.kind in _MAY_HAVE_LIMIT)]
+    threads = [t for t in (one.telling, one.followed) if t is not None and t.place.kind is not Kind.LOOP_IDLE]
+    kernels = [t.kernel for t in threads if t is one.followed or t.place.kind in _MAY_HAVE_LIMIT]
     limits = [k.wakes_in_s for k in kernels if k is not None and wakes_soon(k) and not _woke(one, k)]
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -170,6 +171,18 @@ def is_within(place: Place) -> bool:
 def outermost(place: Place) -> tuple[str, str, int | None]:
     """The function that a program runs as a whole."""
     return place.path[-2] if place.path[-1][0] == "<module>" and len(place.path) > 1 else place.path[-1]
+
+
+def turns_by_clock(one: Seen) -> float | None:
+    """After how many seconds at most a loop of the program's own, around a call that waits at several descriptors, makes its next turn.
+
+    Coroutines tell more than the loop of asyncio, which wakes for its own sake too.
+    """
+    thread = one.telling if one.kind is Kind.LOOP_IDLE else None
+    if thread is None or thread.kernel is None or not wakes_soon(thread.kernel) or thread.place.own is None:
+        return None
+    is_own = all(f.file.endswith("selectors.py") for f in thread.frames[: thread.place.own])
+    return thread.kernel.wakes_in_s if is_own else None
 
 
 def naps(one: Seen) -> bool:

@@ -27,7 +27,9 @@ _ABSOLUTE = 1
 _REALTIME, _MONOTONIC = 0, 1
 _CLOCKS = {_REALTIME: "realtime", _MONOTONIC: "monotonic", 7: "boottime"}
 _UNSIGNED, _MOST_MS = 0xFFFFFFFF, 0x7FFFFFFF
-"""Of the milliseconds that poll is told: a number below zero has no limit."""
+"""Of the milliseconds that these are told: a number below zero has no limit."""
+_MS_AT = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
+"""Which argument tells them."""
 _OF_FUTEX = 0x7F
 """Of the operation of a futex: what it does. Above are flags."""
 _WAIT, _WAIT_UNTIL = 0, 9
@@ -79,9 +81,9 @@ def _call(pid: int, tid: int, proc: Path, machine: str) -> tuple[str, tuple[int,
 
 
 def _has_limit(name: str | None, arguments: tuple[int, ...]) -> bool:
-    """Does it wait for another thread, a message or a signal, and not for longer than it was told?"""
-    if name == "poll":
-        return 0 < arguments[2] & _UNSIGNED <= _MOST_MS
+    """Does it wait for another thread, a message, a descriptor or a signal, and not for longer than it was told?"""
+    if name in _MS_AT:
+        return 0 < arguments[_MS_AT[name]] & _UNSIGNED <= _MOST_MS
     if name == "rt_sigtimedwait":
         return bool(arguments[2])
     return name == "futex" and arguments[1] & _OF_FUTEX in (_WAIT, _WAIT_UNTIL) and bool(arguments[3])
@@ -97,8 +99,8 @@ def _left(call: tuple[str, tuple[int, ...]], memory: int, clock: Callable[[int],
         return told - clock(number) if flags & _ABSOLUTE else told
     if name == "nanosleep":
         return _time(memory, arguments[0], 1e9)
-    if name == "poll":
-        return (arguments[2] & _UNSIGNED) / 1e3
+    if name in _MS_AT:
+        return (arguments[_MS_AT[name]] & _UNSIGNED) / 1e3
     if name == "rt_sigtimedwait":
         return _time(memory, arguments[2], 1e9)
     if name == "futex":

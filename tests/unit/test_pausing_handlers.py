@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from scenes import ALL_REDUCE, Stacks, process, snapshot
 
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.outlook_asked import handler_pauses
+from ray_rl_debug.analyze.outlook_asked import handler_pauses, turns
 from ray_rl_debug.analyze.outlook_facts import facts_of
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.view import build_view
@@ -68,3 +68,36 @@ def test_a_rank_that_serves_answers_in_a_thread_of_its_own(wakes_in_s: float, st
     handler = replace(server.threads[1], syscall=SLEEP, wchan="hrtimer_nanosleep", wakes_in_s=wakes_in_s)
     report = diagnose(snapshot(stacks.node([client, replace(server, threads=(server.threads[0], handler))])))
     assert report.verdict.state is state, report.verdict.summary
+
+
+GATHERS = "EpollSelector.select@selectors.py:468 serve@app/server.py:31"
+OF_ASYNCIO = "EpollSelector.select@selectors.py:468 BaseEventLoop._run_once@asyncio/base_events.py:1890 main@app/server.py:31"
+
+
+@pytest.mark.parametrize(
+    ("stack", "wakes_in_s", "applies"),
+    [(GATHERS, 5.0, True), (GATHERS, None, False), (GATHERS, 4000.0, False), (OF_ASYNCIO, 5.0, False)],
+    ids=["a loop with a limit", "without a limit", "with a long one", "the loop of asyncio"],
+)
+def test_a_loop_that_gathers_requests_may_answer_at_its_next_turn(stack: str, wakes_in_s: float | None, applies: bool) -> None:
+    stacks = Stacks()
+    server = process(stacks, 200, "python server.py", stack, kind="child", syscall=232, arg0=4, wchan="ep_poll")
+    server = replace(server, threads=(replace(server.threads[0], wakes_in_s=wakes_in_s),))
+    view = build_view(snapshot(stacks.node([server])))
+    asked = [Edge(source="node1/100", target="node1/200", why=Why.SOCKET, evidence="")]
+    said = turns(facts_of(view, view.seen["node1/200"], (), Joined(), asked))
+    assert (said is not None) is applies
+    assert said is None or said == "its loop makes its next turn in 5 s at most"
+
+
+def test_a_thread_under_a_lock_that_pauses_ends_the_wait_of_one_that_is_joined() -> None:
+    """Four threads take turns under a lock; one of them sleeps there, and main joins another."""
+    stacks = Stacks()
+    lock = "take@app/turns.py:8 Thread.run@threading.py:982"
+    threads = [("take-0", lock), ("take-1", "slow@app/turns.py:4 take@app/turns.py:9 Thread.run@threading.py:982"), ("take-2", lock)]
+    main = "Thread._wait_for_tstate_lock@threading.py:1139 Thread.join@threading.py:1119 main@app/turns.py:20"
+    one = process(stacks, 200, "python turns.py", main, kind="named", wchan="futex_do_wait", syscall=FUTEX, extra_threads=threads)
+    sleeper = replace(one.threads[2], wchan="hrtimer_nanosleep", syscall=SLEEP, wakes_in_s=8.0)
+    one = replace(one, threads=(*one.threads[:2], sleeper, *one.threads[3:]))
+    report = diagnose(snapshot(stacks.node([one])))
+    assert report.verdict.state is State.SLOW

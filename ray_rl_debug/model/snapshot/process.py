@@ -93,7 +93,7 @@ class Thread(Fact, frozen=True, kw_only=True):
     """Descriptors that the call in progress waits for (poll, select, epoll, read, recv, accept, write, send, connect), ascending.
     Of the main thread and those with a Python stack; None: another call, not readable, or too many."""
     wakes_in_s: float | None = None
-    """Seconds at most, from the end of the window, until the sleep in progress ends by itself, or a wait for another thread that has a limit.
+    """Seconds at most, from the end of the window, until the sleep in progress ends by itself, or a wait for a thread or at descriptors with a limit.
     Of the main thread and those with a Python stack; None: another call, a wait without a limit, or not readable."""
     cpu_s: float | None = None
     """CPU time, user and system, spent during the window."""
