@@ -14,6 +14,7 @@ import parts
 import programs
 import ranks
 import rare
+import rounds
 import services
 
 OF_RANKS = "evaluate_rank0 first_compile sync_in_parts slow_disk slow_loader slow_download compile_baton microbatches monitored store_key".split()
@@ -27,7 +28,8 @@ OF_CACHES = "tokenised collects_garbage under_cache_lock two_prefetchers started
 OF_ROUNDS = "folder_of_batches first_of_episodes engine_of_threads steps_and_evaluations packed_by_shell replay_actor".split()
 OF_LULLS = "token_bucket rare_in_python heartbeat_awaited signalled batching_window tool_under_permit paused_for_weights".split()
 OF_PATIENCE = "held_by_trainer backs_off long_polls timers_of_loop timer_of_thread asked_behind_play leads_by_file stages_joined".split()
-ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE, *OF_IDIOMS, *OF_CACHES, *OF_ROUNDS, *OF_LULLS, *OF_PATIENCE)
+OF_TURNS = "last_of_four key_after_export jobs_of_programs value_under_condition gathers_requests turns_under_lock".split()
+ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE, *OF_IDIOMS, *OF_CACHES, *OF_ROUNDS, *OF_LULLS, *OF_PATIENCE, *OF_TURNS)
 
 
 def main(name: str, *given: str) -> None:
@@ -38,7 +40,8 @@ def main(name: str, *given: str) -> None:
         for one in [*parts.as_ranks(name, 3)]:
             one.wait()
     else:
-        next(getattr(part, name) for part in (ranks, programs, families, actors, services, rare, idioms, lulls) if hasattr(part, name))(*given)
+        parts_of_all = (ranks, programs, families, actors, services, rare, idioms, lulls, rounds)
+        next(getattr(part, name) for part in parts_of_all if hasattr(part, name))(*given)
 
 
 if __name__ == "__main__":
