@@ -88,8 +88,10 @@ def pausing_helper(one: Seen) -> SeenThread | None:
     """One of these that has slept through the window, and whose clock wakes it within the time that answers take."""
     most = 2 * one.looks
     timers = [t for t in one.threads if t is not one.telling and t.stack.once(_is_timer)] if _waits_inside(one) else []
+    unread = next((t for t in timers if t.kernel is None), None)  # what it does when its time comes is all that it is there for
     asleep = [t for t in helpers_of(one) if t.place.kind is Kind.SLEEP]
-    return next((t for t in (*timers, *asleep) if t.kernel is not None and wakes_soon(t.kernel) and (t.kernel.run_slices or 0) <= most), None)
+    known = (t for t in (*timers, *asleep) if t.kernel is not None and wakes_soon(t.kernel) and (t.kernel.run_slices or 0) <= most)
+    return unread or next(known, None)
 
 
 def _is_timer(frames: Sequence[Frame]) -> bool:

@@ -26,7 +26,7 @@ from ray_rl_debug.model.snapshot import Frame, Node, Process, Sample, Thread, Th
 LOOP_THREADS = ("AsyncIO Thread", "asyncio_loop")
 """Names of threads that run an event loop: Ray's async actors."""
 
-_EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
+EXECUTORS = frozenset({"actor_method_executor", "_resume_span", "sync_to_async", "execute_task", "function_executor"})
 
 
 class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -385,9 +385,9 @@ _SERVES = re.compile(r"serve|listen|accept|wait_connection|dispatch|routine|(^|_
 def executes(thread: ThreadSample, frames: Sequence[Frame]) -> bool:
     """Does it run a method for Ray? Ray's tracing wraps all functions of an actor's class, also those that a thread of its own runs."""
     names = {short_name(f.function) for f in frames}
-    if not names & _EXECUTORS:
+    if not names & EXECUTORS:
         return False
-    wrapped_only = names & _EXECUTORS == {"_resume_span"}
+    wrapped_only = names & EXECUTORS == {"_resume_span"}
     own_thread = any(f.function == "Thread.run" and f.file == "threading.py" for f in frames) and not (thread.name or "").startswith(LOOP_THREADS)
     return not (wrapped_only and own_thread)
 

@@ -315,6 +315,7 @@ TABLE: tuple[Row, ...] = (
     Row("a program that may end", Outlook.WAKES, outlook_asked.young_program, needs=Needs.ASKED),
     Row("no Python, and stands still", Outlook.STANDS, outlook_asked.foreign, needs=Needs.ASKED),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
+    Row("who may end its wait by a call was not read", Outlook.UNSEEN, outlook_calls.callers_unread),
     Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
     Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
     Row("overdue, and wakes by its clock", Outlook.WAKES, outlook_calls.alive),

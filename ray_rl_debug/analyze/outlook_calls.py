@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ray_rl_debug.analyze.call_ages import call_age
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, rank
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.lanes import waits_within
@@ -19,11 +22,43 @@ from ray_rl_debug.analyze.limits import (
     RARE_CALL_S,
     USUAL_FACTOR,
 )
+from ray_rl_debug.analyze.main_activity import EXECUTORS
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
 from ray_rl_debug.analyze.outlook_naps import lives
 from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, quiet_s
 from ray_rl_debug.analyze.progress import Motion
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+from ray_rl_debug.model.snapshot import Frame
+
+
+def callers_unread(f: Facts) -> str | None:
+    """Its call waits inside for what another call may set or give back, and which calls somebody else runs was not read: that one may make it."""
+    if f.waits or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
+        return None
+    unread = next(iter(f.view.once(_with_unread_calls)), None)
+    return f"{f.one.motion_reason}; which calls {unread.name} (pid {unread.process.pid}) runs was not read" if unread is not None else None
+
+
+def _waits_for_call(one: Seen) -> bool:
+    ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK] if one.is_idle else []
+    return one.kind is Kind.EVENT or any(e.awaited.kind in LOCKS or e.awaited.kind in ("event", "condition") for e in ends)
+
+
+def _with_unread_calls(view: View) -> list[Seen]:
+    return [one for one in view if one.process.kind == "ray-worker" and not one.has_ended and _is_unread(one)]
+
+
+def _is_unread(one: Seen) -> bool:
+    """Did Ray not tell of it, or of no call of it, while it stands in one?"""
+    if one.core is None or one.core.running_task_ids or one.is_idle:
+        return one.core is None
+    return bool(one.identity.method) or (one.telling is not None and one.telling.stack.once(_is_in_ray_call))
+
+
+def _is_in_ray_call(frames: Sequence[Frame]) -> bool:
+    return any(f.function.rpartition(".")[2] in EXECUTORS for f in frames)
 
 
 def few_calls(f: Facts) -> str | None:

@@ -93,6 +93,10 @@ quiet/one_slow_rollout-2   | process 28068: threads[0].wakes_in_s         | when
 quiet/replay_actor-1       | core_workers[1]                              | that calls have finished
 quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
 quiet/weights_by_file-2    | process 21232: samples                       |
+quiet/three_clients-2      | process 10700: sockets[1].fd                 | at which connection it waits
+quiet/replay_actor-3       | core_workers[3].running_task_ids             | which calls it runs
+quiet/timer_of_thread-1    | process 3404: samples[2].threads[0].tid      | which thread of the kernel's its timer is
+streams_in_order           | core_workers[4]                              | which calls somebody else runs
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
