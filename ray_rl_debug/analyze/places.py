@@ -55,7 +55,9 @@ COLLECTIVES = frozenset(
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 _CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"} | {"TCPStore"}
 """Names that are nobody else's, also where no file stands beside them."""
-_TORCH_MODULES = frozenset({"dist", "torch.distributed"})
+_RESULTS = frozenset("item tolist cpu synchronize".split())
+"""Methods of tensors, streams and events that wait for the GPU."""
+_TORCH_MODULES = frozenset({"dist", "torch.distributed", "accelerator", "self.accelerator"})
 """What stands in front of them where somebody wrote the call as its line has it: ``dist.barrier() @ train.py:211``."""
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
@@ -89,7 +91,7 @@ _RENDEZVOUS = frozenset(
     " _new_process_group_helper init_model_parallel_group TCPStore".split()
 )
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
-_DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch".split())
+_DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
 
@@ -196,8 +198,8 @@ def _place(
     if thread is None and kind in (None, Kind.EVENT, Kind.SLEEP) and pauses_before_retry(frames):
         kind, op = Kind.SOCKET, RETRIED  # the pause is no progress: nobody measured whether it gets through
     if kind is None:
-        if own is None and thread is None and frames and frames[0].file.startswith("torch/autograd/"):
-            kind, op = Kind.CODE, names[0]  # of a rank's stack only the inner end was shown: its backward pass
+        if own is None and thread is None and frames and not _begins_thread(names):
+            kind, op = Kind.CODE, names[0]  # of a stack only the inner end was shown, in a library at work: its callers are somebody's own
         elif own is None:
             kind, op = Kind.IDLE, names[0] if names else ""
         elif call == "epoll" and not in_task and (runs_loop or (own == 0 and "poll" not in (frames[0].calls or ()))):
@@ -263,6 +265,11 @@ def with_cut_end(place: Place, frames: Sequence[Frame]) -> Place:
     return msgspec.structs.replace(place, kind=Kind.COLLECTIVE, op=name, path=place.path[1:] or place.path)
 
 
+def _begins_thread(names: Sequence[str]) -> bool:
+    """Does the stack reach down to where a thread or a program begins?"""
+    return names[-1].startswith(("_bootstrap", "<module>", "_run_module", "thread_run", "clone", "start_thread", "run", "main"))
+
+
 def _is_called(names: Sequence[str], own: int) -> bool:
     """Is the library's wait for several descriptors called by own code itself, and not by a library that serves?"""
     return own == 0 or (own == 1 and names[0] == "select")
@@ -305,7 +312,13 @@ def _is_bare_call(frame: Frame) -> bool:
     if not frame.file and not frame.line and frame.function in _CALLS_OF_TORCH:
         return True
     module, _, name = frame.function.rpartition(".")
-    return module in _TORCH_MODULES and name in COLLECTIVES | P2P | _RENDEZVOUS
+    return (module in _TORCH_MODULES and name in COLLECTIVES | P2P | _RENDEZVOUS) or _is_bare_result(frame)
+
+
+def _is_bare_result(frame: Frame) -> bool:
+    """``loss.item()`` in a sentence: a result is asked for that the GPU still has to give."""
+    module, _, name = frame.function.rpartition(".")
+    return bool(module) and not frame.file and not frame.line and name in _RESULTS
 
 
 def _is_program_text(frames: Sequence[Frame]) -> bool:
@@ -332,9 +345,9 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.COLLECTIVE, "wait_tensor" if names[i] in _TORCH_WAIT else names[i]
     for i in inner:
         n, f = names[i], frames[i].file
-        if f.endswith("torch/utils/data/dataloader.py") and n in _DATALOADER:
+        if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__")):
             return Kind.DATALOADER, n
-        if f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream"):
+        if _is_bare_result(frames[i]) or (f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream")):
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n

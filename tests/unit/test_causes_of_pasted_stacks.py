@@ -46,6 +46,8 @@ TWO_LOCKS = """~~~~ Stack of flusher (139812340012800) ~~~~
 """
 
 
+LOADER = "torch/utils/data/dataloader.py"
+EPOCH = "    epoch (train.py:80)\n    main (train.py:99)\n"
 AT_GPU = stack(7001, "    synchronize (torch/cuda/__init__.py:985)\n    timer (train.py:55)\n    main (train.py:80)\n").replace("idle", "active")
 
 
@@ -67,8 +69,21 @@ def experts() -> str:
             AT_GPU + stack(7002, "    permute (aug.py:14)\n    batch (train.py:41)\n    main (train.py:78)\n").replace("idle", "active+gil"),
             "straggler",
         ),
+        (stack(9, f"    poll (multiprocessing/popen_fork.py:28)\n    _shutdown_workers ({LOADER}:942)\n{EPOCH}"), "dataloader-stuck"),
+        ("Rank 1 is stuck inside `loss.backward()`.\n\nRank 0 is stuck in `total_loss.item()`.\n", "straggler"),
+        (stack(9, f"    __next__ ({LOADER}:280)\n{EPOCH}"), "dataloader-stuck"),
     ],
-    ids=["placement-group", "both-send", "engine-at-rest", "two-locks", "expert-parallel", "one-at-its-gpu"],
+    ids=[
+        "placement-group",
+        "both-send",
+        "engine-at-rest",
+        "two-locks",
+        "expert-parallel",
+        "one-at-its-gpu",
+        "end-of-loaders",
+        "asks-result",
+        "next-batch",
+    ],
 )
 def test_what_is_named_first_is_only_possible(tmp_path: Path, text: str, cause: str) -> None:
     first = reported(tmp_path, text).findings[0]
@@ -87,6 +102,12 @@ def test_what_is_named_first_is_only_possible(tmp_path: Path, text: str, cause: 
 )
 def test_loops_and_threads_that_others_wake_are_no_deadlock(tmp_path: Path, text: str) -> None:
     assert [f for f in reported(tmp_path, text).findings if f.cause.value == "lock-deadlock"] == []
+
+
+def test_who_is_inside_of_a_library_is_at_work_where_its_callers_were_not_copied(tmp_path: Path) -> None:
+    text = "Rank 3 is stuck in `loads` (`pickle.py:1210`), all others wait in `barrier` (`torch/distributed/distributed_c10d.py:4628`).\n"
+    first = reported(tmp_path, text).findings[0]
+    assert (first.cause.value, first.certainty.value, first.who[0].rank) == ("straggler", "possible", 3)
 
 
 def test_a_wait_without_a_limit_is_named(tmp_path: Path) -> None:
