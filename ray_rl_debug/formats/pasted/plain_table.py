@@ -6,17 +6,22 @@ import csv
 import re
 
 _OF_STACKS = ("stack", "frame", "top frame", "where", "location", "callstack", "call stack", "stuck at", "stuck in", "backtrace", "python stack")
-_OF_NAMES = {
+OF_NAMES = {
     "rank": "rank",
+    "ranks": "ranks",
     "global rank": "rank",
     "global_rank": "rank",
     "pid": "pid",
     "process": "pid",
-    "host": "",
-    "node": "",
-    "hostname": "",
-    "pod": "",
+    "node": "node",
+    "host": "node",
+    "hostname": "node",
+    "pod": "node",
+    "进程": "pid",
+    "卡": "rank",
+    "节点": "node",
 }
+"""Titles of columns that say whose a row is, and the word for what stands in them."""
 _OF_PLACES = (("function", "func", "name", "method"), ("file", "filename", "path"), ("line", "lineno", "line number"))
 _BLANKS = re.compile(r" {2,}|\t")
 _MAX_CHARS = 8_000
@@ -57,9 +62,9 @@ class PlainTable:
         if self._places is not None:
             function, file, line = (cells[at] for at in self._places)
             rest = [c for at, c in enumerate(cells) if at not in self._places]
-            named = [f"{_OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._names, rest, strict=False)]
+            named = [f"{OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._names, rest, strict=False)]
             return f"| {' | '.join([*named, f'{function} ({file}:{line})'])} |"
-        named = [f"{_OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._titles, cells[:-1], strict=False)]
+        named = [f"{OF_NAMES.get(t) or ''} {c}".strip() if c.isdecimal() else c for t, c in zip(self._titles, cells[:-1], strict=False)]
         return f"| {' | '.join([*named, cells[-1]])} |"
 
     def _begin(self, heading: str) -> None:
@@ -78,7 +83,7 @@ def columns(heading: str) -> tuple[list[str], str] | None:
     if (
         len(heading) > _MAX_HEADING
         or not (is_of_places or any(word in lowered for word in _OF_STACKS))
-        or not any(word in lowered for word in _OF_NAMES)
+        or not any(word in lowered for word in OF_NAMES)
     ):
         return None
     for sign in (",", "\t", "  "):
@@ -86,7 +91,7 @@ def columns(heading: str) -> tuple[list[str], str] | None:
         if (
             len(titles) > 1
             and (titles[-1] in _OF_STACKS or all(any(t in words for t in titles) for words in _OF_PLACES))
-            and any(t in _OF_NAMES for t in titles[:-1])
+            and any(t in OF_NAMES for t in titles[:-1])
         ):
             return titles, sign
     return None

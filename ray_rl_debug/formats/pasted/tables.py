@@ -10,7 +10,7 @@ from ray_rl_debug.formats.pasted.asyncio_tools import TaskReader
 from ray_rl_debug.formats.pasted.events import Row
 from ray_rl_debug.formats.pasted.lines import Line
 from ray_rl_debug.formats.pasted.partial import Partial
-from ray_rl_debug.formats.pasted.plain_table import PlainTable
+from ray_rl_debug.formats.pasted.plain_table import OF_NAMES, PlainTable
 from ray_rl_debug.formats.pasted.process_tree import Tree
 from ray_rl_debug.formats.pasted.strace import StraceReader
 
@@ -18,18 +18,6 @@ MAX_ROWS = 5_000
 _ANSWERS_WITHIN = 3
 """Lines below ``grep State /proc/12/status`` in which its answer stands."""
 _NUMBERS = re.compile(r"\d{1,9}(?: ?[-–,] ?\d{1,6}){0,64}")
-_COLUMN_TITLES = {
-    "rank": "rank",
-    "ranks": "ranks",
-    "global rank": "rank",
-    "pid": "pid",
-    "process": "pid",
-    "node": "node",
-    "host": "node",
-    "进程": "pid",
-    "卡": "rank",
-    "节点": "node",
-}
 
 
 class Tables:
@@ -60,13 +48,13 @@ class Tables:
             return text
         cells = [c.strip() for c in stripped.strip("|").split("|")]
         words = [c.lower().strip("*`") for c in cells]
-        if any(w in _COLUMN_TITLES for w in words):
+        if any(w in OF_NAMES for w in words):
             self._titles = words
             return text
         if len(cells) != len(self._titles):
             return text
         told = [
-            f"{_COLUMN_TITLES[t]} {c}" if t in _COLUMN_TITLES and (_NUMBERS.fullmatch(c.strip("*` ")) or _COLUMN_TITLES[t] == "node") else c
+            f"{OF_NAMES[t]} {c}" if t in OF_NAMES and (_NUMBERS.fullmatch(c.strip("*` ")) or OF_NAMES[t] == "node") else c
             for t, c in zip(self._titles, cells, strict=True)
         ]
         return f"| {' | '.join(told)} |"
