@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.formats.pasted import joined, labels
+from ray_rl_debug.formats.pasted import joined, labels, said
 from ray_rl_debug.formats.pasted.events import Frames, Head
 
 _CHAIN = re.compile(r"`(?P<names>[A-Za-z_<][^`\n]{2,400}? ?(?:→|⟶|⇒|←|->|=>|<-)[^`\n]{2,1000})`")
@@ -25,7 +25,6 @@ _STANDS = re.compile(
 
 
 _CUE = re.compile(r"\b(?:stacks?|backtraces?|call chains?|hung|hangs|hanging|stuck|blocked|parked|wedged)\b", re.IGNORECASE)
-_NO_STACK = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
 _ARROW = re.compile(r"(?:→|⟶|⇒|←|->|=>|<-) ")
 _LEAST_CODE = 2
 """Such names in a chain."""
@@ -68,7 +67,7 @@ def fenced(lines: Iterable[str]) -> Iterator[tuple[int, Head | None, Frames]]:
             in_fence = not in_fence
             if not in_fence:
                 found = [(at, frames) for at, told in held if (frames := joined.names(told, least=_LEAST, code=_LEAST_CODE)) is not None]
-                is_stack = len(found) == len(held) > 0 and (was_stack or (_CUE.search(above) is not None and not _NO_STACK.search(above)))
+                is_stack = len(found) == len(held) > 0 and (was_stack or (_CUE.search(above) is not None and not said.NO_STACK.search(above)))
                 was_stack = is_stack
                 for at, frames in found if is_stack else ():
                     yield at, labels.read(above), frames

@@ -313,8 +313,7 @@ def _node_alone(text: str, is_heading: bool) -> Head | None:
     node = _NODE.search(text)
     if node is None:
         alone = _HOST_ALONE.match(text)
-        is_host = alone is not None and not lone_names.is_no_machine(alone["stem"])
-        if alone is not None and is_host:
+        if alone is not None and not lone_names.is_no_machine(alone["stem"]):
             return Head(level="label", node=alone["host"])
         kind = _KIND.match(text)
         return Head(level="label", label=" ".join(kind["label"].lower().split()), is_new=True) if kind is not None else None

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from ray_rl_debug.formats.pasted import joined, labels
+from ray_rl_debug.formats.pasted import joined, labels, said
 from ray_rl_debug.formats.pasted.events import Event, Frames, Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.formats.pasted.orientation import KNOWN
@@ -66,7 +66,6 @@ _MOST_QUALIFIERS = 6
 _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
 """More than a name: names behind it may be of anything."""
 _NEXT_SENTENCE = re.compile(r"(?<=[\w)`])[.;!?]\s(?=[A-Z])")
-_DOUBT = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
 _ASIDES = re.compile(r"[,;(]\s?")
 _NOT_SO = re.compile(
     r"\b(?:if|would|could|should|might|must|will|expected|supposed|never|not|no longer|until|before|after|instead|used to|fixed)\b|n't\b",
@@ -125,7 +124,7 @@ def _frames(rest: str, lead: str) -> Frames | None:
     while len(told) < _MOST_QUALIFIERS and (word := _QUALIFIERS.match(told[-1][0])) is not None and word.end():
         text, thread, state = told[-1]
         told.append((text[word.end() :], thread or word["thread"], state or word["state"]))
-    is_plain = _DOUBT.search(lead) is None and _SENTENCE.search(lead) is None
+    is_plain = said.NO_STACK.search(lead) is None and _SENTENCE.search(lead) is None
     for whole, thread, state in reversed(told):
         whole = _LISTED.sub("` <- `", whole) if len(_LISTED.findall(whole)) > 1 else whole
         text = _NEXT_SENTENCE.split(whole, maxsplit=1)[0]

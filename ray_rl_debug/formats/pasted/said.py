@@ -43,6 +43,8 @@ _RANKS = re.compile(r"\b(?:ranks?|TP|DP|PP|EP|workers?|gpus?)[ #:_=]{0,2}\[?" + 
 _AS_OTHER = re.compile(r"\b(?:same|identical|equal|similar) (?:stack |trace )?(?:as|to|with)\b|\blooks? (?:just |exactly )?like\b", re.IGNORECASE)
 _ONE_RANK = re.compile(r" ?(?:the one of )?rank[ #:_]?(?P<rank>\d{1,6})\b(?! ?(?:,|and|-|–|to|/) ?\d)", re.IGNORECASE)
 _CLOCK = re.compile(r"(?<![\d:.])(?P<h>[01]?\d|2[0-3]):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?![\d:])")
+NO_STACK = re.compile(r"\b(?:if|would|could|should|might|order|instead|fix(?:ed|es)?|flow|used to)\b|n't\b", re.IGNORECASE)
+"""Words of a sentence whose arrows are no stack: it tells what should be, or what follows what."""
 _SHORT = 100
 """A heading has no more characters."""
 RANGE = re.compile(r"\b(ranks?[ _#:]?\d{1,6})\s?(?:\.{2,3}|…|-|–|to|through|bis|à|至|到)\s?rank[ _#:]?(\d{1,6})\b", re.IGNORECASE)
