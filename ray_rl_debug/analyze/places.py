@@ -55,8 +55,7 @@ COLLECTIVES = frozenset(
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 _CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"} | {"TCPStore"}
 """Names that are nobody else's, also where no file stands beside them."""
-_RESULTS = frozenset("item tolist cpu synchronize".split())
-"""Methods of tensors, streams and events that wait for the GPU."""
+_RESULTS = frozenset("item tolist cpu synchronize".split())  # methods of tensors, streams and events that wait for the GPU
 _TORCH_MODULES = frozenset({"dist", "torch.distributed", "accelerator", "self.accelerator"})
 """What stands in front of them where somebody wrote the call as its line has it: ``dist.barrier() @ train.py:211``."""
 WORK_WAIT = "work.wait"
@@ -317,8 +316,8 @@ def _is_bare_call(frame: Frame) -> bool:
 
 def _is_bare_result(frame: Frame) -> bool:
     """``loss.item()`` in a sentence: a result is asked for that the GPU still has to give."""
-    module, _, name = frame.function.rpartition(".")
-    return bool(module) and not frame.file and not frame.line and name in _RESULTS
+    _, dot, name = frame.function.rpartition(".")
+    return bool(dot) and not frame.file and not frame.line and name in _RESULTS
 
 
 def _is_program_text(frames: Sequence[Frame]) -> bool:

@@ -137,3 +137,23 @@ CHAIN = "Every `py-spy dump` of the web shows\nthe call stack `_dispatch → _ha
 )
 def test_forms_of_real_threads(text: str, expected: list[tuple[str | None, list[str]]]) -> None:
     assert told(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "#   - Bug B: a silent hang (rank 0 stuck in .item() after backward;\n#     other ranks stuck in metrics all_reduce).\n",
+            [("0", [".item"]), ("other ranks", ["all_reduce"])],
+        ),
+        (
+            "A two-sided deadlock (rank 0 stuck in its own gather\n`recv_frame` call, rank 1 stuck in `FirstLayer`'s forward hop).\n",
+            [("0", ["recv_frame"]), ("1", ["FirstLayer"])],
+        ),
+        ("**证据**: py-spy 显示全部 8 个 rank 一字不差卡在 `_decide` 的 `all_reduce` 调用。\n", [("全部 8 个 rank", ["all_reduce", "_decide"])]),
+        ("On rank 3, rank 4 stuck in `step`.\n", [("4", ["step"])]),
+    ],
+    ids=["comment-of-a-script", "behind-a-comma", "chinese-genitive", "a-list-is-one"],
+)
+def test_sentences_without_frames(text: str, expected: list[tuple[str | None, list[str]]]) -> None:
+    assert told(text) == expected

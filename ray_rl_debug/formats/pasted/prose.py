@@ -24,6 +24,7 @@ _HEADING = re.compile(r"\s{0,3}(?:#{1,6} |\|)")
 _CLAUSES = re.compile(
     r"(?<=[.;!?])\*{0,2}\s{1,4}(?=\S)|,?\s(?:while(?! \w{3,12}ing\b)|whereas|meanwhile|though|versus|vs\.?)\s"
     r"|(?<=[`)]),\s(?=(?:the )?(?:global )?(?:ranks? ?#?(?:\d|N\b)|[TDPE]P\d))"
+    r"|(?<=[a-z]),\s(?=ranks? ?#?\d{1,5} (?:is |are )?(?:stuck|blocked|waiting|waits?|hangs?|parked)\b)"
     r"|,\s(?:and|but)\s(?=(?:exactly|only|the|one|rank|all|both|its|\d)\b)"
     r"|\s(?:and|but)\s(?=(?:the )?(?:rank|node|worker|host|stage|pid|process|gpu) ?#?\d{1,9}\b"
     r"|one (?:rank|process|thread|worker|gpu|node) (?:is|was|sits|waits|hangs)\b)",
@@ -49,8 +50,9 @@ _WHO = re.compile(
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
     r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
-    r"|others?(?: one| rank| process| box| worker| node)?"
+    r"|others?(?: ones?| ranks?| process(?:es)?| box(?:es)?| workers?| nodes?)?"
     r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
+    r"|(?P<cjk>(?:全部|所有|其余|其他|另外)的? ?(?:(?P<many>\d{1,4}) ?[个张] ?)?(?:ranks?|进程|卡|worker|节点)的?)"
     r"|(?P<tool>\b(?:py-?spy(?: dump)?|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b`?[^.`]{0,60}"
     r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?: the (?:call )?stack)?(?=[\s:(]{0,4}`))",
     re.IGNORECASE,
@@ -58,10 +60,11 @@ _WHO = re.compile(
 _STUCK = re.compile(r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|hangs?|hanging|hung|spinning|waiting|never returns)\b", re.IGNORECASE)
 """What a sentence says of a place that a tool shows, where it names no process."""
 _STUCK_IN_NAME = re.compile(r"\b(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|parked|sits) (?:in|at|inside) [a-z]\w{0,60}_\w", re.IGNORECASE)
-_COMMENT = re.compile(r"\s{0,40}(?:#|//) (?=\S)")
+_COMMENT = re.compile(r"\s{0,40}(?:#|//) (?=\s{0,12}\S)")
 _STANDS = re.compile(
     r"\b(?:stuck|blocked|stalled|parked|wedged|frozen|waits?|waiting|hangs?|hanging|hung|sits?|sitting|sat|stands?|spins?|spinning|idles?|idle|loops?|remain(?:s|ed)?|stays?|stayed"
-    r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b",
+    r"|launching|already|still|is|are|was|were)\b[^`.;]{0,60}?\b(?:in|at|inside|on|within|launching|for|while \w{3,12}ing)\b"
+    r"|(?:卡|阻塞|停|挂)(?:住|死)?在|等在|在等",
     re.IGNORECASE,
 )
 _NEAR, _LINKED = 240, 16
@@ -72,11 +75,11 @@ _IT = re.compile(r"\s{1,2}(?:it|this|that|there)\b(?! \w{0,20}`)", re.IGNORECASE
 _CODE = re.compile(
     r"`(?P<quoted>[^`\n]{2,240})`"
     r"|(?P<place>(?<![\w/.-])[\w./-]{0,120}\w\.(?:pyx?|cc?|cpp|cu|rs|h):\d{1,7}\b)"
-    r"|(?P<call>(?<![\w.:])(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,6}[A-Za-z_]\w{1,80}\(\))"
+    r"|(?P<call>(?<![\w.:])\.?(?:[A-Za-z_]\w{0,60}(?:\.|::)){0,6}[A-Za-z_]\w{1,80}\(\))"
     r"|(?P<bare>(?<![\w.:/-])(?:[A-Za-z]\w{0,60}(?:\.|::)){0,5}[A-Za-z]\w{0,60}_\w{1,60}(?![\w/-]|\.\w))"
 )
 _NAME = re.compile(
-    r"(?!(?=[a-f]{0,39}\d)[0-9a-f]{7,40}$)(?P<name>(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$"
+    r"(?!(?=[a-f]{0,39}\d)[0-9a-f]{7,40}$)(?P<name>\.?(?:[A-Za-z_]\w{0,80}(?:\.|::)){0,8}[A-Za-z_~]\w{0,100})(?:<[^<>]{0,100}>)?(?:\([^()]{0,120}\))?$"
 )
 _LINE_BEHIND = re.compile(r"(?<=\w):\d{1,7}$")
 _PLACE = re.compile(r"(?P<file>[\w./-]{1,200}\.(?:pyx?|cc?|cpp|cu|rs|h))(?::(?P<line>\d{1,7}))?$")
@@ -252,7 +255,7 @@ def _frames(text: str) -> list[CodePlace]:
             continue
         elif _ASIDE.match(between):
             found = [*found, *new]
-        elif re.match(r"['’]s\s", between):
+        elif re.match(r"['’]s\s|`? ?的 ?", between):
             found = [*new, *found]
         elif _INWARD.search(between):
             inward = True
@@ -306,7 +309,7 @@ def _without_count(told: str) -> str | None:
 
 
 def _count(who: re.Match[str]) -> int | None:
-    told = (who["count"] or "").lower()
+    told = (who["count"] or who["many"] or "").lower()
     if told.isdecimal():
         return int(told)
     return _WORDS.get(told) or said.count_in(who[0])
