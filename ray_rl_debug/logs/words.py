@@ -139,6 +139,7 @@ _GOES_ON = (
         r"\ba new (?:\w+ )?(?:one|copy|worker|process|engine|server|instance|actor|container|env\w*|simulator)\b.{0,20}"
         r"\b(?:start(?:s|ed)|takes|took|spawned|launched|created|comes|came)\b|\b(?:was|is|were|are|been) replaced\b",
         r"(?:not available|unavailable|not supported|not installed)\b[^.]{0,120}\b(?:only|instead|disabled|without it)\b",
+        r"[,;] (?:\w+ ){1,5}(?:is|are|will be) (?:disabled|off|switched off|turned off|left out)\b",
         r"[Uu]sing fallback|[Aa]s (?:a |the )?fallback\b|[Cc]ontinuing\b|[Nn]o(?:n-?|t )fatal|harmless",
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
@@ -206,7 +207,9 @@ OF_A_SAMPLE = re.compile(
     r"\[(?:prompt|response|question|answer|ground_truth|completion)\](?: |$)"
     r"|(?:[Pp]rompt|[Qq]uestion|[Rr]esponse|[Cc]ompletion)s?(?: \d+)?[:=] ?[\"'\[{]"
     r"|(?:[Mm]odel answer|[Aa]ssistant|[QA]): |(?:\[[\w #:=-]{1,40}\] )?(?:user|assistant|human|model|agent|environment)> "
-    r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
+    r"|\[(?:tool|observation)[:_]\w{1,40}\](?: |$)|"
+    r"(?:(?:[Ss]tep|[Tt]urn|[Rr]ound|[Ee]pisode|[Tt]ask|[Ee]nv)[ _#-]?\d{1,9}:? ){0,3}"
+    r"(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
     r"|(?:\[[\w-]{1,20}\] )?(?:sample|candidate|cand|completion|submission)[ #_-]?\d{1,9}(?: \([^()\n]{1,40}\))?: "
     r"|\[(?:env|sandbox|tool|grader|judge|agent)(?:[ _-]?\d{1,6})?\] (?:command|cmd|program|candidate|test|cell|snippet|code|script)\b"
     r"|[│┃].*[│┃]$"

@@ -94,6 +94,11 @@ def waited_in_vain(text: str) -> bool:
     return _IN_VAIN.match(text) is not None
 
 
+def was_told_to_end(one: Candidate) -> bool:
+    """Is it the end of a process that somebody else ended, with a signal or from a keyboard?"""
+    return one.why == TOLD_TO_END and (one.event.kind == "death" or one.event.text.startswith("KeyboardInterrupt"))
+
+
 def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Candidate]:
     """All failures, on the common clock, in the order in which the files have them."""
     failed = {w for b in books for e in b.events if e.about is None and e.kind != "known" for w in [e.writer]}

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from ray_rl_debug.model.claims import Who
 from ray_rl_debug.model.log_story import LogStory, StoryClock, StoryEntry
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogWriter
-from ray_rl_debug.story.candidates import TOLD_TO_END, Candidate, Class, candidates
+from ray_rl_debug.story.candidates import Candidate, Class, candidates, was_told_to_end
 from ray_rl_debug.story.clocks import Shift, is_comparable, shifts
 from ray_rl_debug.story.noted import WHY, only_noted
 from ray_rl_debug.story.people import person, unified
@@ -40,7 +40,7 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     noted = _in_order_of_first(serious, moved) if only_noted(found) else []
     serious = [] if noted else serious
     # A process that was told to end did not fail; who told it may have had a reason that is in no log.
-    is_told = bool(serious) and all(c.event.kind == "death" and c.why == TOLD_TO_END for c in serious)
+    is_told = bool(serious) and all(was_told_to_end(c) for c in serious)
     first = _first(serious, moved) if not is_told else None
     groups = _folded(serious)
     head = next((g for g in groups if first is not None and first in g), None)

@@ -59,6 +59,7 @@ def test_a_warning_that_a_peer_has_gone_tells_of_no_failure(tmp_path: Path) -> N
         'train.py:88:            raise RuntimeError("worker died with exit code 1")',
         "launch.sh-12-    # Killed by the OOM killer when the batch is too large",
         "fatal_signals: [SIGSEGV, SIGBUS]",
+        "nvidia-smi exited with code 9, GPU metrics are disabled",
         "[sandbox] case 3: Segmentation fault (core dumped), verdict RE",
         "/opt/env/profile.sh: line 12: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8): No such file or directory",
     ],
@@ -153,3 +154,13 @@ def test_the_last_word_of_ray_on_a_job_is_a_failure(tmp_path: Path) -> None:
 def test_a_sub_command_that_refuses_its_arguments(tmp_path: Path) -> None:
     told = story(tmp_path, "vllm serve: error: argument --port: expected one argument\n")
     assert told is not None and told.first is not None and told.first.signature == "RRD6292"
+
+
+def test_what_an_agent_was_shown_in_a_step_is_no_failure(tmp_path: Path) -> None:
+    assert role(tmp_path, f"Step 3 observation: {RAISED}Step 4 action: open parser.py\n") is None
+    assert role(tmp_path, f"Step 3 failed: {LEFT}") == "first"
+
+
+def test_who_pressed_a_key_is_in_no_log(tmp_path: Path) -> None:
+    assert role(tmp_path, LEFT.replace("ValueError: no such part", "KeyboardInterrupt")) == "told"
+    assert role(tmp_path, "KeyboardInterrupt\n" + LEFT) == "first"

@@ -80,4 +80,4 @@ def test_records_within_records_and_in_colours(tmp_path: Path) -> None:
 
 def _first(report: Any) -> Any:
     story = report.story if report is not None else None
-    return (story.first or next(iter(story.noted), None)) if story is not None else None
+    return (story.first or next(iter((*story.noted, *story.then)), None)) if story is not None else None

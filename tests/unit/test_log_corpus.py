@@ -1,9 +1,9 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 57 lots, the last 29 after what people pasted into public reports and what programs
+The blocks were written before the reader was tried on them, in 58 lots, the last 30 after what people pasted into public reports and what programs
 print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
-seven lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20, 57 of 60, 37 of 40 and 37 of 40 errors
-told; 5 of 40, 2 of 40, 3 of 40, 3 of 24, 6 of 61, 1 of 40 and none of 50 innocent blocks accused. Twenty-four
+eight lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20, 57 of 60, 37 of 40 and 37 of 40 errors
+told; 5 of 40, 2 of 40, 3 of 40, 3 of 24, 6 of 61, 1 of 40, none of 50 and 3 of 40 innocent blocks accused. Twenty-four
 blocks that are not told right are left out.
 """
 
@@ -37,7 +37,7 @@ def report_on(folder: Path, lines: list[str]) -> Report | None:
 def test_an_error_is_told_with_its_process(block: Any, tmp_path: Path) -> None:
     report = report_on(tmp_path, block["lines"])
     assert report is not None and report.story is not None
-    first = report.story.first or report.story.noted[0]
+    first = report.story.first or (*report.story.noted, *report.story.then)[0]
     told = [f"{w.label} {w.node} {w.pid}".lower() for w in first.who]
     assert "who" not in block or block["who"].lower() in " ".join(told) or block["who"] in first.text
     assert block.get("want", "").lower() in " ".join([first.text, first.title or "", *first.lines]).lower()
@@ -78,4 +78,4 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 def test_the_sets_are_large() -> None:
     assert len(blocks("unseen.jsonl")) >= 1627
-    assert len(blocks("innocent.jsonl")) >= 2154
+    assert len(blocks("innocent.jsonl")) >= 2194
