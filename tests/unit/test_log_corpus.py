@@ -1,9 +1,9 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 58 lots, the last 30 after what people pasted into public reports and what programs
+The blocks were written before the reader was tried on them, in 59 lots, the last 31 after what people pasted into public reports and what programs
 print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
-eight lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20, 57 of 60, 37 of 40 and 37 of 40 errors
-told; 5 of 40, 2 of 40, 3 of 40, 3 of 24, 6 of 61, 1 of 40, none of 50 and 3 of 40 innocent blocks accused. Twenty-four
+nine lots, where an error that is only noted counts as told and accuses nobody: 38 of 40, 37 of 40, 19 of 20, 57 of 60, 37 of 40, 37 of 40 and 38 of
+40 errors told; 5 of 40, 2 of 40, 3 of 40, 3 of 24, 6 of 61, 1 of 40, none of 50 and 3 of 40 innocent blocks accused. Twenty-four
 blocks that are not told right are left out.
 """
 
@@ -77,5 +77,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 1627
+    assert len(blocks("unseen.jsonl")) >= 1667
     assert len(blocks("innocent.jsonl")) >= 2194
