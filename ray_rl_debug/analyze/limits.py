@@ -16,8 +16,6 @@ NOT_OVERDUE = 1.5
 """Up to this many times the longest so far, a call is as usual."""
 RARE_CALL_S = 900.0
 """An evaluation or a checkpoint, which only some of the calls of one name make, may take so long: until then its length alone accuses nobody."""
-PART_OF_PAUSE = 2.0
-"""A call that is less than this many times as old as the pause it is in spent most of its time there: it does not look again and again."""
 ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 MANY_CALLS = 5

@@ -24,7 +24,7 @@ from ray_rl_debug.analyze.handlers import (
     working_helper,
 )
 from ray_rl_debug.analyze.import_locks import imports_in_ring
-from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RAY, Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.limits import LONG_WINDOW_S
 from ray_rl_debug.analyze.looks import looks_at_variables
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
@@ -230,6 +230,17 @@ def _receives_unseen(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; who should send the message was not seen" if is_receiver else None
 
 
+def _group_unread(f: Facts) -> str | None:
+    """It waits for ranks, and nothing tells which: torch's groups were read of others, and not of it."""
+    if f.waits or f.one.kind not in WAITS_FOR_RANKS or f.one.process.torch is not None or not f.view.once(_groups_were_read):
+        return None
+    return f"{f.one.motion_reason}; for which ranks it waits was not read"
+
+
+def _groups_were_read(view: View) -> bool:
+    return any(one.process.torch is not None for one in view)
+
+
 def _half_read(f: Facts) -> str | None:
     if f.waits or not is_half_read(f.view, f.one) or child_ended(f.view, f.one):
         return None
@@ -315,6 +326,8 @@ TABLE: tuple[Row, ...] = (
     Row("a program that may end", Outlook.WAKES, outlook_asked.young_program, needs=Needs.ASKED),
     Row("no Python, and stands still", Outlook.STANDS, outlook_asked.foreign, needs=Needs.ASKED),
     Row("the kernel's side was not read", Outlook.UNSEEN, _half_read),
+    Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
+    Row("for which ranks it waits was not read", Outlook.UNSEEN, _group_unread),
     Row("who may end its wait by a call was not read", Outlook.UNSEEN, outlook_calls.callers_unread),
     Row("too few calls to compare with", Outlook.WAKES, outlook_calls.few_calls),
     Row("few calls took as long", Outlook.WAKES, outlook_calls.took_apart),
@@ -332,7 +345,6 @@ TABLE: tuple[Row, ...] = (
     Row("a script goes on", Outlook.WAKES, _script),
     Row("its children start and end", Outlook.WAKES, _children),
     Row("its threads start and end", Outlook.WAKES, _threads),
-    Row("waits for a Ray call that nobody was seen to run", Outlook.UNSEEN, _asks_unseen),
     Row("coroutines unread", Outlook.UNSEEN, _blind),
     Row("waits for a message of nobody that was seen", Outlook.UNSEEN, _receives_unseen),
     Row("waits for a client", Outlook.UNSEEN, outlook_asked.listens, needs=Needs.ASKED),

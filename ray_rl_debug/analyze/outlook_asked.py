@@ -34,6 +34,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import is_unseen_child
 from ray_rl_debug.analyze.waits_system import waiting_thread
+from ray_rl_debug.model.snapshot import Thread
 
 _ANSWERS = frozenset({Why.SOCKET, Why.AWAITED_SOCKET})
 _TAKERS = frozenset({Why.SEMAPHORE, Why.GIVERS})
@@ -91,8 +92,15 @@ def _rests(one: Seen) -> bool:
     """Do all threads of a program without a stack stand in system calls that no clock ends, and did none of them run?"""
     threads = one.process.threads
     return bool(threads) and all(
-        t.state == "S" and t.wakes_in_s is None and kernel_call(t) not in (None, "sleep") and not t.run_slices for t in threads
+        t.state == "S" and t.wakes_in_s is None and kernel_call(t) not in (None, "sleep") and not t.run_slices and _is_at_known_files(one, t)
+        for t in threads
     )
+
+
+def _is_at_known_files(one: Seen, thread: Thread) -> bool:
+    """Is it known what each descriptor is at which it waits? Who could end the wait hangs on that."""
+    known = {f.fd for f in one.process.files or ()} | {s.fd for s in one.process.sockets or ()}
+    return one.process.files is None or known.issuperset(thread.waits_on_fds or ())
 
 
 def child_began(f: Facts) -> str | None:

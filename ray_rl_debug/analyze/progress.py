@@ -57,6 +57,10 @@ class Motion(str, enum.Enum):
     UNKNOWN = "unknown"
 
 
+_TOLD_BY_WAKING = frozenset({Kind.LOCK, Kind.COLLECTIVE, Kind.P2P})
+"""Where who goes on comes back to the same line, and only wakes up more often than who stands."""
+
+
 def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, core: CoreWorker | None) -> tuple[Motion, str]:
     """Motion of one process and the reason in words.
 
@@ -112,8 +116,8 @@ def motion_of(process: Process, places: Sequence[Place], thread: Thread | None, 
     if running:
         return Motion.BUSY, _cpu_text(process, thread)
     told = any(t.run_slices is not None for t in process.threads)
-    if first.kind is Kind.LOCK and told and _slices(process, thread) is None:
-        return Motion.UNKNOWN, "whether it slept at one lock was not read"
+    if first.kind in _TOLD_BY_WAKING and told and _slices(process, thread) is None:
+        return Motion.UNKNOWN, "whether it slept at one place was not read"
     if is_awake(process, thread) and first.kind is Kind.LOCK and not _waits_for_gil(process, thread):
         # who waits for one lock sleeps: it takes it again and again, or was met on its way back to its own code
         return Motion.BUSY, f"woke up {thread.run_slices if thread is not None else 0} times during the window at one lock"

@@ -185,12 +185,12 @@ def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, wh
     keys = [view.by_node_pid.get((node.name, use.pid)) for use in semaphore.uses if use.pid not in at_it and use.pid != one.process.pid]
     users = [view.seen[key] for key in keys if key is not None]
     have_it = [s for s in _others_at(view, node, one, semaphore) if s.process.pid not in at_it]
-    absent = users or have_it or _ended_fellows(view, one)
+    absent = users if keys else have_it or _ended_fellows(view, one)
     for other in absent:
         does = "has ended" if other.has_ended else "has used it and does not" if users else "has it too and does not"
         evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {other.process.pid} {does}"
         yield Edge(source=one.key, target=other.key, why=Why.GIVERS, op=MEETING, evidence=evidence, certainty=Certainty.LIKELY)
-    if not absent:
+    if not absent or None in keys:
         yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
 
 

@@ -35,7 +35,7 @@ from ray_rl_debug.analyze.waits_news import news_edges
 from ray_rl_debug.analyze.waits_pipes import pipe_edges
 from ray_rl_debug.analyze.waits_terminals import terminal_edges
 from ray_rl_debug.model.report import Certainty
-from ray_rl_debug.model.snapshot import Process, Socket
+from ray_rl_debug.model.snapshot import MAX_SOCKETS, Process, Socket
 
 
 def system_edges(view: View) -> Iterator[Edge]:
@@ -190,7 +190,10 @@ def _edge_to_peer(
     node = one.node.name
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
     # the connection itself, else (accepted by nobody yet) the process that listens there
-    ends = owners.get((remote, local)) or _waited_at(view.once(listeners).get(remote[1], []), remote[1])
+    served = view.once(listeners).get(remote[1], [])
+    ends = owners.get((remote, local)) or _accepted(served, socket) or _waited_at(served, remote[1])
+    if served and not ends:  # it may have been accepted since its sockets were read; or somebody who was not seen did that
+        ends, certainty = served, Certainty.POSSIBLE
     ends = [(k, p) for k, p in ends if k != one.process_key] or ends
     if _are_copies(ends, remote[1]):
         yield to_unseen(one, f"the other end of descriptor {socket.fd}")
@@ -274,10 +277,21 @@ def _reads_at(one: Seen, socket: Socket) -> bool:
     return not socket.rx_queue_bytes and any(e.is_still and not is_write(e.awaited) and socket.fd in e.descriptors for e in one.ends)
 
 
+def _accepted(ends: list[tuple[str, Process]], socket: Socket) -> list[tuple[str, Process]]:
+    """Of those that listen at a port: who has the connection, by its addresses alone. Nodes of Ray may share a machine, and its loopback."""
+    return [(key, p) for key, p in ends if any(s.local == socket.remote and s.remote == socket.local for s in p.sockets or ())]
+
+
 def _waited_at(ends: list[tuple[str, Process]], port: str) -> list[tuple[str, Process]]:
-    """Of several that listen at one port, each with a queue of its own: those in whose queue a connection waits that nobody has accepted."""
+    """Of those that listen at a port: where a connection waits that nobody has accepted, else where that was not read."""
     waited_at = [(key, p) for key, p in ends if any(s.rx_queue_bytes for s in _at_port(p, port))]
-    return waited_at or ends
+    return waited_at or [(key, p) for key, p in ends if len(p.sockets or ()) >= MAX_SOCKETS or not _is_empty(p, port)]
+
+
+def _is_empty(process: Process, port: str) -> bool:
+    """Is nobody in its queue, and are the other ends of all its connections there known?"""
+    at_port = _at_port(process, port)
+    return bool(at_port) and all(s.rx_queue_bytes == 0 for s in at_port)
 
 
 def _at_port(process: Process, port: str) -> list[Socket]:

@@ -12,7 +12,7 @@ import msgspec
 
 from ray_rl_debug.collect.procfs import PROC, read_text
 from ray_rl_debug.collect.sock_diag import tcp_infos, unix_ends
-from ray_rl_debug.model.snapshot import Socket
+from ray_rl_debug.model.snapshot import MAX_SOCKETS, Socket
 
 _STATES = {
     1: "ESTABLISHED", 2: "SYN_SENT", 3: "SYN_RECV", 4: "FIN_WAIT1", 5: "FIN_WAIT2", 6: "TIME_WAIT", 7: "CLOSE", 8: "CLOSE_WAIT",
@@ -20,8 +20,6 @@ _STATES = {
 }  # fmt: skip
 UNCONNECTED = "UNCONNECTED"
 """A UDP socket to which anybody may send."""
-MAX_SOCKETS = 512
-"""Kept per process; a server with more is told by its first ones."""
 
 
 class SocketReader:

@@ -93,6 +93,15 @@ quiet/one_slow_rollout-2   | process 28068: threads[0].wakes_in_s         | when
 quiet/replay_actor-1       | core_workers[1]                              | that calls have finished
 quiet/weights_by_file-1    | process 21232                                | who makes what another one looks for
 quiet/weights_by_file-2    | process 21232: samples                       |
+loaders_of_replay-healthy  | process 12202: threads[1]                    | when the clock of the thread wakes it that has the next piece
+rounds_of_worlds-healthy   | process 8763                                 | a party of a barrier
+served_by_rank-healthy     | process 32049: threads[1].run_slices         | how often a rank woke up in its collective
+two_at_one_port-healthy    | process 11147: sockets[1].remote             | who has accepted a connection
+two_at_one_port            | process 10993                                |
+tokens_of_stream           | process 11661: sockets[1]                    |
+places_of_meeting          | actors[3]                                    | for which call it waits
+health_before_weights      | process 28726: torch                         | for which ranks it waits
+tail_of_scores             | process 844: files[0].fd                     | what it reads
 quiet/three_clients-2      | process 10700: sockets[1].fd                 | at which connection it waits
 quiet/replay_actor-3       | core_workers[3].running_task_ids             | which calls it runs
 quiet/timer_of_thread-1    | process 3404: samples[2].threads[0].tid      | which thread of the kernel's its timer is

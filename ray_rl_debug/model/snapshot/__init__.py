@@ -16,6 +16,7 @@ from ray_rl_debug.model.snapshot.from_memory import SemaphoreUse, SharedSemaphor
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogSign, LogStep, LogWriter
 from ray_rl_debug.model.snapshot.node import Doors, Node, NodeClock
 from ray_rl_debug.model.snapshot.process import (
+    MAX_SOCKETS,
     AsyncTask,
     Awaited,
     AwaitFrame,
@@ -52,6 +53,7 @@ from ray_rl_debug.model.snapshot.remark import Remark
 from ray_rl_debug.model.snapshot.rollout_store import Runner
 
 __all__ = [
+    "MAX_SOCKETS",
     "SCHEMA",
     "TASK_CALLER",
     "AsyncTask",

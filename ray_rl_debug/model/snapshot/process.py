@@ -103,6 +103,10 @@ class Thread(Fact, frozen=True, kw_only=True):
     """Time of the window that it was ready to run and had no core (second figure of schedstat)."""
 
 
+MAX_SOCKETS = 512
+"""Kept per process; a server with more is told by its first ones."""
+
+
 class Socket(Fact, frozen=True, kw_only=True):
     """One socket that a process holds."""
 
