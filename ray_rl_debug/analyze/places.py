@@ -197,7 +197,7 @@ def _place(
     if thread is None and kind in (None, Kind.EVENT, Kind.SLEEP) and pauses_before_retry(frames):
         kind, op = Kind.SOCKET, RETRIED  # the pause is no progress: nobody measured whether it gets through
     if kind is None:
-        if own is None and thread is None and frames and not _begins_thread(names):
+        if own is None and thread is None and frames and sample is not None and sample.name == "MainThread" and not _begins_thread(names):
             kind, op = Kind.CODE, names[0]  # of a stack only the inner end was shown, in a library at work: its callers are somebody's own
         elif own is None:
             kind, op = Kind.IDLE, names[0] if names else ""

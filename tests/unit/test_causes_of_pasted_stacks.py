@@ -110,6 +110,15 @@ def test_who_is_inside_of_a_library_is_at_work_where_its_callers_were_not_copied
     assert (first.cause.value, first.certainty.value, first.who[0].rank) == ("straggler", "possible", 3)
 
 
+def test_a_helper_thread_inside_of_a_library_is_not_at_work(tmp_path: Path) -> None:
+    idle = "Thread 0x7F4A (active)\n    main_loop (ray/worker.py:1005)\n    <module> (ray/workers/default_worker.py:105)\n"
+    helpers = "Thread 0x7FB6 (active)\n    _periodically_flush (ray/profiling.py:97)\n    run (threading.py:864)\n    _bootstrap (threading.py:884)\n"
+    cut = "Thread 0x7FB7 (active)\n    recv (redis/_compat.py:79)\n    _read_from_socket (redis/connection.py:174)\n"
+    ps = "0.1  0.1 1751908 151888 pts/0  Sl   12:48   0:01 ray_worker"
+    text = f"Stack dump for lab     20768  {ps}\n{helpers}{idle}\nStack dump for lab     20769  {ps}\n{helpers}{cut}"
+    assert reported(tmp_path, text).findings == ()
+
+
 def test_a_wait_without_a_limit_is_named(tmp_path: Path) -> None:
     report = reported(tmp_path, stack(310, "    wait (threading.py:355)\n    main (server.py:402)\n") + IDLE_WORKER)
     assert [f.cause.value for f in report.findings] == ["lock-deadlock"]

@@ -241,6 +241,8 @@ def _frames(text: str) -> list[CodePlace]:
             continue
         if not found and code["quoted"] and (chain := joined.names(told)) is not None:
             return list(chain.places) if chain.order == "inner" else list(reversed(chain.places))
+        if found and told.startswith("."):
+            continue  # a part of what is told of the place
         whole = read_frame(told) if " " in told or ":" in told else None
         name = _NAME.match(_LINE_BEHIND.sub("", told.strip()))
         if whole is not None and not whole.is_whole:
