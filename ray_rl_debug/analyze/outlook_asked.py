@@ -17,7 +17,7 @@ from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.lost_threads import lost_thread
 from ray_rl_debug.analyze.outlook_facts import ENDS, EXACT, Facts
-from ray_rl_debug.analyze.outlook_naps import lives
+from ray_rl_debug.analyze.outlook_naps import lives, writes
 from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     is_plain_sleep,
@@ -65,13 +65,8 @@ def fills_pipe(f: Facts) -> str | None:
     at_pipe = [e.source for e in f.asked if e.why is Why.PIPE] if Why.PIPE in f.asked_for else []
     reads = f.one.process.read_bytes != 0  # slowly, piece by piece; or nobody knows
     goes_on = f.one.motion is Motion.BUSY or lives(f)  # it may read when it has done its step
-    writes = bool(at_pipe) and not reads and not goes_on and any(_writes(f.view, source) for source in at_pipe)
-    return "it does not read what it is sent, and the pipe is full" if writes else None
-
-
-def _writes(view: View, key: str) -> bool:
-    thread = waiting_thread(view.seen[key]) if key in view.seen else None
-    return thread is not None and kernel_call(thread.kernel) == "write"
+    is_full = bool(at_pipe) and not reads and not goes_on and any(writes(f.view, source) for source in at_pipe)
+    return "it does not read what it is sent, and the pipe is full" if is_full else None
 
 
 def old_child(f: Facts) -> str | None:

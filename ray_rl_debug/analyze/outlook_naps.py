@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
 from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon, wakes_in_time, wakes_often
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans
+from ray_rl_debug.analyze.waits_system import waiting_thread
 
 
 def lives(f: Facts) -> bool:
@@ -18,7 +21,19 @@ def lives(f: Facts) -> bool:
     thread = f.one.followed or f.one.telling
     at_pause = thread is not None and thread.place.kind is Kind.SLEEP and bool(thread.frames)
     looks = thread.frames[0].looks if thread is not None and at_pause else None
-    return wakes_in_time(f.view, f.one) and (looks is None or _may_be_brought(f, looks))
+    return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_be_brought(f, looks))
+
+
+def writes(view: View, key: str) -> bool:
+    """Does a process stand in a write?"""
+    thread = waiting_thread(view.seen[key]) if key in view.seen else None
+    return thread is not None and kernel_call(thread.kernel) == "write"
+
+
+def _reads_pieces(f: Facts) -> bool:
+    """Does somebody write into a pipe for it, and did it read meanwhile, or is that not known? Then its look takes a piece each time."""
+    writers = (e.source for e in f.asked if e.why is Why.PIPE)
+    return f.one.process.read_bytes != 0 and any(writes(f.view, source) for source in writers)
 
 
 def may_nap(f: Facts) -> bool:

@@ -80,6 +80,12 @@ def test_a_long_look_that_meets_one_napping_tells_nothing(line: dict[str, Any], 
     assert (reason("stands still", [Why.DATALOADER], line=line, wakes_in_s=wakes_in_s, window_s=window_s) is not None) is stands
 
 
+@pytest.mark.parametrize(("read_bytes", "stands"), [(262144, False), (None, False), (0, True)], ids=["it reads", "not read", "it reads nothing"])
+def test_a_look_that_reads_what_somebody_writes_takes_a_piece_each_time(read_bytes: int | None, stands: bool) -> None:
+    said = reason("stands still", [Why.PIPE], line={"goes_round": False, "looks": ("read",)}, wakes_in_s=3.6, window_s=20.0, read_bytes=read_bytes)
+    assert (said is not None) is stands
+
+
 @pytest.mark.parametrize(("call", "left"), [("wait4", False), ("clock_nanosleep", False), ("write", True), ("fsync", True)])
 def test_who_writes_does_not_wait_for_a_child_any_more(call: str, left: bool) -> None:
     """The kernel is asked a moment after the stack was read."""
