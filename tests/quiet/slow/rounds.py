@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import itertools
 import multiprocessing as mp
 import os
@@ -197,3 +198,71 @@ def turns_under_lock():
     t = [threading.Thread(target=take, name=f"take-{n}") for n in range(4)]
     [x.start() for x in t]
     [x.join() for x in t]
+
+
+def uploaded_in_pieces_rank(r, p):
+    import torch.distributed as d
+
+    d.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{p}", rank=int(r), world_size=2)
+    while True:
+        if r == "1":
+            with open(f"{FOLDER}/pipe", "wb") as f:
+                for _ in range(8):
+                    f.write(bytes(65536))
+                    f.flush()
+        d.barrier()
+
+
+def uploaded_in_pieces():
+    "a rank writes a checkpoint into a named pipe, from which an uploader takes a piece in 5 s; the other rank waits at a barrier"
+    os.mkfifo(f"{FOLDER}/pipe")
+    p = port()
+    [started("uploaded_in_pieces_rank", r, p) for r in range(2)]
+    while True:
+        with open(f"{FOLDER}/pipe", "rb", buffering=0) as f:
+            while f.read(65536):
+                time.sleep(5)
+
+
+def saved_under_lock_writer():
+    while True:
+        with open(f"{FOLDER}/ck", "wb") as f:
+            fcntl.lockf(f, fcntl.LOCK_EX)
+            for _ in range(30):
+                f.write(bytes(300_000))
+                f.flush()
+                os.fsync(f.fileno())
+                time.sleep(1)
+        time.sleep(0.5)
+
+
+def saved_under_lock():
+    "a checkpoint is written slowly under a lock on its file, for which an evaluator waits"
+    started("saved_under_lock_writer")
+    while True:
+        with open(f"{FOLDER}/ck", "ab") as f:
+            fcntl.lockf(f, fcntl.LOCK_EX)
+            work(0.5)
+        time.sleep(1)
+
+
+def made_anew_slowly():
+    "Ray: an actor ends at each third call and is made anew, which takes 30 s in Python"
+    ray = start_ray()
+
+    @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
+    class Sim:
+        def __init__(self):
+            work(30)
+            self.n = 0
+
+        def step(self):
+            self.n += 1
+            if self.n == 3:
+                os._exit(1)
+            return self.n
+
+    a = Sim.remote()
+    while True:
+        ray.get(a.step.remote())
+        time.sleep(0.5)

@@ -29,7 +29,22 @@ OF_ROUNDS = "folder_of_batches first_of_episodes engine_of_threads steps_and_eva
 OF_LULLS = "token_bucket rare_in_python heartbeat_awaited signalled batching_window tool_under_permit paused_for_weights".split()
 OF_PATIENCE = "held_by_trainer backs_off long_polls timers_of_loop timer_of_thread asked_behind_play leads_by_file stages_joined".split()
 OF_TURNS = "last_of_four key_after_export jobs_of_programs value_under_condition gathers_requests turns_under_lock".split()
-ALL = (*OF_RANKS, *OF_PROGRAMS, *OF_FAMILIES, *OF_RAY, *OF_SERVICES, *OF_RARE, *OF_IDIOMS, *OF_CACHES, *OF_ROUNDS, *OF_LULLS, *OF_PATIENCE, *OF_TURNS)
+OF_PIECES = "uploaded_in_pieces saved_under_lock made_anew_slowly".split()
+ALL = (
+    *OF_RANKS,
+    *OF_PROGRAMS,
+    *OF_FAMILIES,
+    *OF_RAY,
+    *OF_SERVICES,
+    *OF_RARE,
+    *OF_IDIOMS,
+    *OF_CACHES,
+    *OF_ROUNDS,
+    *OF_LULLS,
+    *OF_PATIENCE,
+    *OF_TURNS,
+    *OF_PIECES,
+)
 
 
 def main(name: str, *given: str) -> None:
