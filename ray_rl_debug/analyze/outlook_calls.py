@@ -35,7 +35,7 @@ from ray_rl_debug.model.snapshot import Frame
 
 def callers_unread(f: Facts) -> str | None:
     """Its call waits inside for what another call may set or give back, and which calls somebody else runs was not read: that one may make it."""
-    if f.waits or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
+    if f.waits or f.view.ray is None or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
         return None
     unread = next(iter(f.view.once(_with_unread_calls)), None)
     return f"{f.one.motion_reason}; which calls {unread.name} (pid {unread.process.pid}) runs was not read" if unread is not None else None

@@ -34,8 +34,8 @@ def sure(found: Report) -> bool:
 
 @pytest.mark.parametrize(
     ("call", "sleeps", "age_s", "is_hang"),
-    [(READ, False, 9.0, True), (READ, True, 9.0, False), (READ, True, 90.0, False), (WRITE, True, 9.0, True)],
-    ids=["it does nothing", "it pauses between two lines", "it lives long, and pauses", "it sleeps while the pipe is full"],
+    [(READ, False, 9.0, True), (READ, True, 9.0, False), (READ, True, 90.0, False), (WRITE, True, 9.0, False), (WRITE, False, 9.0, True)],
+    ids=["it does nothing", "it pauses between two lines", "it lives long, and pauses", "it sleeps at a full pipe", "it waits at a full pipe"],
 )
 def test_the_other_end_of_a_pipe(call: int, sleeps: bool, age_s: float, is_hang: bool) -> None:
     stacks = Stacks()

@@ -31,9 +31,9 @@ def named(report: Report) -> list[int | None]:
     return [w.pid for w in report.findings[0].who] if report.findings else []
 
 
-@pytest.mark.parametrize(("wakes_in_s", "slices", "is_hang"), [(3.0, 6, False), (0.5, 9, True), (None, 6, True), (600.0, 6, True)])
+@pytest.mark.parametrize(("wakes_in_s", "slices", "is_hang"), [(3.0, 6, False), (0.5, 9, False), (None, 6, False), (4000.0, 6, True)])
 def test_a_full_pipe_whose_reader_is_in_one_pause(wakes_in_s: float | None, slices: int, is_hang: bool) -> None:
-    """One that wakes up between the looks comes back to its pause without reading."""
+    """It may read when its clock wakes it, whatever it did before."""
     stacks = Stacks()
     main = process(stacks, 10, "python train.py", "start@/job/train.py:3", kind="named", ppid=1, wchan="anon_pipe_write", syscall=WRITE, arg0=7)
     child = process(stacks, 20, "python build.py", "build@/job/build.py:9", kind="child", wchan="hrtimer_nanosleep", syscall=SLEEP)
