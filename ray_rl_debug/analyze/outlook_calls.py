@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ray_rl_debug.analyze.call_ages import call_age
+from ray_rl_debug.analyze.connections import RAY_PROCESSES
 from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, rank
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -32,13 +33,15 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.snapshot import Frame
 
+_CONNECTED = (RAY_PROCESSES - {"agent"}) | {"ray-worker", "driver"}
+
 
 def callers_unread(f: Facts) -> str | None:
     """Its call waits inside for what another call may set or give back, and which calls somebody else runs was not read: that one may make it."""
     if f.waits or f.view.ray is None or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
         return None
-    unread = next(iter(f.view.once(_with_unread_calls)), None)
-    return f"{f.one.motion_reason}; which calls {unread.name} (pid {unread.process.pid}) runs was not read" if unread is not None else None
+    unread = next(iter((*f.view.once(_with_unread_calls), *f.view.once(_with_unread_connections))), None)
+    return f"{f.one.motion_reason}; {unread} was not read" if unread is not None else None
 
 
 def _waits_for_call(one: Seen) -> bool:
@@ -46,8 +49,15 @@ def _waits_for_call(one: Seen) -> bool:
     return one.kind is Kind.EVENT or any(e.awaited.kind in LOCKS or e.awaited.kind in ("event", "condition") for e in ends)
 
 
-def _with_unread_calls(view: View) -> list[Seen]:
-    return [one for one in view if one.process.kind == "ray-worker" and not one.has_ended and _is_unread(one)]
+def _with_unread_calls(view: View) -> list[str]:
+    workers = (one for one in view if one.process.kind == "ray-worker" and not one.has_ended)
+    return [f"which calls {one.name} (pid {one.process.pid}) runs" for one in workers if _is_unread(one)]
+
+
+def _with_unread_connections(view: View) -> list[str]:
+    """Any connection of an actor may lead to one of these; else only Ray's own processes and its calls are connected to it."""
+    of_ray = (p for node in view.snapshot.nodes for p in node.processes if p.kind in _CONNECTED and p.state not in ("Z", "X"))
+    return [f"with whom pid {p.pid} ({p.kind}) is connected" for p in of_ray if p.sockets is None]
 
 
 def _is_unread(one: Seen) -> bool:
