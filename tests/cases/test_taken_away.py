@@ -102,6 +102,7 @@ tokens_of_stream           | process 11661: sockets[1]                    |
 places_of_meeting          | actors[3]                                    | for which call it waits
 health_before_weights      | process 28726: torch                         | for which ranks it waits
 tail_of_scores             | process 844: files[0].fd                     | what it reads
+quiet/replay_actor-3       | process 16235: sockets                       | that only Ray is connected to an actor
 quiet/three_clients-2      | process 10700: sockets[1].fd                 | at which connection it waits
 quiet/replay_actor-3       | core_workers[3].running_task_ids             | which calls it runs
 quiet/timer_of_thread-1    | process 3404: samples[2].threads[0].tid      | which thread of the kernel's its timer is
