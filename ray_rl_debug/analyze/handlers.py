@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, helpers, is_in_pool
-from ray_rl_debug.analyze.pauses import may_wake_soon, wakes_soon
+from ray_rl_debug.analyze.pauses import wakes_soon
 from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Frame
@@ -143,7 +143,7 @@ def answering(server: Seen) -> SeenThread | None:
     told = server.followed or server.telling
     least_s = BUSY_FRACTION * (server.process.window_s or 0.0)
     others = [t for t in own_threads(server) if t is not told and t.answers and t.kernel is not None] if told is not None else []
-    pausing = (t for t in others if t.kernel is not None and t.place.kind is Kind.SLEEP and may_wake_soon(t.kernel))
+    pausing = (t for t in others if t.kernel is not None and t.place.kind is Kind.SLEEP and wakes_soon(t.kernel))
     return next(pausing, next((t for t in others if t.kernel is not None and least_s and (t.kernel.cpu_s or 0.0) > least_s), None))
 
 
@@ -162,8 +162,8 @@ def pausing_giver(feeder: Seen) -> SeenThread | None:
 
 
 def _may_wake(one: Seen, thread: SeenThread) -> bool:
-    """Does its clock end the pause of a thread in time? A clock that was not read is no long one; of stacks alone nobody read any."""
-    return may_wake_soon(thread.kernel) if thread.kernel is not None else bool(one.process.threads)
+    """Does its clock end the pause of a thread in time, or was the kernel's side of this one thread not read? Of stacks alone nobody read any."""
+    return wakes_soon(thread.kernel) if thread.kernel is not None else bool(one.process.threads)
 
 
 def pausing_handler(server: Seen) -> SeenThread | None:

@@ -19,14 +19,14 @@ GOOD = {"install": "3.13.0", "demo": "right", "examples": "3 of 3", "doctor": "2
 def test_table_and_failures_below_it(tmp_path: Path) -> None:
     results = [
         Result("2.60.0", "3.13", said=GOOD),
-        Result("2.9.0", "3.10", True, said={"install": "3.10.13", "demo": "right"}, failed={"watch": "not done after 180 s"}),
+        Result("2.9.0", "3.10", "2.4.0", said={"install": "3.10.13", "demo": "right"}, failed={"watch": "not done after 180 s"}),
         Result("2.60.0", "3.9", failed={"install": "no Python 3.9 on this machine"}),
     ]
     for number, result in enumerate(results):
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "result.json").write_text(json.dumps(dataclasses.asdict(result)))
     assert table(read(tmp_path)).splitlines()[2:] == [
-        "| 2.9.0 | 3.10.13 | 2.13 | right | - | - | - | **fails** |",
+        "| 2.9.0 | 3.10.13 | 2.4.0 | right | - | - | - | **fails** |",
         "| 2.60.0 | 3.9 | - | - | - | - | - | - |",
         "| 2.60.0 | 3.13.0 | - | right | 3 of 3 | 25 of 25 | 27 slices | 52 s |",
         "",
