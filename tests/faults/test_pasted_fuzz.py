@@ -53,7 +53,7 @@ from ray_rl_debug.formats.ray_lists import read_lists
 from ray_rl_debug.imports.build import FileDumps, build
 from ray_rl_debug.model import codec
 
-relaxed = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 READERS: dict[str, Callable[[str], Any]] = {
     "blocks": lambda text: list(blocks.documents(f'[\n {{"frames": [{text}\n]'.encode(errors="replace"))),
     "likely": lambda text: likely.telling_lines(text.encode(errors="replace"), lambda line: False),
