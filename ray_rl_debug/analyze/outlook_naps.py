@@ -10,6 +10,7 @@ from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon, wakes_in_time,
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans
+from ray_rl_debug.analyze.waits_looks import AT_ADDRESS
 from ray_rl_debug.analyze.waits_system import waiting_thread
 
 
@@ -48,10 +49,6 @@ def may_nap(f: Facts) -> bool:
     return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
 
 
-_AT_ADDRESS = frozenset({"urlopen", "connect", "connect_ex", "create_connection", "getresponse"})
-"""Calls that look whether somebody answers."""
-
-
 def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
     """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it.
 
@@ -76,6 +73,6 @@ def asks_nobody_seen(f: Facts) -> str | None:
     """Between two pauses it tries again whether somebody answers: who should do so was not seen."""
     thread = f.one.followed or f.one.telling
     looks = thread.frames[0].looks if thread is not None and thread.frames and thread.place.kind is Kind.SLEEP else None
-    if f.waits or _AT_ADDRESS.isdisjoint(looks or ()) or may_nap(f):
+    if f.waits or AT_ADDRESS.isdisjoint(looks or ()) or may_nap(f):
         return None
     return f"{f.one.motion_reason}; it tries again and again whether somebody answers, and who should was not seen"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.edges import Edge, Why
-from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.looks import is_fellow, looks_at, looks_at_variables, shared_with
 from ray_rl_debug.analyze.nodes import node_of_pid
@@ -16,6 +16,8 @@ from ray_rl_debug.model.report import Certainty
 
 _FILES = frozenset("exists lexists is_file isfile is_dir isdir glob rglob iglob listdir scandir iterdir stat getmtime getsize".split())
 """Calls that look at files,"""
+AT_ADDRESS = frozenset({"urlopen", "connect", "connect_ex", "create_connection", "getresponse"})
+"""at whether somebody answers,"""
 _PROCESSES = frozenset({"kill", "pid_exists", "is_running"})
 """and at processes by their number."""
 _SILENT = THREAD_WAITS - {Kind.LOCK}
@@ -35,8 +37,9 @@ def look_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             yield from _to_sharers(view, one)
         elif _PROCESSES.intersection(names) and one.kind is Kind.SLEEP:
             yield from _to_keepers(view, one)
-        elif _FILES.intersection(names) and one.kind is Kind.SLEEP:
-            yield from _to_makers(view, one, known)
+        elif one.kind is Kind.SLEEP and (_FILES | AT_ADDRESS).intersection(names):
+            yield from (_to_makers(view, one, known) if _FILES.intersection(names) else ())
+            yield from _to_crashed(view, one, known)
 
 
 def _to_sharers(view: View, one: Seen) -> Iterator[Edge]:
@@ -76,6 +79,34 @@ def _to_makers(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
     for other in makers:
         evidence = f"looks again and again for a file in {_at(one)}; {other.identity.label}, which could make it, {other.does()}"
         yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _to_crashed(view: View, one: Seen, known: Sequence[Edge]) -> Iterator[Edge]:
+    """What one that crashed should have made or answered, where nobody else is left who could: its parent has not even taken note of its end."""
+    behind = all_waiters(one.key, [e for e in known if e.certainty is not Certainty.POSSIBLE])
+    family = [o for o in view if o is not one and o.process.kind in _OF_JOB]
+    crashed = [o for o in family if o.node is one.node and o.process.ppid in (one.process.pid, one.process.ppid)]
+    crashed = [o for o in crashed if o.has_ended and o.process.exit_code]
+    if not crashed or not any(not view.seen[key].is_idle for key in behind if key in view.seen):
+        return
+    others = [o for o in family if not o.has_ended and not is_fellow(one, o)]
+    if any(_may_help(o, waits=o.key in behind) for o in others) or _has_helper(one):
+        return
+    for other in crashed:
+        said = f"{other.identity.label} has ended with {other.process.exit_code}, nobody has taken note of it, and all others wait or rest"
+        evidence = f"looks again and again in {_at(one)} for what another process should bring; {said}"
+        yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _may_help(one: Seen, waits: bool) -> bool:
+    """Might it start anew who crashed, or do its work? Who rests does not, nor does who waits, but for another thread of it."""
+    return _has_helper(one) if waits else not one.is_idle and one.kind is not Kind.CHILD
+
+
+def _has_helper(one: Seen) -> bool:
+    """Is one of its other threads in code of its own, where it waits for nobody?"""
+    main = (one.telling, one.followed)
+    return any(t not in main and t.place.path and t.place.kind not in IDLE_KINDS for t in one.threads)
 
 
 def _at(one: Seen) -> str:

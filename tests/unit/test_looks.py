@@ -128,3 +128,32 @@ def test_who_was_killed_had_something_in_its_hands(exit_code: int | None, is_han
     report = report_of(stacks, {}, main, runner, dead)
     assert (report.verdict.state is State.HANG) is is_hang
     assert named(report) == [30]
+
+
+@pytest.mark.parametrize("looks", ["exists", "urlopen"])
+@pytest.mark.parametrize(
+    ("exit_code", "ppid", "helper", "beside", "is_hang"),
+    [
+        (1, 5, None, None, True),
+        (-9, 5, None, None, True),
+        (0, 5, None, None, False),  # it ended by design
+        (None, 5, None, None, False),
+        (1, 77, None, None, False),  # of another family
+        (1, 5, f"look_after@/job/train.py:40 {START}", None, False),  # the launcher looks after its children
+        (1, 5, None, "fetch@/job/fetch.py:9", False),  # another one may bring it
+    ],
+)
+def test_nobody_is_left_for_what_one_that_crashed_should_have_brought(
+    looks: str, exit_code: int | None, ppid: int, helper: str | None, beside: str | None, is_hang: bool
+) -> None:
+    stacks = Stacks()
+    more = [("helper", helper)] if helper else []
+    main = process(
+        stacks, 5, "python train.py", "main@/job/train.py:3", kind="named", ppid=1, wchan="do_wait", syscall=61, arg0=10, extra_threads=more
+    )
+    looker = msgspec.structs.replace(trainer(stacks), ppid=5, kind="child")
+    dead = Process(pid=30, ppid=ppid, title="python", comm="python", kind="child", state="Z", exit_code=exit_code)
+    others = [process(stacks, 40, "python f.py", beside, kind="child", ppid=5, wchan="hrtimer_nanosleep", syscall=SLEEP)] if beside else []
+    report = report_of(stacks, {"take": (looks,)}, main, looker, dead, *others)
+    assert (report.verdict.state is State.HANG) is is_hang
+    assert (named(report) == [30]) is is_hang
