@@ -46,7 +46,7 @@ def looks_at(tree: ast.Module, line: int) -> tuple[str, ...] | None:
         return None
     looked += _made_in(loop, _variables(looked))
     names = dict.fromkeys(n for c in _called_by(tree, looked) if (n := _name(c)) is not None and n not in _PLAIN and n not in PAUSES)
-    if not names and not any(_is_used(function, looked, variable) for variable in _variables(looked)):
+    if not names and not any(_is_used(function, looked, v) or _is_counted(tree, v) for v in _variables(looked)):
         return None
     return tuple(names)[:_MOST]
 
@@ -247,6 +247,12 @@ def _called_by(tree: ast.Module, looked: list[ast.AST]) -> Iterator[ast.Call]:
     for function in ast.walk(tree):
         if isinstance(function, _Function) and function.name in wanted:
             yield from (c for statement in function.body for c in _calls(statement))
+
+
+def _is_counted(tree: ast.Module, variable: str) -> bool:
+    """Is it an attribute that is counted up or down, as no signal sets a flag?"""
+    counted = (n.target for n in ast.walk(tree) if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add | ast.Sub))
+    return any(isinstance(target, ast.Attribute) and target.attr == variable for target in counted)
 
 
 def _is_used(function: ast.AST, looked: list[ast.AST], variable: str) -> bool:

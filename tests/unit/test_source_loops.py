@@ -191,3 +191,10 @@ def test_whose_call_ends_a_loop(body: str, methods: tuple[str, ...] | None) -> N
     source = CLASS.format(body=textwrap.indent(body, " " * 8))
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "# here" in text)
     assert ended_by(ast.parse(source), line) == methods
+
+
+@pytest.mark.parametrize(("changes", "is_counter"), [("self.running -= 1", True), ("self.running = False", False), ("running -= 1", False)])
+def test_what_is_counted_elsewhere_is_no_flag(changes: str, is_counter: bool) -> None:
+    """A signal may set a flag, and no more."""
+    head = f"class Engine:\n  def generate(self):\n    {changes}\n  def drain(self):"
+    assert (looks("while self.running:\n    time.sleep(0.1)  # here", head) == ()) is is_counter
