@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
+from ray_rl_debug.analyze.looks import looks_at
+from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
-from ray_rl_debug.analyze.pauses import is_asleep, may_wake_soon, wakes_in_time, wakes_often
+from ray_rl_debug.analyze.pauses import has_loop, is_asleep, may_wake_soon, wakes_in_time, wakes_often
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans
@@ -22,7 +24,7 @@ def lives(f: Facts) -> bool:
     thread = f.one.followed or f.one.telling
     at_pause = thread is not None and thread.place.kind is Kind.SLEEP and bool(thread.frames)
     looks = thread.frames[0].looks if thread is not None and at_pause else None
-    return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_be_brought(f, looks))
+    return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_come(f, looks))
 
 
 def writes(view: View, key: str) -> bool:
@@ -46,18 +48,35 @@ def may_nap(f: Facts) -> bool:
     if frame is None:
         return True
     keeps_rhythm = frame.goes_round is True and not f.asked_for <= FOR_ITS_END and wakes_often(f.one, thread.kernel)
-    return not keeps_rhythm and (frame.looks is None or _may_be_brought(f, frame.looks))
+    return not keeps_rhythm and (frame.looks is None or _may_come(f, frame.looks))
 
 
-def _may_be_brought(f: Facts, looks: tuple[str, ...]) -> bool:
+def _may_come(f: Facts, looks: tuple[str, ...]) -> bool:
+    """May what it looks for come, as far as is known? At variables alone it looks where they change: inside of its process."""
+    return _may_be_brought(f) if looks else _may_be_changed(f)
+
+
+def _may_be_brought(f: Facts) -> bool:
     """Is it unknown who makes what it looks for, and does somebody go on, or sleep, who does not wait for it? That one may make it.
 
     So may one that was not seen: the parent of somebody's child.
     """
-    if not looks or f.waits:
-        return False
+    return not f.waits and (has_orphans(f.view, f.one) or _others_are_awake(f))
+
+
+def _others_are_awake(f: Facts) -> bool:
     waiters = {e.source for e in f.asked}
-    return has_orphans(f.view, f.one) or any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
+    return any(other.key not in waiters and other.process is not f.one.process for other in f.view.once(_awake))
+
+
+def _may_be_changed(f: Facts) -> bool:
+    """Does another of its threads do more than rest inside of it? In an actor with several threads the next call of somebody awake does, too."""
+    thread = f.one.followed or f.one.telling
+    beside = (t for t in f.one.threads if t is not thread and t.place.path and t.place.kind not in IDLE_KINDS and looks_at(t) != ())
+    if any(t.place.timed or t.place.kind not in THREAD_WAITS for t in beside):
+        return True
+    is_one_of_many = thread is not None and thread.tid != f.one.process.pid and executes(thread.sample, thread.frames)
+    return f.one.process.kind == "ray-worker" and is_one_of_many and not has_loop(f.one) and _others_are_awake(f)
 
 
 def _awake(view: View) -> list[Seen]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
@@ -137,3 +139,41 @@ def test_where_all_only_look_the_child_that_ended_may_have_had_the_work(slices: 
     state, _, who, certainty = accused(snapshot(stacks.node([main, runner, ended])))
     assert ((state, who, certainty) == (State.UNKNOWN, {101}, Certainty.POSSIBLE)) is named
     assert certainty in (None, Certainty.POSSIBLE)
+
+
+START = "run@threading.py:982 _bootstrap_inner@threading.py:1045 _bootstrap@threading.py:1002"
+SLEEPS, FILLS = f"drain@app/engine.py:31 {EXECUTOR} {START}", f"generate@app/engine.py:22 {EXECUTOR} {START}"
+
+
+@pytest.mark.parametrize(
+    ("beside", "other", "state"),
+    [
+        ((), "idle", State.HANG),
+        (("futex_do_wait", 202, f"wait@threading.py:327 {FILLS}"), "idle", State.HANG),
+        (("hrtimer_nanosleep", 230, FILLS), "idle", State.SLOW),
+        (("wait_woken", 45, f"recv_into@socket.py:707 {FILLS}"), "idle", State.SLOW),
+        ((), "works", State.SLOW),
+    ],
+    ids=["nobody else", "a thread at rest", "a thread that sleeps", "a thread that asks a server", "an actor that may call"],
+)
+def test_variables_of_an_actor_change_by_its_other_calls(beside: tuple[Any, ...], other: str, state: State) -> None:
+    stacks = Stacks()
+    calls = [("hrtimer_nanosleep", 230, SLEEPS), *([beside] if beside else [])]
+    engine = process(stacks, 100, "ray::Engine.drain", MAIN, extra_threads=[(f"Dummy-{n}", call[2]) for n, call in enumerate(calls)])
+    kernel = [msgspec.structs.replace(t, wchan=c[0], syscall=c[1]) for t, c in zip(engine.threads[1:], calls, strict=True)]
+    engine = msgspec.structs.replace(engine, threads=(engine.threads[0], *kernel))
+    stack = MAIN if other == "idle" else f"play@app/play.py:5 {EXECUTOR} {MAIN}"
+    player = process(stacks, 101, "ray::Player", stack, cpu_s=0.02 if other == "idle" else 1.9)
+    driver = process(stacks, 1, "driver", f"{RAY_GET} main@app/main.py:3", kind="driver", refs=[task_id(3)])
+    owned = [OwnedTask(task_id=task_id(3), name="Engine.drain", actor_id=f"{0:032x}")]
+    history = [TaskHistory(name="Engine.drain", count=40, longest_s=1.0)]
+    call = RayTask(task_id=task_id(3), name="Engine.drain", state="RUNNING", pid=100, state_times_s={"RUNNING": 100.0})
+    ray = ray_state(
+        actors=[actor(0, "Engine", 100), actor(1, "Player", 101)],
+        cores=[core(100, running=[3], actor_number=0), core(101, actor_number=1), core(1, owned=owned)],
+        tasks=[call],
+        history=history,
+    )
+    node = stacks.node([driver, engine, player])
+    frames = tuple(msgspec.structs.replace(f, looks=(), calls=("sleep",)) if f.function == "drain" else f for f in node.frames)
+    assert accused(snapshot(msgspec.structs.replace(node, frames=frames), ray))[0] is state

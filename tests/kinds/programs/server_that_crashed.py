@@ -62,7 +62,7 @@ def main() -> None:
 
     def look_after(server: subprocess.Popen[bytes]) -> None:
         while True:
-            time.sleep(4)
+            time.sleep(25)
             if server.poll() is not None:
                 server = start()
 
