@@ -160,7 +160,7 @@ def _may_wait(most: Sequence[Seen], members: Sequence[Seen]) -> bool:
     if one.telling.stack.once(is_in_backward):
         return True
     torch = any(f.file.startswith("torch/") for m in members for t in m.threads for f in t.frames)
-    return torch and _weight(most) >= ENOUGH
+    return (torch or all(m.identity.rank is not None for m in members)) and _weight(most) >= ENOUGH
 
 
 def _op(one: Seen) -> str:

@@ -27,6 +27,8 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
                 break
     if thread is None and found == (Kind.MP_QUEUE, "put") and files[0].endswith("multiprocessing/synchronize.py"):
         return Kind.LOCK, "put"  # the writers' lock of a queue: another thread or process has it
+    if found[0] is Kind.EVENT and files[0].endswith("threading.py") and names[0] in ("acquire", "__enter__"):
+        return Kind.LOCK, names[0]  # one that waits to be woken is in `wait`
     if found[0] is Kind.LOOP_IDLE and not (
         names[0] in ("select", "poll", "run_forever", "_run_once", "run_until_complete", "run") or kernel_call(thread) == "epoll"
     ):

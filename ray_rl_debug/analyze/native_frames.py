@@ -59,6 +59,8 @@ _ENDS = re.compile(
 )
 _LAUNCHES = re.compile(r"^p?(?:nccl|rccl|hccl)(?:Group(?:End|EndInternal)|LaunchKernel\w*|StrongStreamLaunchKernel|EnqueueCheck)$")
 """NCCL hands an operation to the card: which one does not show."""
+_AUTOGRAD = "autograd::ReadyQueue::pop"
+"""Its threads hand each other the work of a backward pass there; the one that began it waits until all is done."""
 _SERVES = re.compile(
     r"(?:ncclCommWatchdog|watchdogHandler|[hH]eartbeatMonitor|workCleanupLoop|Watchdog::run|^ncclProxy(?:Service|Progress|GetPostedOps)\b|^ncclIbAsyncThread)"
 )
@@ -78,8 +80,13 @@ _DEEP = 24
 
 
 def is_native(frame: Frame) -> bool:
-    """Is it a frame of C, C++ or Rust? One with neither file nor line is, unless Python's text lacks them; ``??`` has no symbols."""
-    if _NATIVE_FILE.search(frame.file) is not None or ("::" in frame.function and not frame.file.endswith((".py", ".pyx", ">"))):
+    """Is it a frame of C, C++ or Rust? One with neither file nor line is, unless Python's text lacks them; ``??`` has no symbols.
+
+    A function of Python that has the name of one of NCCL's does nothing but call that.
+    """
+    if _NATIVE_FILE.search(frame.file) is not None or _LIBRARY_CALL.match(frame.function):
+        return True
+    if "::" in frame.function and not frame.file.endswith((".py", ".pyx", ">")):
         return True  # where a form cut the line, its library may end anywhere
     return frame.file.strip("?") == "" and (frame.function.startswith(("0x", "??")) or _OF_C.match(frame.function) is not None)
 
@@ -123,7 +130,7 @@ def is_in_handler(frames: Sequence[Frame]) -> bool:
 
 
 def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
-    """What native frames tell of a wait for other ranks, and the operation; else of a wait for the GPU, of unknown kind."""
+    """What native frames tell of a wait for other ranks, and the operation; else of one for autograd's threads, or for the GPU, of unknown kind."""
     device: tuple[Kind, str] | None = None
     if any(_SERVES.search(f.function) for f in frames[:_DEEP]):
         return None
@@ -144,6 +151,8 @@ def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
             return Kind.COLLECTIVE, "work.wait"
         if device is not None and device[0] is not Kind.COLLECTIVE and _LAUNCHES.match(name):
             device = (Kind.COLLECTIVE, "a call of NCCL")
+        if _AUTOGRAD in name:
+            return Kind.EVENT, "the threads of autograd"
         if device is None and (_GPU.search(short) or _DEVICE.search(frame.file)):
             device = (Kind.CUDA, short)
     return device

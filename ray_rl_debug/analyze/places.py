@@ -156,6 +156,8 @@ def _below_native(
     else:
         place = _place(python, None, thread, call, runs_loop=runs_loop, in_task=in_task, in_group=in_group)
         place = with_locals(place, sample, frames) if sample is not None else place
+        if thread is None and sample is not None and sample.owns_gil and place.kind is Kind.IDLE:
+            place = msgspec.structs.replace(place, kind=Kind.CODE)  # who only waits for work has given the interpreter away
     if thread is None and (wants_interpreter(frames) or (sample is not None and sample.waits_for_gil)):
         place = _at_interpreter(place)
     waits = native_wait(frames)
@@ -198,7 +200,7 @@ def _place(
         kind, op = Kind.SOCKET, RETRIED  # the pause is no progress: nobody measured whether it gets through
     if kind is None:
         if own is None and thread is None and frames and sample is not None and sample.name == "MainThread" and not _begins_thread(names):
-            kind, op = Kind.CODE, names[0]  # of a stack only the inner end was shown, in a library at work: its callers are somebody's own
+            kind, op = Kind.LOCK if _takes_lock(frames[0], sample) else Kind.CODE, names[0]  # only the inner end was shown, in a library at work
         elif own is None:
             kind, op = Kind.IDLE, names[0] if names else ""
         elif call == "epoll" and not in_task and (runs_loop or (own == 0 and "poll" not in (frames[0].calls or ()))):
@@ -219,14 +221,8 @@ def _place(
                 kind, op = Kind.RENDEZVOUS, STORE_KEY
             if kind is Kind.CODE and own == 0 and "sleep" in (frames[0].calls or ()):
                 kind = Kind.SLEEP  # met in the moment between two pauses
-            if (
-                kind is Kind.CODE
-                and own == 0
-                and thread is None
-                and _TAKES & set(frames[0].calls or ())
-                and not (sample is not None and sample.active)
-            ):
-                kind = Kind.LOCK  # nobody asked the kernel; the line of source calls nothing that Python would show as a frame
+            if kind is Kind.CODE and thread is None and _takes_lock(frames[0], sample):
+                kind = Kind.LOCK  # nobody asked the kernel
             if kind is Kind.CODE and sample is not None and sample.active is False and any(frames[i].file.endswith(_FILE_LIBRARIES) for i in inner):
                 kind, op = Kind.FILE, names[0]
             timed = kind is Kind.SLEEP
@@ -262,6 +258,11 @@ def with_cut_end(place: Place, frames: Sequence[Frame]) -> Place:
     if place.kind is not Kind.CODE or place.own != 0 or name not in _CALLS_OF_TORCH & COLLECTIVES:
         return place
     return msgspec.structs.replace(place, kind=Kind.COLLECTIVE, op=name, path=place.path[1:] or place.path)
+
+
+def _takes_lock(frame: Frame, sample: ThreadSample | None) -> bool:
+    """Does its line of source take a lock, and was it not seen to run? Such a line calls nothing of Python."""
+    return bool(_TAKES & set(frame.calls or ())) and not (sample is not None and sample.active)
 
 
 def _begins_thread(names: Sequence[str]) -> bool:
@@ -331,8 +332,7 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
         return Kind.RENDEZVOUS, "the rendezvous of the nodes"
     torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT or _is_bare_call(frames[i])]
     for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
-        found = [i for i in torch_dist if names[i] in wanted]
-        if found:
+        if found := [i for i in torch_dist if names[i] in wanted]:
             outermost = names[found[-1]]  # private where a framework builds its group from torch's parts
             return kind, "the creation of a process group" if outermost.startswith("_") else outermost
     for i in reversed(torch_dist):

@@ -61,7 +61,7 @@ def detect(scene: Scene) -> Iterator[Found]:
 def _holder(one: Seen) -> SeenThread | None:
     for thread in one.threads:
         owned = [any(t.owns_gil and t.tid == thread.tid and t.stack == thread.sample.stack for t in sample.threads) for sample in one.process.samples]
-        if thread.place.path and len(owned) > 1 and all(owned):
+        if (thread.place.path or _native(thread)) and len(owned) > 1 and all(owned):
             return thread
     return None
 

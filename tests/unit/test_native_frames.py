@@ -46,6 +46,13 @@ def native(function: str, file: str = "libc.so.6") -> Frame:
             Kind.COLLECTIVE,
             "all_reduce",
         ),
+        ((native("ncclAllReduce", "vllm/distributed/device_communicators/pynccl_wrapper.py"), STEP), Kind.COLLECTIVE, "all_reduce"),
+        (
+            (native("pthread_cond_wait"), native("torch::autograd::ReadyQueue::pop()", "libtorch_cpu.so"), STEP),
+            Kind.EVENT,
+            "the threads of autograd",
+        ),
+        ((native("sem_wait"), Frame(function="acquire", file="threading.py", line=123), STEP), Kind.LOCK, "acquire"),
         ((native("ncclAllReduce", "libnccl.so.2"), STEP), Kind.COLLECTIVE, "all_reduce"),
         ((native("work", "mylib.so"), STEP), Kind.CODE, "step"),
     ],
@@ -87,3 +94,9 @@ def test_a_semaphore_below_frames_without_symbols_is_no_lock() -> None:
     """Python without symbols waits so for locks, events and queues alike."""
     place = place_of((native("do_futex_wait.constprop.1"), native("sem_wait@@GLIBC_2.2.5"), Frame(function="??", file="")))
     assert place.kind is Kind.EVENT
+
+
+def test_a_thread_with_the_interpreter_in_its_hands_does_not_wait_for_work() -> None:
+    frames = (native("cuLaunchKernel", "libcuda.so.1"), Frame(function="run", file="torch/_inductor/runtime/triton_heuristics.py", line=350))
+    idle, owner = (ThreadSample(stack=0, tid=8, name=None, owns_gil=owns) for owns in (False, True))
+    assert (place_of(frames, idle).kind, place_of(frames, owner).kind) == (Kind.IDLE, Kind.CUDA)
