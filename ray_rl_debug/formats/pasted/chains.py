@@ -93,7 +93,7 @@ def read(text: str) -> tuple[Head | Frames, ...]:
         return ()
     if heads := several(before):
         return tuple(event for head in heads for event in (head, frames))
-    head = labels.read(f"{before.rstrip(' `:*')}:")
+    head = labels.owner(before.rstrip(" `:*"))
     if head is None or not (head.ranks or head.label or head.pid or head.title or head.count):
         return ()
     return head, frames

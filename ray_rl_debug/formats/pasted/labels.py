@@ -137,6 +137,11 @@ _FOLDED = re.compile(
 _OF_FILE_NAME = re.compile(r"rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _LEAD = re.compile(r"^\W{0,6}\*\*(?P<lead>[^*\n]{2,60}\*\*(?: \([^()\n]{2,80}\))?)")
 """What a long entry of a list is about: ``- **Waiters** (the other 11 ranks): they have ... and stand here:``."""
+_OWNS = re.compile(
+    r"\b(?P<who>(?:global )?ranks? ?#?\d{1,5}|[TDPE]P ?\d{1,4}|pid \d{2,9})['’]s\b[^`'’]{0,60}\b(?:stack|trace|backtrace|chain)\b[^`]{0,40}$",
+    re.IGNORECASE,
+)
+"""``... missing ranks: {0}, with rank 1's full stack attached: `` before a chain."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
@@ -196,6 +201,12 @@ def read(text: str) -> Head | None:
         count=count,
         is_new=True,
     )
+
+
+def owner(text: str) -> Head | None:
+    """Whose stack follows on the same line: of several who are named, the one of whose stack the words speak."""
+    owns = _OWNS.search(text)
+    return read(f"{owns['who'] if owns is not None else text}:")
 
 
 def is_tool(text: str) -> bool:

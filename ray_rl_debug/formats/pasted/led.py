@@ -62,6 +62,8 @@ _OTHERS = re.compile(
 _END = re.compile(r"[.;!。]\s{0,4}$")
 _LISTED = re.compile(r"`,\s?`")
 """Between names in backticks, the innermost first."""
+_ADVERBS = frozenset("together there here somewhere elsewhere already".split())
+"""``3 ranks wait together at a.py:7``: how they stand, and no function."""
 _MOST_QUALIFIERS = 6
 _SENTENCE = re.compile(r"[.;!?]\*{0,2}\s|\s(?:while|whereas|but)\s", re.IGNORECASE)
 """More than a name: names behind it may be of anything."""
@@ -97,7 +99,7 @@ def read(text: str) -> tuple[Event, ...]:
         if ":" not in cut[0] and _NOT_SO.search(_ASIDES.split(lead)[-1]) is not None:
             break  # "rank 0 should be in ..." tells where it is not
         frames = _frames(text[cut.end() :], lead)
-        if frames is None or (head := labels.read(f"{lead}:") or _others(lead)) is None:
+        if frames is None or (head := labels.owner(lead) or _others(lead)) is None:
             continue
         return head, frames
     return ()
@@ -129,6 +131,7 @@ def _frames(rest: str, lead: str) -> Frames | None:
         whole = _LISTED.sub("` <- `", whole) if len(_LISTED.findall(whole)) > 1 else whole
         text = _NEXT_SENTENCE.split(whole, maxsplit=1)[0]
         found = read_frame(text) or joined.read(text, is_named=True)
+        found = None if found is not None and found.places[0][0] in _ADVERBS else found
         if found is None and is_plain:
             is_outward = "←" in text or "<" in text
             found = joined.names(text, least=2 if state or is_outward else 3, code=1 if state or is_outward else 2)

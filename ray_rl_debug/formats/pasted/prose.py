@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ray_rl_debug.formats.dump import CodePlace, DumpThread, Said
-from ray_rl_debug.formats.pasted import chains, joined, labels, said
+from ray_rl_debug.formats.pasted import absent, chains, joined, labels, said
 from ray_rl_debug.formats.pasted.events import Head
 from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.formats.pasted.lines import read_line
@@ -32,6 +32,7 @@ _CLAUSES = re.compile(
 )
 _DOUBT = re.compile(
     r"\b(?:if|would|could|should|might|may|must|can|will|when|whenever|until|never|not|no longer|instead of|unless|previously|used to"
+    r"|likely|probably|possibly|perhaps|maybe|presumably|supposedly|apparently|guess|suspect(?:ed)?"
     r"|fix(?:es|ed)?)\b|n't\b|\?\s*$",
     re.IGNORECASE,
 )
@@ -49,9 +50,9 @@ _WHO = re.compile(
     r"|(?P<some>\b(?:exactly |only |the )?(?:(?P<count>"
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
-    r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?)(?:'s?|s')?(?: hosts?)?"
+    r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
     r"|others?(?: ones?| ranks?| process(?:es)?| box(?:es)?| workers?| nodes?)?"
-    r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
+    r"|every(?:one|body) else|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
     r"|(?P<cjk>(?:全部|所有|其余|其他|另外)的? ?(?:(?P<many>\d{1,4}) ?[个张] ?)?(?:ranks?|进程|卡|worker|节点)的?)"
     r"|(?P<tool>\b(?:py-?spy(?: dump)?|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b`?[^.`]{0,60}"
     r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?: the (?:call )?stack)?(?=[\s:(]{0,4}`))",
@@ -71,7 +72,19 @@ _NEAR, _LINKED = 240, 16
 _PART_OF_CLAUSE = re.compile(r"[,:(]\s|\s[—–-]{1,2}\s|\b(?:but|and|then)\s", re.IGNORECASE)
 _LINKS = frozenset("from via under called below inside within while since for with and but waiting stuck blocked".split())
 """What may stand behind the code of an entry that says where somebody is."""
-_IT = re.compile(r"\s{1,2}(?:it|this|that|there)\b(?! \w{0,20}`)", re.IGNORECASE)
+_IT = re.compile(
+    r"\s{1,2}(?:it|there|(?:this|that)(?! (?:ranks?|process|workers?|nodes?|actor|thread|gpu|card|machine|host|one)\b))\b(?! \w{0,20}`)",
+    re.IGNORECASE,
+)
+_THEY_THERE = re.compile(
+    r"\W{0,6}(?:and )?(?:they|it|these|those|(?:all|both) of them)\b[^`.;]{0,30}?\b(?:stuck|blocked|blocks?|stops?|stopped|waits?|waiting|hangs?|hung"
+    r"|hanging|parked|sits?|sitting|stays?|stayed|remains?|remained|never returns?)\b[^`.;]{0,12}\b(?:there|in it|inside)\b",
+    re.IGNORECASE,
+)
+"""*Ranks 0-2 enter `all_reduce`. They block there.*: who and where the sentence before says."""
+_ENTERS = re.compile(
+    r"[`*\s]{0,4}(?:all |both |have |has |had |then )?(?:enter|reach|call|start|hit|get to|got to|join|post)(?:e?s|e?d|ing)?\b", re.IGNORECASE
+)
 _CODE = re.compile(
     r"`(?P<quoted>[^`\n]{2,240})`"
     r"|(?P<place>(?<![\w/.-])[\w./-]{0,120}\w\.(?:pyx?|cc?|cpp|cu|rs|h):\d{1,7}\b)"
@@ -150,7 +163,7 @@ def _paragraphs(raw: Iterable[str]) -> Iterator[tuple[int, str]]:
 def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
     if text.count("`") < 2 and not _may_tell(text.replace("`", "")):
         return
-    above = ""
+    above, before = "", len(dumps)
     for clause in _CLAUSES.split(text[:_MAX_CHARS]):
         who, told = _who_and_where(clause, above)
         above = clause
@@ -160,6 +173,7 @@ def _read_paragraph(number: int, text: str, dumps: list[Partial]) -> None:
         if frames:
             _add(number, clause.strip(), who, frames, dumps)
             _name_each(dumps, chains.several(clause))
+    absent.add(number, text, dumps[before:])
 
 
 def _name_each(dumps: list[Partial], heads: list[Head]) -> None:
@@ -175,6 +189,8 @@ def _name_each(dumps: list[Partial], heads: list[Head]) -> None:
 
 def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, str | None]:
     """Who is meant, and the words that say where; *stuck on it* is the last code before, also of the clause before."""
+    if _THEY_THERE.match(clause) and not _DOUBT.search(clause):
+        return _who_entered(before_it)
     who = _WHO.search(clause[:400])
     if who is None:
         return None, None
@@ -196,9 +212,11 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     said_of = _PART_OF_CLAUSE.split(f"{before}{who[0]}{behind[: stands.start() if stands is not None else 0]}")[-1]
     told = behind[stands.end() if stands is not None else 0 :]
     code = _CODE.search(told)
-    if _DOUBT.search(said_of):
+    if _DOUBT.search(said_of) or (stands is not None and _DOUBT.search(stands[0])):
         return None, None
     if stands is not None and _IT.match(told):
+        if stands[0].lower().endswith("for") and _WHO.search(before_it):
+            return None, None  # "the others wait for it" means somebody
         above = _last_code(f"{before_it} {before}{behind[: stands.start()]}")
         return (who, above) if above else (None, None)
     if code is None or _DOUBT.search(told[: code.start()]):
@@ -206,6 +224,15 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     if stands is None and (noun := re.match(r"`? ([a-z]{3,20})\b", told[code.end() - 1 :])) is not None and noun[1] not in _LINKS:
         return None, None  # "rank 0: `save` barrier → `close` barrier" tells what it does, one after the other
     return who, told
+
+
+def _who_entered(clause: str) -> tuple[re.Match[str] | None, str | None]:
+    """Who goes into a call, as a clause tells it, and the words from that call on."""
+    who = _WHO.search(clause[:400])
+    enters = _ENTERS.match(clause, who.end()) if who is not None and not who["tool"] else None
+    if enters is None or _DOUBT.search(clause):
+        return None, None
+    return who, clause[enters.end() :]
 
 
 def _is_chain(quoted: str | None) -> bool:

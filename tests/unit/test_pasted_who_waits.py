@@ -1,0 +1,79 @@
+"""Sentences that tell who waits where, in the sentence before, for all others, and who has not come; guesses tell nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ray_rl_debug.formats.pasted.read import read
+
+
+def told(text: str) -> list[tuple[str | int | None, list[str]]]:
+    return [(d.rank if d.rank is not None else d.label, [f[0] for f in d.threads[0].frames]) for d in read(text)]
+
+
+def test_they_block_there_speaks_of_the_sentence_before() -> None:
+    assert told("Rank 2 enters `all_reduce` in `step`. It blocks there.") == [(2, ["all_reduce", "step"])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rank 2 enters `all_reduce` in `step`. It never blocks there.",
+        "Rank 2 would enter `all_reduce` in `step`. It blocks there.",
+        "Rank 2 has `all_reduce` in `step`. It blocks there.",
+        "Rank 2 enters `all_reduce` in `step`. It comes back.",
+    ],
+)
+def test_who_is_not_said_to_enter_and_to_block_stands_nowhere(text: str) -> None:
+    assert told(text) == []
+
+
+def test_everyone_else_is_somebody() -> None:
+    assert told("Rank 3 sits in `load_shard`. Everyone else is stuck in `all_gather`.") == [(3, ["load_shard"]), ("everyone else", ["all_gather"])]
+
+
+@pytest.mark.parametrize("word", ["likely", "probably", "perhaps", "presumably"])
+def test_a_guess_is_no_stack(word: str) -> None:
+    assert told(f"rank 1 is blocked earlier, {word} in `slice_batch`.") == []
+
+
+def test_a_wait_for_a_rank_is_at_no_code_of_the_sentence_before() -> None:
+    text = "One rank is stuck in `loss.reduce`. At the same time other ranks train on and wait for this rank."
+    assert told(text) == [("one rank", ["loss.reduce"])]
+
+
+def test_who_waits_for_another_one_is_not_where_that_one_is() -> None:
+    assert told("Rank 2 is stuck in `optimizer.step()`. The other processes just wait for it.") == [(2, ["optimizer.step"])]
+
+
+def test_together_is_no_function() -> None:
+    assert told("=> 3 of 4 ranks are waiting together at mesh.py:694") == []
+
+
+def test_the_chain_is_of_whose_stack_the_words_speak() -> None:
+    text = "- gather of the logits, missing ranks: {0}, with rank 1's whole stack attached: `run_loop → sample_tokens → gather_logits`"
+    assert told(text) == [(1, ["gather_logits", "sample_tokens", "run_loop"])]
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("Rank 1 waits in `broadcast`, but rank 0 is not calling `broadcast`.", (0,)),
+        ("Ranks 0-2 sit in `all_reduce`, rank 3 never entered it.", (3,)),
+        ("Rank 1 is stuck in `barrier`; ranks 2 and 3 have not reached it.", (2, 3)),
+    ],
+)
+def test_who_has_not_come_is_a_remark_of_those_who_wait(text: str, ranks: tuple[int, ...]) -> None:
+    assert {r for d in read(text) for _, said in d.said if said.kind == "missing" for r in said.ranks} == set(ranks)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rank 1 is stuck in `broadcast` if rank 0 does not call `broadcast`.",
+        "Rank 1 is stuck in `broadcast` because the loader of rank 0 is slow.",
+        "Rank 1 is stuck in `broadcast`, and rank 1 never reached the end.",
+    ],
+)
+def test_who_only_would_not_come_is_not_said_to_be_absent(text: str) -> None:
+    assert [said.kind for d in read(text) for _, said in d.said if said.kind == "missing"] == []
