@@ -46,6 +46,17 @@ def test_who_waits_for_another_one_is_not_where_that_one_is() -> None:
     assert told("Rank 2 is stuck in `optimizer.step()`. The other processes just wait for it.") == [(2, ["optimizer.step"])]
 
 
+@pytest.mark.parametrize("who", ["the child", "its children", "each child process", "the forked child 4711"])
+def test_children_are_somebody(who: str) -> None:
+    assert told(f"The parent reads, and {who} hangs in `flush_streams` for ever.") == [(who, ["flush_streams"])]
+
+
+def test_of_two_the_one_next_to_the_words_stands_there() -> None:
+    assert told("The reason why the program hangs is, one of the processes is stuck in `optimizer.step()`.") == [
+        ("one of the processes", ["optimizer.step"])
+    ]
+
+
 def test_together_is_no_function() -> None:
     assert told("=> 3 of 4 ranks are waiting together at mesh.py:694") == []
 

@@ -51,8 +51,9 @@ _WHO = re.compile(
     + _NUMBERED
     + r")(?: of (?:the |them )?(?:\d{1,4} )?)?(?: (?:other|remaining|local|[A-Z]{2}))? ?"
     r"(?:ranks?|process(?:es)?|threads?|workers?|gpus?|nodes?|actors?|hosts?|boxe?s?|peers?|child(?:ren)?(?: process(?:es)?)?)(?:'s?|s')?(?: hosts?)?"
+    r"|every(?:one|body) else|(?:its|the|a|each) (?:forked )?child(?:ren)?(?: process(?:es)?)?(?: \d{3,9}\b)?"
     r"|others?(?: ones?| ranks?| process(?:es)?| box(?:es)?| workers?| nodes?)?"
-    r"|every(?:one|body) else|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
+    r"|odd (?:one|rank)|peer|rest|ranks? N)\b\+?)"
     r"|(?P<cjk>(?:全部|所有|其余|其他|另外)的? ?(?:(?P<many>\d{1,4}) ?[个张] ?)?(?:ranks?|进程|卡|worker|节点)的?)"
     r"|(?P<tool>\b(?:py-?spy(?: dump)?|pystack|gdb|(?:stack|thread) ?(?:dump|trace))\b`?[^.`]{0,60}"
     r"\b(?:shows?|showed|says|said|points? (?:at|to)|caught|finds|found)\b(?: the (?:call )?stack)?(?=[\s:(]{0,4}`))",
@@ -203,7 +204,7 @@ def _who_and_where(clause: str, before_it: str) -> tuple[re.Match[str] | None, s
     stands = _STANDS.search(behind[:_NEAR])
     if stands is None and not is_entry:
         return None, None
-    if stands is not None and not who["tool"] and (last := next(reversed(list(_WHO.finditer(behind, 0, stands.start()))), None)) is not None:
+    if stands is not None and not who["tool"] and (last := next(reversed(list(_WHO.finditer(behind, 0, stands.end()))), None)) is not None:
         # "... on rank 3, and since then the other 7 ranks hang in ..." tells where the seven are
         who, before, behind = last, f"{before}{who[0]}{behind[: last.start()]}", behind[last.end() :]
         stands = _STANDS.search(behind[:_NEAR])
