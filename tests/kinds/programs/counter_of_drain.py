@@ -49,8 +49,8 @@ def main():
     engine = Engine.remote()
     sandbox = Sandbox.remote(engine)
     for number in range(1, 100000):
-        is_rare = kit.is_healthy() and number >= kit.STEP
-        by_sandbox = is_rare and number % 2 == 1
+        is_rare = kit.is_healthy() and number % 6 == 5
+        by_sandbox = is_rare and number % 12 == 5
         request = engine.generate.remote(30 if is_rare and not by_sandbox else 0.3, by_sandbox or kit.differs(number))
         time.sleep(0.5)
         if by_sandbox:
