@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.pauses import may_have_requests
+from ray_rl_debug.analyze.looks import looks_at
+from ray_rl_debug.analyze.pauses import is_within, may_have_requests
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.waits_calls import works_inside
 from ray_rl_debug.analyze.waits_launchers import OTHER_NODES
+from ray_rl_debug.analyze.waits_poll import ASKS
 from ray_rl_debug.rules.scene import Scene
 
 LONGER_SAMPLES, LONGER_INTERVAL_S = 5, 5.0
@@ -58,6 +60,11 @@ def unread_requests(scene: Scene) -> Open | None:
         return None
     reason = f"whether a request of {one.where()} is in flight is not known: it holds connections, and its coroutines were not read"
     return Open(reason, "look again; what is listed as not seen says why they were not read", LONGER)
+
+
+def asks_within(one: Seen) -> bool:
+    """Does it ask an actor again and again in a step of its program? Who does so in its outermost loop may well have nothing to do."""
+    return one.telling is not None and ASKS in (looks_at(one.telling) or ()) and is_within(one.telling.place)
 
 
 def nobody_delivers(one: Seen) -> Open:

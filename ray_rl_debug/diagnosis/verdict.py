@@ -14,12 +14,14 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen, as_verb, describe_place
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.waits_calls import works_inside
 from ray_rl_debug.diagnosis.by_hand_verdict import verdict_by_hand
 from ray_rl_debug.diagnosis.open_questions import (
     LONGER,
     LONGER_S,
     LONGEST,
     Open,
+    asks_within,
     brought_so_far,
     ended,
     most_suspicious,
@@ -188,6 +190,8 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         idle = brought_so_far(scene, sleeper)
         if idle is not None:
             return _open(nobody_brings(sleeper, asked, idle))
+        if asks_within(sleeper) and all(s is sleeper or (s.is_idle and not works_inside(s)) for s in seen):
+            return _open(nobody_delivers(sleeper))
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
