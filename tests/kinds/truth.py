@@ -167,8 +167,8 @@ runners_of_store     | polls for what nobody makes        | runner1             
 rewards_call_back    | client, server, handler, engine    | server                  | lock-deadlock blocked-io                  |
 slots_of_cancelled   | a loop that starves                | main                    | asyncio-stuck lock-deadlock               |
 counter_of_drain     | mixed                              | engine                  | straggler lock-deadlock producer-died blocked-io |
-server_that_crashed  | polls for what nobody makes        | server                  | producer-died rank-died                   | scorer
-shard_of_first       | polls for what nobody makes        | loader0                 | producer-died rank-died                   | loader1 loader2
+server_that_crashed  | polls for what nobody makes        | server                  | producer-died                             | scorer
+shard_of_first       | polls for what nobody makes        | loader0                 | producer-died                             | loader1 loader2
 names_of_versions    | polls for what nobody makes        | trainer engine          | producer-died lock-deadlock               |
 batch_above_capacity | polls for what nobody makes        | main                    | lock-deadlock producer-died               |
 stop_word_missing    | mixed                              | rank1                   | straggler                                 |
