@@ -181,11 +181,11 @@ def _edge_to_peer(
     if socket.queued_at is not None:
         yield from _edges_to_listeners(view, one, socket, certainty)
         return
-    if socket.remote is None or (socket.family == "unix" and socket.peer_inode is None):
-        yield to_unseen(one, f"the other end of descriptor {socket.fd}")
-        return
-    if socket.family == "unix":
+    if socket.family == "unix" and socket.peer_inode is not None:
         yield from _edge_to_unix_peer(view, one, socket, certainty, reason)
+        return
+    if socket.family == "unix" or socket.remote is None:
+        yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         return
     node = one.node.name
     local, remote = endpoint_key(node, socket.local), endpoint_key(node, socket.remote)
@@ -223,6 +223,10 @@ def _owes_nothing(view: View, one: Seen, socket: Socket, key: str) -> bool:
 
 def _keeps_others_out(view: View, one: Seen, socket: Socket) -> bool:
     """Does somebody else read at a connection to this server that it has not accepted? Then it takes one client after the other."""
+    if socket.family == "unix":
+        queues = {s.inode for s in one.process.sockets or () if s.state == "LISTEN" and s.local == socket.local} - {None}
+        others = (other for other in view if other.node is one.node and other is not one)
+        return any(s.queued_at in queues and _reads_at(other, s) for other in others for s in other.process.sockets or ())
     for key, process in not_accepted(view).get((endpoint_key(one.node.name, socket.local), None), []):
         ends = [s for s in process.sockets or () if s.remote is not None and endpoint_key(one.node.name, s.remote)[1] == port_of(socket)]
         if key in view.seen and key != one.process_key and any(_reads_at(view.seen[key], s) for s in ends):
