@@ -25,7 +25,7 @@ def is_by_hand(snapshot: Snapshot) -> bool:
 def hung_for_s(snapshot: Snapshot) -> float | None:
     """For how long the run has hung, as its user says; None where nobody said."""
     told = snapshot.options.get(HUNG_FOR)
-    return float(told) if is_by_hand(snapshot) and isinstance(told, int | float) else None
+    return float(told) if isinstance(told, int | float) else None
 
 
 def said_to_hang(snapshot: Snapshot, seconds: float) -> Snapshot:

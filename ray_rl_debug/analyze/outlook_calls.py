@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.limits import (
 from ray_rl_debug.analyze.main_activity import EXECUTORS
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
-from ray_rl_debug.analyze.outlook_naps import lives
+from ray_rl_debug.analyze.outlook_naps import hung_for_long, lives
 from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, quiet_s
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -103,7 +103,7 @@ def computes(f: Facts) -> bool:
 
     Not in a loop of one function of Python all the while, where its fellows have done the same and have come to the collective that lacks it.
     """
-    if f.one.motion is not Motion.BUSY:
+    if f.one.motion is not Motion.BUSY or hung_for_long(f):
         return False
     in_one = len({(p.path[0][:2], p.path[1:]) for p in f.one.places if p.path}) < 2
     return f.asked_for.isdisjoint(_OF_FELLOWS) or not in_one or _is_in_c(f)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.analyze.by_hand import hung_for_s
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
+from ray_rl_debug.analyze.limits import RARE_CALL_S
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
@@ -19,12 +21,20 @@ from ray_rl_debug.analyze.waits_system import waiting_thread
 def lives(f: Facts) -> bool:
     """Does its clock wake it in time, at a line that looks for nothing, or for what somebody may bring? Then time alone speaks against it.
 
-    A look that nobody seen could end is a wait like any other: its own waking is no progress.
+    Time enough does, where the user says that the run has hung for so long. A look that nobody seen could end is a wait like any other: its own
+    waking is no progress.
     """
+    if hung_for_long(f):
+        return False
     thread = f.one.followed or f.one.telling
     at_pause = thread is not None and thread.place.kind is Kind.SLEEP and bool(thread.frames)
     looks = thread.frames[0].looks if thread is not None and at_pause else None
     return wakes_in_time(f.view, f.one) and (looks is None or _reads_pieces(f) or _may_come(f, looks))
+
+
+def hung_for_long(f: Facts) -> bool:
+    """Does the user say that the run has hung for longer than rare work takes?"""
+    return (hung_for_s(f.view.snapshot) or 0.0) >= RARE_CALL_S
 
 
 def writes(view: View, key: str) -> bool:

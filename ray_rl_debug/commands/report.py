@@ -31,7 +31,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("files", nargs=-1, required=True, type=PatientPath(exists=True, one_of_many=True, allow_dash=True, path_type=Path), metavar="FILE...")
-@click.option("--hung-for", type=Duration(), metavar="TIME", help="How long the run has hung, for stacks of other tools: 90s, 40m, 2h.")
+@click.option("--hung-for", type=Duration(), metavar="TIME", help="How long the run has hung, as you know: 90s, 40m, 2h.")
 @rendering
 def report(
     files: tuple[Path, ...], hung_for: float | None, format_: str, as_json: bool, output: Path | None, verbose: bool, quiet: bool, no_color: bool

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from scenes import EXECUTOR, MAIN, RAY_GET, Stacks, actor, core, process, ray_state, snapshot, task_id
 
+from ray_rl_debug.analyze.by_hand import said_to_hang
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.folder import load
 from ray_rl_debug.model.report import Certainty
@@ -88,3 +89,12 @@ def test_so_may_a_coroutine_that_sleeps_again_and_again(earlier_s: float) -> Non
     tasks = tuple(msgspec.structs.replace(t, state_times_s=begun.get(t.task_id, t.state_times_s)) for t in taken.ray.tasks)
     report = diagnose(msgspec.structs.replace(taken, ray=msgspec.structs.replace(taken.ray, tasks=tasks)))
     assert {f.certainty for f in report.findings} == {Certainty.LIKELY if earlier_s > 900 else Certainty.POSSIBLE}
+
+
+@pytest.mark.parametrize(("hung_s", "expected"), [(300.0, Certainty.POSSIBLE), (2400.0, Certainty.LIKELY)], ids=["five minutes", "forty"])
+@pytest.mark.parametrize("name", ["quiet/recorded/slow_producer-1", "quiet/recorded/evaluates_in_c-1", "kinds/recorded/named_before_made-hang"])
+def test_who_says_that_a_run_has_hung_for_long_is_believed(name: str, hung_s: float, expected: Certainty) -> None:
+    """Sleepers and one that computes, of whom only time could speak."""
+    taken = load((RECORDED.parents[2] / f"{name}.json.gz",)).snapshot
+    assert taken is not None
+    assert diagnose(said_to_hang(taken, hung_s)).findings[0].certainty is expected
