@@ -16,6 +16,8 @@ NOT_OVERDUE = 1.5
 """Up to this many times the longest so far, a call is as usual."""
 RARE_CALL_S = 900.0
 """An evaluation or a checkpoint, which only some of the calls of one name make, may take so long: until then its length alone accuses nobody."""
+LONG_NAP_S = 300.0
+"""Nobody pauses for longer in one sleep while others wait: rates are limited by the minute, and who is to come back later asks sooner."""
 ENOUGH_CALLS = 2
 """Finished calls that a working one is compared with: the first of all is often a warm-up."""
 MANY_CALLS = 5

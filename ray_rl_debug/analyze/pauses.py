@@ -20,7 +20,7 @@ from ray_rl_debug.analyze.coroutines import (
 from ray_rl_debug.analyze.engines import Engine, is_in_step
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
-from ray_rl_debug.analyze.limits import FEW_WAKES, PLAIN_SLEEP_S, RARE_CALL_S
+from ray_rl_debug.analyze.limits import FEW_WAKES, LONG_NAP_S, PLAIN_SLEEP_S, RARE_CALL_S
 from ray_rl_debug.analyze.main_activity import LOOP_THREADS, SeenThread
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
@@ -62,7 +62,7 @@ def wakes_in_time(view: View, one: Seen) -> bool:
     if thread is None or any(_sleeps_with_gil(t) for t in one.threads) or not is_asleep(view, one) or may_sleep(one):
         return False  # no line of Python sleeps with the interpreter's lock, and none wakes while another thread does
     wakes_in_s = thread.kernel.wakes_in_s if thread.kernel is not None and thread.place.kind is Kind.SLEEP else None
-    return wakes_in_s is None or wakes_in_s < RARE_CALL_S
+    return wakes_in_s is None or wakes_in_s < LONG_NAP_S
 
 
 def _sleeps_with_gil(thread: SeenThread) -> bool:
@@ -78,8 +78,8 @@ def sleeps(one: Seen) -> bool:
 
 
 def wakes_soon(kernel: Thread) -> bool:
-    """Does the clock end its sleep within the time that rare work takes? A wait with such a limit ends, whatever becomes of what it is for."""
-    return kernel.wakes_in_s is not None and kernel.wakes_in_s < RARE_CALL_S
+    """Does the clock end its wait within the time that rare work takes, or its sleep within that of a long pause? It ends, whatever it is for."""
+    return kernel.wakes_in_s is not None and kernel.wakes_in_s < (LONG_NAP_S if kernel_call(kernel) == "sleep" else RARE_CALL_S)
 
 
 def may_wake_soon(kernel: Thread) -> bool:
@@ -186,7 +186,7 @@ def turns_by_clock(one: Seen) -> float | None:
 
 
 def naps(one: Seen) -> bool:
-    """Does a coroutine of it, other than those that serve, sleep for no longer than rare work takes?"""
+    """Does a coroutine of it, other than those that serve, sleep for no longer than a long pause takes?"""
     return bool(napping(one))
 
 
@@ -194,7 +194,7 @@ def napping(one: Seen) -> list[AsyncTask]:
     """Those coroutines."""
     tasks = [t for t in one.process.async_tasks or () if t.chain and not serves(t) and not is_apart(t)]
     asleep = [t for t in tasks if sleeps_on(t)]
-    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < RARE_CALL_S]
+    return [t for t in asleep if t.awaited is not None and t.awaited.delay_s is not None and t.awaited.delay_s < LONG_NAP_S]
 
 
 def _holds_nothing(task: AsyncTask) -> bool:

@@ -12,7 +12,7 @@ Remedy
 
 Not this when
     A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
-    Only *possible* for a quarter of an hour if it sleeps and its clock wakes it, or computes, as a rare evaluation does; a
+    Only *possible* for a quarter of an hour if it sleeps and its clock wakes it within five minutes, or computes, as a rare evaluation does; a
     loop of one function is none where other ranks have done the same and wait for this one.
     Only *possible* if it waits in ray.get for something that was not seen, and for the first seconds if the kernel does not
     show whether it only sleeps. Only *possible* for stacks from files, unless equal ones were taken at a distance.
