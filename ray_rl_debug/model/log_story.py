@@ -126,3 +126,8 @@ class LogStory(Claim, frozen=True, kw_only=True):
     """Why the order in time is not sure; None when it is."""
     left_out: int = 0
     """Entries that are not listed."""
+
+    @property
+    def title_of_then(self) -> str:
+        """What stands in `then`: what followed the first failure, else the ends of those that were told to end."""
+        return "then" if self.first is not None else "told to end"

@@ -105,7 +105,7 @@ def _story(report: Report) -> Iterator[str]:
     yield "### Logs"
     yield ""
     first = [("first failure", story.first)] if story.first is not None else [("logged as an error", e) for e in story.noted[:_MAX_THEN]]
-    for head, entry in [*first, *(("then" if story.first is not None else "told to end", e) for e in story.then[:_MAX_THEN])]:
+    for head, entry in [*first, *((story.title_of_then, e) for e in story.then[:_MAX_THEN])]:
         when = moment(entry)
         yield f"- {head}: {_safe(place(entry))}{f' at {when}' if when else ''}: {_safe(entry.text)} ({_safe(entry.block_at)})"
     for still in story.still[:_MAX_THEN]:

@@ -42,7 +42,7 @@ def lines(story: LogStory, *, verbose: bool) -> Iterator[Line]:
     if story.first is not None:
         yield Line("first failure", "  ", "bold")
         yield from _first(story.first)
-    yield from _list("then" if story.first is not None else "told to end", story.then, MAX_THEN, verbose)
+    yield from _list(story.title_of_then, story.then, MAX_THEN, verbose)
     if story.noted:
         yield Line("logged as an error, perhaps a failure", "  ", "bold")
         for entry in story.noted[: len(story.noted) if verbose else MAX_NOTED]:

@@ -17,7 +17,7 @@ def draw(story: LogStory) -> str:
     if story.first is not None:
         parts.append(f"<h3>First failure</h3>{_first(story.first)}")
     if story.then:
-        parts.append(f"<h3>{'Then' if story.first is not None else 'Told to end'}</h3>{_list(story.then)}")
+        parts.append(f"<h3>{story.title_of_then.capitalize()}</h3>{_list(story.then)}")
     if story.noted:
         parts.append(f"<h3>Logged as an error; nothing here says that anything ended</h3>{_list(story.noted)}")
     if story.still:
