@@ -111,16 +111,25 @@ def find_servers(pid: int, sockets: SocketReader, proc: Path = PROC) -> Iterator
             yield Server(pid=pid, host=_local(host), port=int(port))
 
 
-def find_ras(pids: Sequence[int], sockets: SocketReader, proc: Path = PROC) -> str | None:
-    """Address of NCCL's RAS socket in our network, if one of the processes listens there."""
+class Ras(msgspec.Struct, frozen=True, kw_only=True):
+    """NCCL's RAS socket of this node."""
+
+    host: str
+    pids: frozenset[int]
+    """The processes that listen there."""
+
+
+def find_ras(pids: Sequence[int], sockets: SocketReader, proc: Path = PROC) -> Ras | None:
+    """NCCL's RAS socket in our network, if some of the processes listen there."""
     if not any(_LISTENS.search(read_text(proc / "self/net" / family, 64 << 20) or "") for family in ("tcp", "tcp6")):
         return None
+    found: dict[str, set[int]] = defaultdict(set)
     for pid in pids:
         for one in sockets.read(pid) or ():
             host, _, port = one.local.rpartition(":")
             if one.state == "LISTEN" and port == str(RAS_PORT) and _is_same_network(pid, proc):
-                return _local(host)
-    return None
+                found[_local(host)].add(pid)
+    return next((Ras(host=host, pids=frozenset(listeners)) for host, listeners in found.items()), None)
 
 
 def _local(host: str) -> str:
@@ -135,11 +144,11 @@ def _is_same_network(pid: int, proc: Path) -> bool:
 
 
 def _look(
-    servers: Sequence[Server], ras: str | None, missing: dict[tuple[str, str], Gap]
+    servers: Sequence[Server], ras: Ras | None, missing: dict[tuple[str, str], Gap]
 ) -> tuple[list[FlightRecord], list[tuple[RasCommunicator, ...]]]:
     records, polls = [], []
     with ThreadPoolExecutor(READERS, thread_name_prefix="counters") as pool:
-        asked = pool.submit(query_ras, ras) if ras is not None else None
+        asked = pool.submit(query_ras, ras.host, listeners=ras.pids) if ras is not None else None
         answers = pool.map(lambda s: read_worker_server(s.host, s.port, pid=s.pid, timeout_s=SERVER_DEADLINE_S, max_bytes=MAX_BYTES), servers)
         for server, (record, gap) in zip(servers, answers, strict=True):
             if record is not None:

@@ -103,7 +103,7 @@ class Counters:
                     found[pid] = found.get(pid, 0) + done_of_record(record)
         ras = find_ras(sorted(pids), sockets, self._proc) if with_ras else None
         if ras is not None:
-            for pid, count in done_of_ras(query_ras(ras)[0] or (), pids).items():
+            for pid, count in done_of_ras(query_ras(ras.host, listeners=ras.pids)[0] or (), pids).items():
                 found[pid] = found.get(pid, 0) + count
         self._found = found
 

@@ -95,9 +95,9 @@ Warnings
 
 
 @contextmanager
-def serve(answer_of: Callable[[int], bytes], *, knows_json: bool = True, hang: bool = False) -> Iterator[int]:
-    """A RAS socket: its port. ``answer_of`` gives the answer to the nth request; with ``hang`` the status never comes."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def serve(answer_of: Callable[[int], bytes], *, knows_json: bool = True, hang: bool = False, port: int = 0) -> Iterator[int]:
+    """A RAS socket: its port, which several may share. ``answer_of`` gives the answer to the nth request; with ``hang`` the status never comes."""
+    listener = socket.create_server(("127.0.0.1", port), reuse_port=True)
     listener.settimeout(0.05)
     ended = threading.Event()
 

@@ -69,6 +69,28 @@ def test_a_server_that_does_not_answer_costs_no_more_than_the_deadline() -> None
     assert time.monotonic() - started < 3
 
 
+def test_the_processes_of_two_jobs_share_the_port() -> None:
+    trainer, engine = answer([rank(0, EVEN, pid=11), rank(1, EVEN, pid=12)]), answer([rank(0, EVEN, pid=21)], hash_="0xdef")
+    asked: list[str] = []
+    with serve(lambda n: asked.append("trainer") or trainer) as port, serve(lambda n: asked.append("engine") or engine, port=port):
+        # the kernel chooses who answers; in sixteen tries it never met but one of them once in 32,000
+        answers = [query_ras(port=port, listeners=(11, 12, 21))[0] or () for _ in range(4)]
+    met = [sorted(c.hash.split("/")[0] for c in found) for found in answers]
+    assert set(asked) == {"trainer", "engine"}
+    assert ["0xabc123", "0xdef"] in met
+    assert all(len(set(hashes)) == len(hashes) for hashes in met), "a communicator that was told of twice is one"
+
+
+def test_one_that_is_stopped_shares_the_port() -> None:
+    good = answer([rank(0, EVEN, pid=11)], [lost(1, dead=False, pid=12)])
+    with serve(lambda n: good) as port, socket.create_server(("127.0.0.1", port), reuse_port=True):
+        started = time.monotonic()
+        answers = [query_ras(port=port, listeners=(11, 12)) for _ in range(3)]
+    assert any(gap is None for _, gap in answers)
+    assert all(gap is None or "no whole answer" in gap.reason for _, gap in answers)
+    assert time.monotonic() - started < 20
+
+
 def test_nobody_listens_and_somebody_else_listens() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
