@@ -47,6 +47,29 @@ def works_on_gpu(node: Node, process: Process) -> str | None:
     return f"GPU {gpu.index} works at {gpu.power_watts:.0f} of {gpu.power_limit_watts:.0f} W"
 
 
+def asks_gpu(node: Node, process: Process, places: list[Place], tid: int | None) -> str | None:
+    """Why a thread that uses a core at one place is not seen to work: it asks its GPU again and again whether that is done, as CUDA's waits do.
+
+    None where the GPU computes, and where it waits for none. In a line of own code it may also compute itself; that is asked only where its GPU
+    spins, so that one of the two is no progress.
+    """
+    if not places or any(p.kind is not places[0].kind or p.path != places[0].path for p in places):
+        return None
+    if places[0].kind not in (Kind.CUDA, Kind.CODE) or (places[0].kind is Kind.CODE and any(r.tid == tid for r in process.in_c)):
+        return None  # what it does in C was read, and is no wait
+    gpu = _own_gpu(node, process)
+    share = _power_share(gpu) if gpu is not None else None
+    is_told = places[0].kind is Kind.CUDA
+    if gpu is None or share is None or gpu.utilization_percent is None:
+        return "asks its GPU again and again whether it is done; what the GPU does was not measured" if is_told else None
+    if gpu.utilization_percent and share > SPIN_POWER_SHARE:
+        return None
+    power = f"GPU {gpu.index} at {gpu.utilization_percent:.0f} % with {gpu.power_watts:.0f} of {gpu.power_limit_watts:.0f} W"
+    if is_told:
+        return f"asks its GPU again and again whether it is done; {power}"
+    return f"computes, or waits for its GPU: {power}" if gpu.utilization_percent >= SPIN_UTILIZATION_PERCENT else None
+
+
 def on_gpu(place: Place) -> Place:
     """The same place, told as a wait for other ranks."""
     return msgspec.structs.replace(place, kind=Kind.COLLECTIVE, op=GPU_COLLECTIVE)

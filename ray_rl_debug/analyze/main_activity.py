@@ -70,37 +70,6 @@ class SeenThread(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.name == "MainThread"
 
 
-def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Process:
-    """The process without the asyncio tasks that are its parent's: a forked child has a copy of their memory, and no loop that runs them."""
-    if not process.async_tasks or not process.samples:
-        return process
-    own = [stacks.get(node, t.stack) for t in process.samples[-1].threads]
-    runs_loop = any(frame.file.startswith(("asyncio/", "uvloop/")) for stack in own for frame in stack.frames)
-    inherited = not all(stack.is_whole for stack in own)
-    return msgspec.structs.replace(process, async_tasks=()) if inherited and not runs_loop else process
-
-
-def is_steady(process: Process) -> bool:
-    """Did all looks find the same threads at the same stacks?"""
-    looks = [sample.threads for sample in process.samples]
-    return looks[1:] == looks[:-1]
-
-
-def drop_torn(process: Process) -> Process:
-    """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
-    looks = [sample.threads for sample in process.samples]
-    met = [[t.tid for t in threads] for threads in looks]
-    if met[1:] == met[:-1]:
-        return process
-    living = {t.tid for t in process.threads}
-    tids = [living.intersection(some) for some in met]
-    known: set[int | None] = set().union(*tids)
-    last = next((i for i in range(len(tids) - 1, -1, -1) if tids[i] == known), None)
-    if last is None or last == len(tids) - 1:
-        return process
-    return msgspec.structs.replace(process, samples=process.samples[: last + 1])
-
-
 def see_threads(node: Node, process: Process, sample: Sample) -> tuple[SeenThread, ...]:
     """All threads of one sample, most telling first."""
     return Looks(Stacks(), node, process).see(sample)
@@ -120,6 +89,7 @@ class Looks:
         self._in_task = {t.tid for t in tasks if t.awaited is not None and t.awaited.kind == "running"}
         self._in_group = is_in_group(process)
         self._is_copied = not process.threads and process.window_s is None
+        self._in_c = {t.tid: (t.stack, stacks.get(node, t.calls)) for t in process.in_c}
         self._seen: list[tuple[tuple[ThreadSample, ...], tuple[SeenThread, ...]]] = []
 
     def see(self, sample: Sample) -> tuple[SeenThread, ...]:
@@ -174,11 +144,13 @@ class Looks:
         # what `place_of` and `_score` look at: threads that agree in all of it stand at one place
         of_kernel = (kernel.state, kernel.wchan, kernel.call, kernel.syscall, may_have_left(kernel)) if kernel is not None else None
         of_tasks = (tid in self._loops, tid in self._in_task) if self._loops or self._in_task else None
-        key = (name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group, self._is_copied)
+        at, in_c = self._in_c.get(tid, (-1, NOWHERE)) if tid is not None else (-1, NOWHERE)
+        in_c = in_c if at == thread.stack else NOWHERE
+        key = (in_c, name, tid == self.process.pid, thread.active, thread.waits_for_gil, of_kernel, of_tasks, self._in_group, self._is_copied)
         found: tuple[Place, int] | None = stack.known.get(key)
         if found is None:
             bare = msgspec.structs.replace(thread, locals=())
-            found = stack.known[key] = self._place(stack, bare, kernel)
+            found = stack.known[key] = self._place(stack, in_c, bare, kernel)
         place, score = found
         told = telling_locals(locals_, place.kind) if locals_ else ()
         if told:  # they differ from rank to rank, and tell only for whom it waits
@@ -198,13 +170,15 @@ class Looks:
             self._kernel[tid] = thread
         return self._kernel[tid]
 
-    def _place(self, stack: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
+    def _place(self, stack: Stack, in_c: Stack, thread: ThreadSample, kernel: Thread | None) -> tuple[Place, int]:
         """Where the thread stands, and how telling it is."""
         tid = thread.tid
         # the thread that forked keeps its name in the child
         is_named = (thread.name or "").startswith(LOOP_THREADS) and stack.is_whole and len(stack.frames) == len(self._lengths[thread.stack])
         runs_loop = tid in self._loops or is_named
-        place = place_of(stack.frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
+        frames = (*in_c.whole, *stack.frames)
+        place = place_of(frames, thread, kernel, runs_loop=runs_loop, in_task=tid in self._in_task, in_group=self._in_group)
+        place = msgspec.structs.replace(place, own=place.own - len(in_c.whole)) if in_c.whole and place.own is not None else place
         place = with_cut_end(place, stack.frames) if self._is_copied else place
         return place, _score(self.process, thread, stack.frames, place, kernel)
 

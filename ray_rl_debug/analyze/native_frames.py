@@ -91,6 +91,11 @@ def is_native(frame: Frame) -> bool:
     return frame.file.strip("?") == "" and (frame.function.startswith(("0x", "??")) or _OF_C.match(frame.function) is not None)
 
 
+def is_gpu_wait(frame: Frame) -> bool:
+    """Is it the call with which a program waits for its card?"""
+    return _GPU.search(frame.function.partition("(")[0].strip().rsplit("::", 1)[-1]) is not None
+
+
 def native_call(frames: Sequence[Frame]) -> str | None:
     """The system call that the innermost native frames show (``read``, ``poll``, ``futex``); None where they show none."""
     for frame in frames[:_FEW]:

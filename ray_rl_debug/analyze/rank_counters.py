@@ -8,6 +8,7 @@ import msgspec
 
 from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_flight import FlightWorld, covered, find_flight, flight_edges
 from ray_rl_debug.analyze.waits_ras import RasWorld, find_ras, ras_edges
@@ -31,6 +32,30 @@ def find_joined(view: View) -> Joined:
     advanced = {key for w in flight if w.result.moving and (w.is_live or not view.has_stacks) for key in w.members.values()}
     advanced |= {key for w in ras if w.result.kind == "moving" for key in w.members.values()}
     return Joined(flight=flight, ras=ras, advanced=frozenset(advanced), still=dict(_still(flight, ras)))
+
+
+def with_launches(view: View) -> View:
+    """The view in which ranks move that launched collectives during the window, whatever their stacks show.
+
+    A rank of CUDA stands at one line most of the time: where it needs a result. A step of a tenth of a second is over before the next look.
+    """
+    launched: dict[str, int] = {}
+    for world in find_ras(view):
+        for rank, more in world.result.launched.items():
+            key = world.members.get(rank)
+            if key is not None and key in view.seen and view.seen[key].motion is not Motion.MOVING:
+                launched[key] = max(more, launched.get(key, 0))
+    if not launched:
+        return view
+    seen = {
+        key: msgspec.structs.replace(one, motion=Motion.MOVING, motion_reason=_launched(launched[key])) if key in launched else one
+        for key, one in view.seen.items()
+    }
+    return msgspec.structs.replace(view, seen=seen, processes=tuple(seen[one.key] for one in view.processes), known={})
+
+
+def _launched(count: int) -> str:
+    return f"launched {count} collective{'' if count == 1 else 's'} during the window, as NCCL counts them"
 
 
 def _still(flight: Sequence[FlightWorld], ras: Sequence[RasWorld]) -> Iterator[tuple[str, Certainty]]:

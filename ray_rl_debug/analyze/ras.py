@@ -26,6 +26,8 @@ class RasResult(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[int, ...] = ()
     """Ranks that do not answer RAS."""
     polls: int = 1
+    launched: Mapping[int, int] = {}
+    """Collectives that each rank launched between the first poll and the last; without those that launched none."""
 
     @property
     def is_trouble(self) -> bool:
@@ -61,7 +63,9 @@ def _judge(one: RasCommunicator, earlier: Sequence[RasCommunicator | None], poll
     base = RasResult(communicator=one, kind="unknown", polls=len(before) + 1, lost=tuple(r.rank for r in one.missing))
     now = {r.rank: r.counts for r in one.ranks}
     if any(_has_moved({r.rank: r.counts for r in c.ranks}, now) for c in before):
-        return msgspec.structs.replace(base, kind="moving")
+        first = {r.rank: r.counts for r in before[0].ranks}
+        launched = {rank: more for rank, counts in now.items() if (more := sum(counts.values()) - sum(first.get(rank, counts).values())) > 0}
+        return msgspec.structs.replace(base, kind="moving", launched=launched)
     if any(r.status in ("abort", "finalize") for r in one.ranks):
         return msgspec.structs.replace(base, kind="leaving")
     ahead, behind, op = _sides(now)

@@ -16,18 +16,19 @@ from ray_rl_debug.analyze.by_hand import is_assumed, is_by_hand, why_assumed, wi
 from ray_rl_debug.analyze.coroutines import Coroutines
 from ray_rl_debug.analyze.engine_parts import Parts
 from ray_rl_debug.analyze.engines import Engine, find_engines, settle
-from ray_rl_debug.analyze.gpu_waits import on_gpu, waits_on_gpu, works_on_gpu
+from ray_rl_debug.analyze.gpu_waits import asks_gpu, on_gpu, waits_on_gpu, works_on_gpu
 from ray_rl_debug.analyze.groups import GroupId, group_of, may_be_known
 from ray_rl_debug.analyze.identity import Identity, actor_table, core_worker_table, identify
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.lanes import find_lanes, motion_behind
-from ray_rl_debug.analyze.main_activity import Looks, SeenThread, drop_torn, follow, forget_inherited_tasks, is_steady
+from ray_rl_debug.analyze.main_activity import Looks, SeenThread, follow
 from ray_rl_debug.analyze.named_calls import settle_named_calls
 from ray_rl_debug.analyze.phase import phase_of_name, phase_of_stack
 from ray_rl_debug.analyze.poll_loops import settle_polls
 from ray_rl_debug.analyze.progress import Motion, motion_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.stacks import Known, Once, Stack, Stacks
+from ray_rl_debug.analyze.whole_looks import drop_torn, forget_inherited_tasks, is_steady
 from ray_rl_debug.analyze.work_items import is_child_of_pool, works_on
 from ray_rl_debug.model.report import Who
 from ray_rl_debug.model.snapshot import CoreWorker, Node, Process, RayActor, RayPlacementGroup, RayState, RayTask, Sample, Snapshot
@@ -245,8 +246,8 @@ def _see(
         motion, reason = Motion.MOVING, "went on to the next item of its pool"
     elif motion is Motion.BUSY and identity.part is None and process.read_bytes and process.written_bytes and is_child_of_pool(node, process):
         motion, reason = Motion.MOVING, "took tasks and gave results during the window"
-    elif spins is not None and motion is not Motion.MOVING:
-        reason = spins
+    elif motion is not Motion.MOVING and (asks := spins or asks_gpu(node, process, places, telling.tid if telling else None)) is not None:
+        motion, reason = (Motion.UNKNOWN if motion is Motion.BUSY else motion), asks
     elif motion is Motion.FROZEN and telling is not None and telling.place.kind in (Kind.CUDA, Kind.CODE):
         works = works_on_gpu(node, process)
         motion, reason = (Motion.BUSY, works) if works is not None else (motion, reason)

@@ -58,7 +58,7 @@ SIDE_DEADLINE_S = 6.0
 
 MAX_ENDED = 64
 
-NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs_before={}, python={}, gaps=())
+NO_STACKS = Stacks(frames=(), stacks=(), samples={}, object_refs={}, object_refs_before={}, in_c={}, python={}, gaps=())
 NO_DOORS = Doors()
 
 T = TypeVar("T")
@@ -196,6 +196,8 @@ def _sample(
         targets = guard.call("which processes to sample", partial(_targets, discovery, proc, sampler.rests if number else None), nobody)
         guard.call("stacks", partial(sampler.sample, targets, time.monotonic() - clock), None)
         taken += 1
+    if options.native_at_device and not ended.is_set() and time.monotonic() + dump_s < deadline:
+        guard.call("frames of C", sampler.look_into_c, None)
     return guard.call("stacks", sampler.finish, NO_STACKS), taken
 
 

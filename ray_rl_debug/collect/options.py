@@ -12,6 +12,10 @@ class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float = 1.0
     """Seconds between two samples."""
     native: bool = False
+    """Read the frames of C and C++ in each sample."""
+    native_at_device: bool = False
+    """Read them once behind the window, of processes that use an accelerator and ran at one place all the time. Reading stops a process of torch on
+    CUDA for about a second."""
     pystack: bool = False
     pids: tuple[int, ...] = ()
     """Named processes: they and their descendants only; Ray is not needed."""

@@ -175,6 +175,7 @@ class Reader:
             python=stacks.python.get(pid),
             threads=self._guard.call("threads", lambda: self._threads(one, after, window), (), pid=pid),
             samples=stacks.samples.get(pid, ()),
+            in_c=stacks.in_c.get(pid, ()),
             object_refs=stacks.object_refs.get(pid, ()),
             object_refs_before=stacks.object_refs_before.get(pid, ()),
             log_lines=self._logs.get(pid, ()),

@@ -20,12 +20,13 @@ from ray_rl_debug.bounded.calls import within
 from ray_rl_debug.bounded.programs import Supervisors, Traced
 from ray_rl_debug.bounded.supervisor import release
 from ray_rl_debug.collect import object_refs, prepared, pyspy, pystack, source_lines
+from ray_rl_debug.collect.in_c import calls_in_c, run_at_one_place, uses_accelerator
 from ray_rl_debug.collect.pyspy import Outcome
 from ray_rl_debug.formats.pyspy_json import RawFrame, RawThread
 from ray_rl_debug.formats.pystack import PystackThread
 from ray_rl_debug.formats.stack_table import StackTable, short_file
 from ray_rl_debug.model import gaps
-from ray_rl_debug.model.snapshot import Frame, Gap, Local, ObjectRefWait, Sample, ThreadSample
+from ray_rl_debug.model.snapshot import Frame, Gap, InC, Local, ObjectRefWait, Sample, ThreadSample
 from ray_rl_debug.privacy.kept_locals import keep_value, may_keep
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Stacks(msgspec.Struct, frozen=True, kw_only=True):
     object_refs: dict[int, tuple[ObjectRefWait, ...]]
     object_refs_before: dict[int, tuple[ObjectRefWait, ...]]
     """Of an earlier sample, where they were others."""
+    in_c: dict[int, tuple[InC, ...]]
     python: dict[int, str]
     """Version such as ``3.11``, of processes known to be Python."""
     gaps: tuple[Gap, ...]
@@ -93,6 +95,7 @@ class StackSampler:
         self._samples: dict[int, list[Sample]] = {}
         self._refs: dict[int, tuple[ObjectRefWait, ...]] = {}
         self._refs_before: dict[int, tuple[ObjectRefWait, ...]] = {}
+        self._in_c: dict[int, tuple[InC, ...]] = {}
         self._python: dict[int, str] = {}
         self._troubles: dict[int, Outcome] = {}
         self._not_python: set[int] = set()
@@ -116,6 +119,24 @@ class StackSampler:
         if first and self._pystack is not None:
             self._sample_with_pystack([target.pid for target in wanted if target.pid not in self._not_python], at_s + time.monotonic() - began)
 
+    def look_into_c(self) -> None:
+        """Read the frames of C once, of processes that use an accelerator and ran at one place in all samples (see `in_c`)."""
+        if self._pyspy is None or self._timed_out or self._options.native:
+            return
+        places = {pid: at for pid, samples in self._samples.items() if (at := run_at_one_place(samples)) and uses_accelerator(pid, self._proc)}
+        dump = partial(pyspy.dump, self._pyspy, native=True, timeout_s=self._options.timeout_s, proc=self._proc, run=self._supervisors.run)
+        for (pid, at), outcome in zip(places.items(), self._pool.map(dump, places), strict=True):
+            if outcome.continued:
+                self._continued.add(pid)
+            if outcome.held is not None:
+                self._held[pid] = outcome.held
+            if outcome.kind != "ok" or not outcome.native:
+                continue
+            if ids := pyspy.thread_ids_by_inner_id(pid, self._proc):
+                for thread in outcome.threads:
+                    thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
+            self._in_c[pid] = calls_in_c(outcome.threads, at, self._table)
+
     def rests(self, pid: int) -> bool:
         """Did its main thread wait for Ray to give it work when it was looked at last? True where it could not be looked at."""
         samples = self._samples.get(pid)
@@ -136,6 +157,7 @@ class StackSampler:
             samples={pid: tuple(samples) for pid, samples in self._samples.items()},
             object_refs={pid: waits for pid, waits in self._refs.items() if waits},
             object_refs_before=dict(self._refs_before),
+            in_c={pid: found for pid, found in self._in_c.items() if found},
             python=dict(self._python),
             gaps=tuple(self._gaps()),
         )

@@ -40,7 +40,7 @@ def look(
     taken = capture(options)
     keep(taken)
     report = diagnose(taken)
-    longer = msgspec.structs.replace(options, samples=LONGER_SAMPLES, interval_s=LONGER_INTERVAL_S)
+    longer = msgspec.structs.replace(options, samples=LONGER_SAMPLES, interval_s=LONGER_INTERVAL_S, native_at_device=True)
     if once or stop.is_set() or (options.samples - 1) * options.interval_s >= LONGER_S or not is_open(report):
         return taken, report
     show(f"not sure yet ({report.verdict.state.value}); looking again for {LONGER_S:.0f} s (Ctrl-C keeps the first look, --once leaves this out)")

@@ -8,6 +8,7 @@ import msgspec
 
 from ray_rl_debug import signatures
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.rank_counters import with_launches
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.solve import Outlook
 from ray_rl_debug.analyze.view import View, build_view
@@ -41,7 +42,7 @@ def diagnose(snapshot: Snapshot) -> Report:
 
 
 def _diagnose(snapshot: Snapshot) -> Report:
-    view = build_view(snapshot)
+    view = with_launches(build_view(snapshot))
     waits = find_waits(view)
     story = tell(snapshot.logs, unread=[g.where for g in snapshot.gaps if g.id == gaps.FILE_UNREAD and g.where.endswith((".gz", ".zst"))])
     scene = Scene(view=view, graph=waits.graph, worlds=waits.worlds, joined=waits.joined, story=story)

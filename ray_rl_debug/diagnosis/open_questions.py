@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ray_rl_debug.analyze.deaths import how_ended
 from ray_rl_debug.analyze.edges import Why
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.pauses import is_within, may_have_requests
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
@@ -95,9 +98,17 @@ def ended(scene: Scene) -> Open | None:
     one = next((s for s in scene.view if s.has_ended and s.process.kind == "named"), None)
     if one is None:
         return None
-    code = one.process.exit_code
-    how = "" if code is None else f" with status {code}" if code >= 0 else f", killed by signal {-code}"
-    return Open(f"{one.where()} has ended{how}", "its log says why", "rayrl-debug report LOG")
+    return Open(f"{one.where()} has ended{how_ended(one.process.exit_code)}", "its log says why", "rayrl-debug report LOG")
+
+
+def at_unseen_gpu(scene: Scene) -> Open | None:
+    """Processes that wait for their GPU, where nobody measured what that does: it may compute, or wait for other ranks for ever."""
+    waiting = [s for s in scene.view if s.kind in (Kind.CUDA, Kind.CODE) and s.motion is Motion.UNKNOWN and len(s.places) > 1]
+    if not waiting:
+        return None
+    one = waiting[0]
+    reason = f"{one.where()} {one.does()} all the time: it {one.motion_reason}{f'; {len(waiting) - 1} more do' if len(waiting) > 1 else ''}"
+    return Open(reason, "a longer window, in which its frames of C are read too; nvidia-smi shows whether its GPU works", LONGER)
 
 
 def most_suspicious(scene: Scene) -> str:

@@ -22,6 +22,7 @@ from ray_rl_debug.diagnosis.open_questions import (
     LONGEST,
     Open,
     asks_within,
+    at_unseen_gpu,
     brought_so_far,
     ended,
     most_suspicious,
@@ -195,6 +196,9 @@ def _without_findings(scene: Scene, all_gaps: Sequence[Gap], next_dump: str | No
         summary = f"only short polls of {asked} finish; {sleeper.where()} {sleeper.does()} between them: if it waits for work, the job is stuck"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE, next=LONGER)
     hangs = any(r.hope is Outlook.STANDS and _has_victims(scene, r) for r in scene.graph.roots)
+    at_gpu = at_unseen_gpu(scene)
+    if at_gpu is not None:
+        return _open(at_gpu)
     if moving and not hangs and (scene.view.has_stacks or not standing):
         summary = f"{_go_on(seen, moving)}, and no process waits for one that does not{_full_engines(scene)}"
         return Verdict(state=State.HEALTHY, summary=summary, certainty=Certainty.POSSIBLE if blind else Certainty.LIKELY, next=None)

@@ -17,6 +17,8 @@ class RawFrame(msgspec.Struct):
     name: str
     filename: str
     line: int = 0
+    module: str | None = None
+    """Of a frame of C: the program or library that it is in."""
     locals: list[RawLocal] | None = None
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from ray_rl_debug.analyze.assumed_worlds import COMMON_WAIT
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.ended import ended
+from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -28,7 +29,8 @@ from ray_rl_debug.analyze.waits_flight import bare, name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Who
-from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
+from ray_rl_debug.rules.at_gpu import REMEDY_GPU
+from ray_rl_debug.rules.counter_evidence import even_evidence, flight_troubles, group_evidence, nodes_of, whos
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence
 
 ID = "RRD103"
@@ -57,8 +59,10 @@ def detect(scene: Scene) -> Iterator[Found]:
         if any(m.kind is Kind.P2P for m in members) or len(split_by_site(members)) != 1:
             continue
         first = members[0]
+        at_gpu = first.place is not None and first.place.op == GPU_COLLECTIVE
         retransmits = sum(s.retransmits or 0 for m in members for s in m.process.sockets or ())
         evidence = [stack_evidence(first), proc_evidence(first, _alike(members))]
+        evidence += even_evidence(scene, [m.key for m in members])
         if retransmits:
             evidence.append(Evidence(kind="socket", where=world.name, text=f"{retransmits} TCP retransmissions on the ranks' connections"))
         finding = make_finding(
@@ -69,7 +73,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             _said(world, first),
             who=[Who(label=f"network or device between the ranks of {world.name}")],
             evidence=evidence,
-            remedy=_REMEDY,
+            remedy=(*_REMEDY, *REMEDY_GPU) if at_gpu else _REMEDY,
             phase=first.phase,
         )
         yield Found(finding=finding, explains=frozenset(m.key for m in members))
@@ -91,10 +95,7 @@ def _at_gpu(scene: Scene) -> Iterator[Found]:
         f"{one.where()} {one.does()}: a kernel on its GPU does not end, or a collective in front of it waits for other ranks",
         who=[Who(label=f"the GPU of {one.identity.label}")],
         evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
-        remedy=[
-            "see whether the GPU works (nvidia-smi: 100 % at little power is a kernel that spins), and dmesg for Xid",
-            "cuda-gdb -p PID, then info cuda kernels, names the kernel; with CUDA_LAUNCH_BLOCKING=1 the stack shows who started it",
-        ],
+        remedy=REMEDY_GPU,
         phase=one.phase,
     )
     yield Found(finding=finding, explains=frozenset([one.key]))
@@ -117,7 +118,7 @@ def _said(world: World, first: Seen) -> str:
         at = f"{function} ({file.rsplit('/', 1)[-1]}:{line})"
         return f"{seen}stand at one line, {at}: they wait there for each other, as for a value from the GPU; network or device stalls"
     end = "network or device stalls" + (", or a rank that was not dumped has not joined" if world.is_assumed else "")
-    return f"{seen}wait in the same {op}: {end}"
+    return f"{seen}wait in {op if op == GPU_COLLECTIVE else f'the same {op}'}: {end}"
 
 
 def _by_dumps(scene: Scene) -> Iterator[Found]:

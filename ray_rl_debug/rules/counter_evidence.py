@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ray_rl_debug.analyze.flight import GroupResult
 from ray_rl_debug.analyze.waits_flight import FlightWorld, bare, name_group, say
@@ -72,6 +72,20 @@ def ras_culprits(world: RasWorld) -> tuple[int, ...]:
 def ras_evidence(world: RasWorld, ranks: Iterable[int]) -> list[Evidence]:
     span = f" in {world.result.polls} polls over {world.window_s:.0f} s" if world.result.polls > 1 else " in one poll"
     return [Evidence(kind="collective", where=f"rank {r} of {world.name}", text=f"{world.result.text(r)}{span}") for r in list(ranks)[:4]]
+
+
+def even_evidence(scene: Scene, keys: Collection[str]) -> list[Evidence]:
+    """Of processes that stand together: that NCCL counts the same of each, and counted no more in the window."""
+    found = []
+    for world in scene.joined.ras:
+        result = world.result
+        if result.kind != "even" or result.polls < 2 or not set(world.members.values()) <= set(keys):
+            continue
+        counts = next((r.counts for r in result.communicator.ranks), {})
+        told = ", ".join(f"{n} {op}" for op, n in counts.items() if n) or "nothing"
+        text = f"all {len(world.members)} ranks launched {told}, and none more in {world.window_s:.0f} s"
+        found.append(Evidence(kind="collective", where=world.name, text=text))
+    return found[:2]
 
 
 def _surer(a: Certainty | None, b: Certainty) -> Certainty:

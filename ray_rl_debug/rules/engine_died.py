@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ray_rl_debug.analyze.deaths import how_ended
 from ray_rl_debug.analyze.engines import Engine
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
@@ -62,7 +63,10 @@ def _lost_part(scene: Scene, engine: Engine) -> Found:
     it, its = ("them", "their") if len(who) > 1 else ("it", "its")
     after = f"; {waiters[0].where()} still waits for {it}" if waiters else f"; {its} server runs with {in_flight(engine)}" if engine.requests else ""
     after = after or (f"; {servers[0].where()} runs without {it}" if servers else "")
-    evidence = [proc_evidence(d, f"a zombie: it has ended{_how(d)}, and its parent has not collected its exit status") for d in dead[:4]]
+    evidence = [
+        proc_evidence(d, f"a zombie: it has ended{how_ended(d.process.exit_code)}, and its parent has not collected its exit status")
+        for d in dead[:4]
+    ]
     for server in servers[:1] if engine.lost else ():
         evidence.append(Evidence(kind="proc", where=server.where(), text=_how_lost(scene, engine, server)))
     evidence += [stack_evidence(w) for w in waiters[:2]]
@@ -103,11 +107,6 @@ def _first_dead(dead: list[Seen]) -> list[Seen]:
     outer = [d for d in dead if d.process.ppid not in keys]
     killed = [d for d in outer if (d.process.exit_code or 0) < 0]
     return killed or outer
-
-
-def _how(dead: Seen) -> str:
-    code = dead.process.exit_code
-    return "" if code is None else f" with status {code}" if code >= 0 else f", killed by signal {-code}"
 
 
 def _names(who: list[Who]) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.deaths import how_dead
+from ray_rl_debug.analyze.deaths import how_dead, how_ended
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
@@ -104,28 +104,38 @@ def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
 
 
 def _lost(scene: Scene) -> Iterator[Found]:
-    """NCCL RAS has no answer from a rank that no node shows either."""
+    """NCCL RAS has no answer from a rank that no node shows either, or whose process has ended."""
     for world in scene.joined.ras:
-        gone = {key: r for r in ras_culprits(world) if world.result.kind == "lost" and kind_of(key := world.members.get(r, "")) is NodeKind.PID}
+        gone = {key: r for r in ras_culprits(world) if world.result.kind == "lost" and _is_gone(scene, key := world.members.get(r, ""))}
         roots = [node for root in scene.graph.roots for node in root.nodes if node in gone]
         if not roots:
             continue
         ranks = [gone[node] for node in roots]
+        dead = [scene.view.seen[node] for node in roots if node in scene.view.seen]
         left = f"; {len(world.result.ahead)} ranks are left" if world.result.ahead else ""
+        ranks_of = f"rank {', '.join(map(str, ranks[:6]))} of {world.name}"
+        said = f"{ranks_of} {world.result.text(ranks[0])}"
+        if dead:
+            said = f"{dead[0].where()}, {ranks_of}, has ended{how_ended(dead[0].process.exit_code)}"
         finding = make_finding(
             ID,
             NAME,
             CAUSE,
-            world.certainty,
-            f"rank {', '.join(map(str, ranks[:6]))} of {world.name} {world.result.text(ranks[0])}{left}",
+            Certainty.PROVEN if len(dead) == len(roots) else world.certainty,
+            f"{said}{left}",
             who=[scene.who(node) for node in roots],
-            evidence=ras_evidence(world, ranks),
+            evidence=[*(stack_evidence(one) for one in dead[:3]), *ras_evidence(world, ranks)],
             remedy=[
                 "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
                 "restart the whole group: a group that lost a rank cannot go on",
             ],
         )
         yield Found(finding=finding, explains=frozenset(roots))
+
+
+def _is_gone(scene: Scene, key: str) -> bool:
+    one = scene.view.seen.get(key)
+    return one.has_ended if one is not None else kind_of(key) is NodeKind.PID
 
 
 _FATAL = "Fatal Python error"

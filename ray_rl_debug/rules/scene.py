@@ -17,13 +17,14 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS
 from ray_rl_debug.analyze.library_frames import is_library
 from ray_rl_debug.analyze.main_activity import SeenThread
-from ray_rl_debug.analyze.native_frames import is_native
+from ray_rl_debug.analyze.native_frames import is_gpu_wait, is_native
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, split
 from ray_rl_debug.analyze.pauses import is_blind, napping
 from ray_rl_debug.analyze.rank_counters import Joined
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.solve import Outlook
+from ray_rl_debug.analyze.stacks import stack_frames
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waiting import Graph
 from ray_rl_debug.analyze.waits_children import CHILD
@@ -255,9 +256,17 @@ def stack_evidence(one: Seen, depth: int = 4, *, thread: SeenThread | None = Non
         frames = call
     elif thread.place.own is None and is_stacks_alone(one.process):
         frames = list(thread.frames[: depth + 1])  # libraries all the way: theirs are all that there is to show
-    text = " < ".join(_frame(f) for f in frames)
+    text = " < ".join(_frame(f) for f in frames) + _in_c(one, thread)
     named = thread.name or thread.tid
     return Evidence(kind="stack", where=f"{one.where()} thread {named}" if named else one.where(), text=text, source=one.source)
+
+
+def _in_c(one: Seen, thread: SeenThread) -> str:
+    """What it did in C, where that was read once behind the window: ``; there in C: cuStreamSynchronize (libcuda.so.580)``."""
+    read = next((r for r in one.process.in_c if r.tid == thread.tid and r.stack == thread.sample.stack), None)
+    frames = stack_frames(one.node, read.calls) if read is not None else ()
+    waiting = [f for f in frames if is_gpu_wait(f)] or list(frames)
+    return f"; there in C: {_frame(waiting[0])}" if waiting else ""
 
 
 _NAMELESS = ("??", "0x", "<unknown")

@@ -14,6 +14,7 @@ Not this when
     A better cause fits (I/O, a lock, a stop), the rank's stack moves, or its call is not overdue against earlier ones.
     Only *possible* for a quarter of an hour if it sleeps and its clock wakes it within five minutes, or computes, as a rare evaluation does; a
     loop of one function is none where other ranks have done the same and wait for this one.
+    Where NCCL's counts show it behind, it may wait for its own GPU: a kernel that does not end.
     Only *possible* if it waits in ray.get for something that was not seen, and for the first seconds if the kernel does not
     show whether it only sleeps. Only *possible* for stacks from files, unless equal ones were taken at a distance.
 """
@@ -31,6 +32,7 @@ from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
+from ray_rl_debug.rules.at_gpu import REMEDY_GPU, at_own_gpu, waits_for_own_gpu
 from ray_rl_debug.rules.counter_evidence import counted
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, proc_evidence, stack_evidence, waiter_evidence, waits
 from ray_rl_debug.rules.watchdog_evidence import found_in_accounts
@@ -42,6 +44,9 @@ _REMEDY_LOGS = (
     "read the log of this rank before the time-out: an exception, an early return, a longer step",
     "next time take its stack while the others wait: rayrl-debug watch does it before the watchdog ends the job",
 )
+_REMEDY_TIME = "give reward and tool code a time limit in a process of its own"
+_REMEDY_OWN = ("read this stack first: a loop that does not end, a degenerate sample, a slow call", _REMEDY_TIME)
+_REMEDY_UNSEEN = ("take the stacks of this rank: py-spy dump --pid, or rayrl-debug snapshot while it hangs", _REMEDY_TIME)
 CAUSE = Cause.STRAGGLER
 
 
@@ -120,10 +125,12 @@ def detect(scene: Scene) -> Iterator[Found]:
     for root, one in scene.process_roots():
         told, counts = counted(scene, one.key)
         is_idle = one.is_idle and (bool(one.threads) or told is None)
-        if one.is_stopped or is_idle or one.kind in WAITS_FOR_RANKS or not scene.graph.into([one.key]):
+        at_gpu = bool(one.threads) and waits_for_own_gpu(one, is_behind=bool(counts))
+        if one.is_stopped or is_idle or (one.kind in WAITS_FOR_RANKS and not at_gpu) or not scene.graph.into([one.key]):
             continue
         ranks = scene.waiting_ranks(one)
         doing = f"is busy: it {one.does()}" if one.is_at_work else one.does()
+        doing = at_own_gpu(one) if at_gpu else doing
         if scene.view.by_hand and one.telling is not None and one.telling.sample.owns_gil:
             doing += " with the GIL"
         certainty = Certainty.LIKELY
@@ -143,12 +150,7 @@ def detect(scene: Scene) -> Iterator[Found]:
             f"{one.where()} {doing}; {waits(_count(scene, root.waiters))} for it",
             who=[one.who()],
             evidence=[*seen, *counts, *waiter_evidence(ranks)],
-            remedy=[
-                "read this stack first: a loop that does not end, a degenerate sample, a slow call"
-                if one.threads
-                else "take the stacks of this rank: py-spy dump --pid, or rayrl-debug snapshot while it hangs",
-                "give reward and tool code a time limit in a process of its own",
-            ],
+            remedy=REMEDY_GPU if at_gpu else _REMEDY_OWN if one.threads else _REMEDY_UNSEEN,
             phase=one.phase,
         )
         yield Found(finding=finding, explains=frozenset(root.nodes))

@@ -237,7 +237,7 @@ class Progress:
                 age_s=quiet,
                 look_s=max(known, self.learned.quiet.look_s(self.limits)),
                 usual_s=self.learned.quiet.longest_s,
-                reason=f"no process has used a core for {quiet:.0f} s; the last sign of progress is {age:.0f} s old",
+                reason=f"for {quiet:.0f} s every process rested, or spun on a core as waits do; the last sign of progress is {age:.0f} s old",
             ),
             Stall(
                 name="job",

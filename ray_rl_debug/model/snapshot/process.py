@@ -59,6 +59,17 @@ class ThreadSample(Fact, frozen=True, kw_only=True):
     locals: tuple[Local, ...] = ()
 
 
+class InC(Fact, frozen=True, kw_only=True):
+    """What a thread did in C and C++ where it ran at one place of Python through the window, read once behind it."""
+
+    tid: int
+    stack: int
+    """The place: index into `Node.stacks`."""
+    calls: int
+    """The functions of C with names, innermost first: another index into `Node.stacks`. The outermost was called from `stack`. An empty
+    stack: the interpreter itself ran."""
+
+
 class Sample(Fact, frozen=True, kw_only=True):
     """The stacks of one process at one moment."""
 
@@ -299,6 +310,8 @@ class Process(Fact, frozen=True, kw_only=True):
     idle_threads: dict[str, int] = {}
     """Further threads by name, each of which rested through the window in the same call as one of `threads`."""
     samples: tuple[Sample, ...] = ()
+    in_c: tuple[InC, ...] = ()
+    """Of threads that ran at one place, in a process that uses an accelerator: whether they work or wait for it. Empty also where nobody asked."""
     sockets: tuple[Socket, ...] | None = None
     files: tuple[OpenFile, ...] | None = None
     object_refs: tuple[ObjectRefWait, ...] = ()

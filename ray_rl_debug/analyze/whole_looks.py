@@ -1,0 +1,39 @@
+"""The looks at a process, without what is not its own or was only half seen."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ray_rl_debug.analyze.stacks import Stacks
+from ray_rl_debug.model.snapshot import Node, Process
+
+
+def forget_inherited_tasks(stacks: Stacks, node: Node, process: Process) -> Process:
+    """The process without the asyncio tasks that are its parent's: a forked child has a copy of their memory, and no loop that runs them."""
+    if not process.async_tasks or not process.samples:
+        return process
+    own = [stacks.get(node, t.stack) for t in process.samples[-1].threads]
+    runs_loop = any(frame.file.startswith(("asyncio/", "uvloop/")) for stack in own for frame in stack.frames)
+    inherited = not all(stack.is_whole for stack in own)
+    return msgspec.structs.replace(process, async_tasks=()) if inherited and not runs_loop else process
+
+
+def is_steady(process: Process) -> bool:
+    """Did all looks find the same threads at the same stacks?"""
+    looks = [sample.threads for sample in process.samples]
+    return looks[1:] == looks[:-1]
+
+
+def drop_torn(process: Process) -> Process:
+    """The process without the last samples in which a thread is missing that an earlier one met and that still lives."""
+    looks = [sample.threads for sample in process.samples]
+    met = [[t.tid for t in threads] for threads in looks]
+    if met[1:] == met[:-1]:
+        return process
+    living = {t.tid for t in process.threads}
+    tids = [living.intersection(some) for some in met]
+    known: set[int | None] = set().union(*tids)
+    last = next((i for i in range(len(tids) - 1, -1, -1) if tids[i] == known), None)
+    if last is None or last == len(tids) - 1:
+        return process
+    return msgspec.structs.replace(process, samples=process.samples[: last + 1])
