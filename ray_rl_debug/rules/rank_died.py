@@ -51,7 +51,8 @@ def detect(scene: Scene) -> Iterator[Found]:
         if actor is not None and is_dead:
             yield Found(finding=_dead(scene, actor, node, ranks), explains=frozenset([node]))
         elif not any(w.kind in (Kind.RENDEZVOUS, Kind.NEW_GROUP) for w in ranks) and not _is_only_one(scene, ranks):
-            yield Found(finding=_missing(scene, node, ranks), explains=frozenset([node]))
+            dead = _dead_brother(scene, node, ranks)
+            yield Found(finding=_missing(scene, node, ranks, dead), explains=frozenset([node, *([dead.key] if dead is not None else [])]))
     yield from _lost(scene)
     yield from _restarted(scene)
     yield from _failed(scene)
@@ -87,8 +88,34 @@ def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Findin
 _DUMP_IT = "look for this rank: is its process alive, what is the last line of its log, what does py-spy dump say of it"
 
 
-def _missing(scene: Scene, node: str, ranks: list[Seen]) -> Finding:
+def _dead_brother(scene: Scene, node: str, ranks: list[Seen]) -> Seen | None:
+    """The process that must have been the only missing rank: a dead child of the parent of all who wait, of their program; there is no other."""
+    parents, programs = {r.process.ppid for r in ranks}, {r.process.comm for r in ranks}
+    missing = [n for root in scene.graph.roots for n in root.nodes if kind_of(n) is NodeKind.RANK]
+    if scene.view.by_hand or missing != [node] or len(parents) != 1 or parents == {None} or len(programs) != 1:
+        return None
+    dead = [s for s in scene.view if s.has_ended and s.process.ppid in parents and s.process.comm in programs]
+    return dead[0] if len(dead) == 1 else None
+
+
+def _missing(scene: Scene, node: str, ranks: list[Seen], dead: Seen | None) -> Finding:
     who = scene.who(node)
+    if dead is not None:
+        return make_finding(
+            ID,
+            NAME,
+            CAUSE,
+            Certainty.LIKELY,
+            f"{dead.where()} has ended{how_ended(dead.process.exit_code)}; {waits(len(ranks), 'rank')} for {who.label}, which no other child of "
+            f"their parent can be",
+            who=[dead.who()],
+            evidence=[stack_evidence(dead), *waiter_evidence(ranks)],
+            remedy=[
+                "look for the first death: its log, dmesg (OOM killer, Xid), the node's memory",
+                "restart the whole group: a group that lost a rank cannot go on",
+            ],
+            phase=ranks[0].phase,
+        )
     where = "did not answer" if kind_of(node) is NodeKind.MACHINE else "is in no file" if scene.view.by_hand else "was not seen on any node"
     return make_finding(
         ID,

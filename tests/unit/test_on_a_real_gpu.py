@@ -65,6 +65,18 @@ def test_without_counts_of_nccl_the_frames_of_c_clear_who_waits(name: str) -> No
     assert [who for _, _, who in _named(report)] == [["rank/1"]]
 
 
+def test_a_dead_child_of_the_ranks_parent_is_the_rank_that_is_missing() -> None:
+    """Where NCCL counts for nobody."""
+    report = diagnose(_without(_look("killed"), communicators=None))
+    assert _named(report) == [("RRD107", "possible", ["python3 (pid 1384)"])], "the rank itself was not seen: the law allows no more"
+    assert "killed by signal 9" in report.findings[0].summary
+    snapshot = _without(_look("killed"), communicators=None)
+    (node,) = snapshot.nodes
+    strangers = tuple(replace(p, ppid=1) if p.state == "Z" else p for p in node.processes)
+    report = diagnose(replace(snapshot, nodes=(replace(node, processes=strangers),)))
+    assert ["python3 (pid 1384)"] not in [who for _, _, who in _named(report)]
+
+
 @pytest.mark.parametrize("name", ["straggler", "kernel", "queued", "killed", "sleepy"])
 def test_nobody_is_called_healthy_who_waits_for_a_card_that_nobody_measured(name: str) -> None:
     report = diagnose(_without(_look(name), communicators=None, gpus=None))
