@@ -22,15 +22,16 @@ def reserved_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         need, behind = need_of(view, asked), all_waiters(node, known)
         for other in groups:
-            one = (
-                view.actor_process(other.creator_actor_id)
-                if other.creator_actor_id and other.state == "CREATED" and other.job_id == asked.job_id
-                else None
-            )
-            if one is None or one.key in behind or (one.is_idle and not one.is_at_work):
-                continue
+            creator = other.creator_actor_id if other.state == "CREATED" and other.job_id == asked.job_id else None
             shared = sorted(set(total(other.bundles)) & set(need.amounts))
-            if shared:
+            if creator is None or not shared:
+                continue
+            one = view.actor_process(creator)
+            actor = view.actors.get(creator)
+            if one is None and (actor is None or actor.state != "DEAD"):
+                evidence = f"an actor that was not seen has reserved {', '.join(shared)} with another placement group"
+                yield Edge(source=node, target=node_of(NodeKind.ACTOR, creator), why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
+            elif one is not None and one.key not in behind and (one.is_at_work or not one.is_idle):
                 evidence = f"{one.identity.label} has reserved {', '.join(shared)} with another placement group, and {one.does()}"
                 yield Edge(source=node, target=one.key, why=Why.ROOM, evidence=evidence, certainty=Certainty.LIKELY)
 
