@@ -11,6 +11,7 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.known_edges import all_waiters
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 
 
@@ -23,9 +24,13 @@ def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
     owners = {t.task_id: other for other in view if other.core is not None for t in other.core.owned} if fellows else {}
     for key, waiting in fellows.items():
         one = view.seen[key]
-        if not one.is_idle or one.is_stopped or not all(_had_more_calls(w, one) for w in waiting):
+        had_more = [_had_more_calls(w, one) for w in waiting]
+        if not one.is_idle or one.is_stopped or False in had_more:
             continue
-        callers = {owners[t].key: owners[t] for w in waiting for t in (w.core.running_task_ids if w.core is not None else ()) if t in owners}
+        running = {t for w in waiting for t in (w.core.running_task_ids if w.core is not None else ())}
+        callers = {owners[t].key: owners[t] for t in running if t in owners}
+        if one.process.kind == "ray-worker" and not view.by_hand and (None in had_more or not running <= owners.keys()):
+            yield to_unseen(one, f"the calls of {one.identity.label}", Why.INSIDE)
         behind = all_waiters(key, known) if callers else set()
         for caller in callers.values():
             if caller.key not in behind and caller.key != key and not caller.is_stopped:
@@ -33,9 +38,9 @@ def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
                 yield Edge(source=key, target=caller.key, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
 
 
-def _had_more_calls(fellow: Seen, one: Seen) -> bool:
-    """Of actors of one class, begun calls included."""
-    if fellow.core is None or one.core is None or fellow.identity.class_name != one.identity.class_name or one.core.running_task_ids:
+def _had_more_calls(fellow: Seen, one: Seen) -> bool | None:
+    """Of actors of one class, begun calls included; None where Ray does not tell it of one of them."""
+    if fellow.identity.class_name != one.identity.class_name or (one.core is not None and one.core.running_task_ids):
         return False
-    begun, its = fellow.core.executed_tasks, one.core.executed_tasks
-    return begun is not None and its is not None and begun > its
+    begun, its = (s.core.executed_tasks if s.core is not None else None for s in (fellow, one))
+    return begun > its if begun is not None and its is not None else None
