@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.call_ages import call_age
 from ray_rl_debug.analyze.connections import RAY_PROCESSES
-from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, rank
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, is_ray_call, rank
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.lanes import waits_within
@@ -31,6 +32,7 @@ from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, qui
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_async import HANDED_OVER
 from ray_rl_debug.model.snapshot import Frame
 
 _CONNECTED = (RAY_PROCESSES - {"agent"}) | {"ray-worker", "driver"}
@@ -38,20 +40,57 @@ _CONNECTED = (RAY_PROCESSES - {"agent"}) | {"ray-worker", "driver"}
 
 def callers_unread(f: Facts) -> str | None:
     """Its call waits inside for what another call may set or give back, and which calls somebody else runs was not read: that one may make it."""
-    if f.waits or f.view.ray is None or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
+    if f.waits or f.view.by_hand or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
         return None
-    unread = next(iter((*f.view.once(_with_unread_calls), *f.view.once(_with_unread_connections))), None)
+    unread = next(iter((*_untold_calls(f.view, f.one), *f.view.once(_with_unread_calls), *f.view.once(_with_unread_connections))), None)
     return f"{f.one.motion_reason}; {unread} was not read" if unread is not None else None
 
 
 def _waits_for_call(one: Seen) -> bool:
     ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK] if one.is_idle else []
-    return one.kind is Kind.EVENT or any(e.awaited.kind in LOCKS or e.awaited.kind in ("event", "condition") for e in ends)
+    calls = any(t.awaited is not None and t.awaited.kind in HANDED_OVER and is_ray_call(t) for t in one.process.async_tasks or () if one.is_idle)
+    return calls or one.kind is Kind.EVENT or any(e.awaited.kind in LOCKS | HANDED_OVER for e in ends)
+
+
+def _untold_calls(view: View, one: Seen) -> Iterator[str]:
+    """Has it run more calls than Ray tells of, so that some are missing in Ray's tables? Who may call it next is not known then."""
+    name = one.identity.class_name
+    if view.ray is None or one.core is None or name is None:
+        yield "what Ray knows of its calls"
+    elif view.once(_calls_begun).get(name, 0) > view.once(_calls_told).get(name, 0):
+        yield f"which calls of {name} have finished"
+
+
+def _calls_begun(view: View) -> Counter[str]:
+    """By class of actor, as their workers count; not where some come and go, as the tables are of another moment."""
+    found: Counter[str] = Counter()
+    for one in view:
+        if one.core is not None and one.core.actor_id is not None and one.identity.class_name is not None:
+            begun = one.core.executed_tasks
+            found[one.identity.class_name] += begun if begun is not None and begun == one.core.executed_tasks_before else -_MANY
+    return found
+
+
+_MANY = 1 << 40
+"""More than any actor runs."""
+
+
+def _calls_told(view: View) -> Counter[str]:
+    """By class of actor: those that have finished or failed, and those that run."""
+    found: Counter[str] = Counter()
+    for calls in view.ray.history if view.ray is not None else ():
+        found[_class_of(calls.name)] += calls.count
+    for task in view.ray.failed if view.ray is not None else ():
+        found[_class_of(task.name)] += 1
+    for one in view:
+        if one.core is not None and one.identity.class_name is not None:
+            found[one.identity.class_name] += len(one.core.running_task_ids)
+    return found
 
 
 def _with_unread_calls(view: View) -> list[str]:
     workers = (one for one in view if one.process.kind == "ray-worker" and not one.has_ended)
-    return [f"which calls {one.name} (pid {one.process.pid}) runs" for one in workers if _is_unread(one)]
+    return [f"which calls {one.name} (pid {one.process.pid}) runs" for one in workers if _is_unread(one) or _runs_unknown(view, one)]
 
 
 def _with_unread_connections(view: View) -> list[str]:
@@ -60,11 +99,24 @@ def _with_unread_connections(view: View) -> list[str]:
     return [f"with whom pid {p.pid} ({p.kind}) is connected" for p in of_ray if p.sockets is None]
 
 
+def _class_of(call: str) -> str:
+    """``Engine`` of ``Engine.step``, and of ``engine_0:Engine.__init__``, as Ray calls the creation of an actor with a name."""
+    return call.rpartition(":")[2].rpartition(".")[0]
+
+
 def _is_unread(one: Seen) -> bool:
     """Did Ray not tell of it, or of no call of it, while it stands in one?"""
     if one.core is None or one.core.running_task_ids or one.is_idle:
         return one.core is None
     return bool(one.identity.method) or (one.telling is not None and one.telling.stack.once(_is_in_ray_call))
+
+
+def _runs_unknown(view: View, one: Seen) -> bool:
+    """Is it an actor that Ray's tables lack, or does it stand in a call that they lack? Of one that goes on they tell another moment."""
+    core = one.core
+    if core is None or core.executed_tasks != core.executed_tasks_before:
+        return False
+    return (core.actor_id is not None and core.actor_id not in view.actors) or not view.tasks.keys() >= set(core.running_task_ids)
 
 
 def _is_in_ray_call(frames: Sequence[Frame]) -> bool:
