@@ -34,6 +34,7 @@ from ray_rl_debug.analyze.pauses import (
     ANSWER_S,
     came_to_end,
     child_ended,
+    ended_children,
     given_up_s,
     is_blind,
     is_half_read,
@@ -202,7 +203,7 @@ def _children(f: Facts) -> str | None:
 def _next_began(f: Facts) -> bool:
     """Does it read from a pipe that nobody holds who was there at the first look, and has a child of it ended since? The next one holds it."""
     unseen = any(e.why is Why.PIPE and kind_of(e.target) is NodeKind.UNSEEN for e in f.waits)
-    return unseen and any(e.ppid == f.one.process.pid and not e.was_dead for e in f.one.node.ended)
+    return unseen and bool(ended_children(f.one))
 
 
 def _workers_in_vain(f: Facts) -> str | None:

@@ -26,7 +26,7 @@ from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import SHELLS, View
-from ray_rl_debug.model.snapshot import AsyncTask, Thread
+from ray_rl_debug.model.snapshot import AsyncTask, EndedProcess, Thread
 
 ANSWER_S = 60.0
 """Language models and sandboxes answer in seconds to a minute."""
@@ -324,16 +324,16 @@ def came_to_end(one: Seen) -> bool:
     return thread.tid not in alive and one.process.thread_count == len(alive) + sum(one.process.idle_threads.values())
 
 
+def ended_children(one: Seen) -> list[EndedProcess]:
+    """Processes that ended during the window and were its children, or may have been: whose child one was may not have been read."""
+    return [e for e in one.node.ended if e.ppid in (one.process.pid, None) and not e.was_dead]
+
+
 def child_ended(view: View, one: Seen) -> bool:
     """One that runs program after program stands in the same wait at every look, each time for another child."""
     thread = one.followed or one.telling
     children = [view.seen[k] for k in view.below.get((one.node.name, one.process.pid), ())]
-    if (
-        thread is not None
-        and thread.place.kind is Kind.CHILD
-        and not children
-        and any(e.ppid == one.process.pid and not e.was_dead for e in one.node.ended)
-    ):
+    if thread is not None and thread.place.kind is Kind.CHILD and not children and ended_children(one):
         return True  # however it waits: for the end, or at the pipes of what the child prints
     if thread is None or thread.place.kind is not Kind.CHILD or thread.kernel is None or kernel_call(thread.kernel) != "wait":
         return False

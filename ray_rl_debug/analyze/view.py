@@ -108,12 +108,13 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return self.seen[key] if key is not None else None
 
     def children(self, parent: Seen) -> tuple[Seen, ...]:
-        """Direct children; shells and the fork servers of multiprocessing between them are skipped."""
+        """Direct children; shells whose programs were seen and the fork servers of multiprocessing between them are skipped."""
         direct = [self.seen[key] for key in self.below.get((parent.node.name, parent.process.pid), ())]
         found: list[Seen] = []
         for child in direct:
-            between = (not child.threads and child.process.comm in SHELLS) or _is_fork_server(child)
-            found.extend(self.children(child) if between else (child,))
+            is_shell = not child.threads and child.process.comm in SHELLS
+            below = self.children(child) if is_shell or _is_fork_server(child) else ()
+            found.extend(below or ((child,) if is_shell or not _is_fork_server(child) else ()))
         return tuple(found)
 
 
@@ -180,7 +181,7 @@ def build_view(snapshot: Snapshot) -> View:
     for one in seen.values():
         if one.process.ppid is not None:
             below[(one.node.name, one.process.ppid)].append(one.key)
-    by_actor_id = {s.identity.actor_id: s.key for s in reversed(seen.values()) if s.identity.actor_id is not None}
+    by_actor_id = {actor_id: s.key for s in reversed(seen.values()) if (actor_id := _actor_id(s)) is not None}
     tasks = {t.task_id: t for t in snapshot.ray.tasks} if snapshot.ray else {}
     seen.update((lane.key, lane) for lane in tuple(find_lanes(stacks, seen.values(), tasks)))
     return View(
@@ -200,6 +201,11 @@ def build_view(snapshot: Snapshot) -> View:
         by_hand=by_hand,
         below={parent: tuple(keys) for parent, keys in below.items()},
     )
+
+
+def _actor_id(one: Seen) -> str | None:
+    """By Ray's table of actors, else as its worker tells."""
+    return one.identity.actor_id or (one.core.actor_id if one.core is not None and not one.has_ended else None)
 
 
 def _looks_asked_for(snapshot: Snapshot) -> int:

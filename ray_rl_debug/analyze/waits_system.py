@@ -266,6 +266,8 @@ def _edges_of_handlers(view: View, one: Seen, owners: Owners) -> Iterator[Edge]:
         fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
         socket = next((s for s in one.process.sockets or () if s.fd == fd), None) if fd is not None else None
         to_client = list(_edge_to_silent_client(view, one, socket, owners)) if socket is not None and is_served(one, socket) else []
+        if fd is not None and socket is None and not any(f.fd == fd for f in one.process.files or ()):
+            yield to_unseen(one, f"the other end of descriptor {fd}")
         if not to_client:
             return
         edges += to_client

@@ -107,6 +107,17 @@ quiet/three_clients-2      | process 10700: sockets[1].fd                 | at w
 quiet/replay_actor-3       | core_workers[3].running_task_ids             | which calls it runs
 quiet/timer_of_thread-1    | process 3404: samples[2].threads[0].tid      | which thread of the kernel's its timer is
 streams_in_order           | core_workers[4]                              | which calls somebody else runs
+quiet/checked_by_shells-1  | ended[0].ppid                                | whose child has ended
+quiet/checked_by_shells-1  | process 8236                                 | the program that a shell runs
+quiet/replay_actor-3       | history[1]                                   | that calls of another method have finished
+quiet/replay_actor-3       | actors                                       | which connections are Ray's
+quiet/replay_actor-3       | actors[2]                                    |
+groups_of_trials-healthy   | actors[2]                                    | who has reserved what is waited for
+dispatched_to_some-healthy | core_workers[0]                              | who calls all ranks
+dispatched_to_some-healthy | core_workers[1].executed_tasks               | which rank was called less often
+streams_in_order-healthy   | actors[1]                                    | which process an actor has
+sentinels_of_loaders       | tasks                                        | which calls run
+signal_of_evaluation       | history                                      | which calls have finished
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
