@@ -26,9 +26,10 @@ def broker_edges(view: View) -> Iterator[Edge]:
     for one in view:
         if one.kinds.isdisjoint(_HELD_BACK):
             continue
-        ports = {s.fd for s in one.process.sockets or () if s.state == "LISTEN" and s.fd is not None}
-        if not ports:
+        listening = [s for s in one.process.sockets or () if s.state == "LISTEN"]
+        if not listening:
             continue
+        ports = {s.fd for s in listening if s.fd is not None}
         own = [t for t in one.threads if t.place.path and t.place.kind not in IDLE_KINDS and not _listens(t, ports)]
         held = [t for t in own if t.place.kind in _HELD_BACK]
         read = [(t, s) for t in own if t not in held and (s := _read_by(one, t)) is not None]
