@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, Kind
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.pauses import kernel_was_read
@@ -28,7 +29,9 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     kernel = thread.kernel if thread else None
     named = _named(view, one, kernel, children)
     children = named or [c for c in children if not is_tracker(c)]
+    is_guess = False
     if thread is not None and thread.place.kind is Kind.MP_QUEUE:
+        is_guess = kernel is None or _lacks_pipe(one, kernel, children)
         children = _writers(view, one, kernel, children)
         children = _of_pool(one, children)
     printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None
@@ -55,17 +58,31 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     # each end is told at a descriptor of its own, and the first wakes it
     at_descriptors = len(named) > 1 and kernel is not None and bool(kernel.waits_on_fds)
     why = {Kind.CHILD: Why.CHILD, Kind.DATALOADER: Why.DATALOADER}.get(thread.place.kind if thread else Kind.CHILD, Why.CHILD_QUEUE)
-    if not named and has_orphans(view, one):
+    if not named and (has_orphans(view, one) or (why is not Why.CHILD and lacks_child(view, one))):
         yield _to_unseen_child(one, why)
     for child in working or ([] if thread is not None and thread.place.kind is Kind.FUTURE else children):
         evidence = f"waits for its child pid {child.process.pid}: {child.at()}"
         sure = Certainty.PROVEN if why is Why.CHILD and len(children) == 1 else Certainty.LIKELY
-        if why is Why.CHILD and kernel is None and len(children) > 1 and kernel_was_read(view):
+        if len(children) > 1 and kernel_was_read(view) and (is_guess or (why is Why.CHILD and _is_untold(kernel))):
             sure = Certainty.POSSIBLE  # which of them it is, the kernel would have told
         yield Edge(source=one.key, target=child.key, why=why, evidence=evidence, certainty=sure, among=_ENDS if at_descriptors else "")
 
 
 _ENDS = "ends of processes"
+
+
+def _is_untold(kernel: Thread | None) -> bool:
+    """Does the kernel not tell for the end of which child a thread waits? One that waits for any child says so with a number, too."""
+    return kernel is None or (kernel_call(kernel) == "wait" and kernel.syscall_arg0 is None and not kernel.waits_on_fds)
+
+
+def _lacks_pipe(one: Seen, kernel: Thread, children: list[Seen]) -> bool:
+    """Is the pipe unknown that a thread reads, or whether a child holds its other end?"""
+    if kernel_call(kernel) != "read":
+        return False
+    fd = descriptor(kernel)
+    is_known = any(f.fd == fd and f.inode is not None for f in one.process.files or ()) or any(s.fd == fd for s in one.process.sockets or ())
+    return not is_known or any(c.process.files is None for c in children)
 
 
 def _named(view: View, one: Seen, kernel: Thread | None, children: list[Seen]) -> list[Seen]:

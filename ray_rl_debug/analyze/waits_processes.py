@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.kernel_calls import descriptor, kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.launchers import is_launcher
+from ray_rl_debug.analyze.lost_ends import lacks_child
 from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
@@ -34,7 +38,8 @@ def fed_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         if one.telling is not None and one.telling.stack.once(is_launcher) and view.children(one):
             yield from _to_ranks(view, one)
             continue
-        if _is_elsewhere(one, kernel) and kernel_was_read(view):
+        at_lock = kernel_call(kernel) == "futex" and not any(e.source == key for e in known)
+        if (_is_elsewhere(one, kernel) or at_lock) and kernel_was_read(view):
             yield to_unseen(one, "what it waits for")
         if kernel is None or kernel_call(kernel) not in ("read", "recv"):
             continue
@@ -154,6 +159,8 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
             yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
     may_give = _others_at(view, node, one, semaphore)
     if may_give and not any(use.taken > 0 for use in semaphore.uses):
+        if any(lacks_child(view, other) for other in may_give):
+            yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
         for other in may_give:
             evidence = f"nobody has taken the {what} of multiprocessing; pid {other.process.pid} has it too, and may give it"
             yield Edge(source=one.key, target=other.key, why=Why.GIVERS, evidence=evidence, certainty=Certainty.LIKELY)
@@ -190,8 +197,8 @@ def _to_absent(view: View, node: Node, one: Seen, semaphore: SharedSemaphore, wh
         does = "has ended" if other.has_ended else "has used it and does not" if users else "has it too and does not"
         evidence = f"those who gave back the {what} of multiprocessing so far wait there themselves; pid {other.process.pid} {does}"
         yield Edge(source=one.key, target=other.key, why=Why.GIVERS, op=MEETING, evidence=evidence, certainty=Certainty.LIKELY)
-    if not absent or None in keys:
-        yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
+    if not absent or None in keys or any(lacks_child(view, other) for other in absent):
+        yield msgspec.structs.replace(to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS), op=MEETING)
 
 
 def lost_lock(view: View, one: Seen) -> bool:
@@ -252,13 +259,13 @@ def _has_it_itself(one: Seen, semaphore: SharedSemaphore) -> bool:
 def _others_at(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> list[Seen]:
     """Who else has a semaphore that nobody has taken, as those have that wait at a barrier: any of them may give it.
 
-    Empty where not all were seen that may have it: a process whose files were not read, or one whose parent is not here. A lock is no such
-    semaphore: who finds it taken knows that somebody took it.
+    Empty where not all were seen that may have it: a process whose files were not read, or one whose parent is not here. What is taken, and not
+    waited at until somebody gives it, is no such semaphore: who finds it taken knows that somebody took it.
     """
     family = [s for s in view if s.node is one.node and not s.has_ended]
     unknown = any(s.process.files is None or (s.process.kind == "child" and (node.name, s.process.ppid) not in view.by_node_pid) for s in family)
     ended = any(s.has_ended for s in view if s.node is one.node)
-    if semaphore.maximum == 1 or semaphore.unread or unknown or ended or one.is_idle:
+    if semaphore.maximum == 1 or semaphore.unread or unknown or ended or one.is_idle or one.kind is not Kind.EVENT:
         return []
     return [s for s in family if s is not one and any(f.inode == semaphore.inode and f.path.startswith(SEGMENT) for f in s.process.files or ())]
 

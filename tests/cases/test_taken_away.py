@@ -118,6 +118,16 @@ dispatched_to_some-healthy | core_workers[1].executed_tasks               | whic
 streams_in_order-healthy   | actors[1]                                    | which process an actor has
 sentinels_of_loaders       | tasks                                        | which calls run
 signal_of_evaluation       | history                                      | which calls have finished
+judges_made_ready-healthy  | process 26723                                | a party of a barrier that has not come
+barrier_of_shards          | process 20216                                |
+starts_of_learning-healthy | process 24643: sockets[0].fd                 | at which port a server listens
+logs_of_envs               | process 11599: threads                       | from which child a result comes
+logs_of_envs               | process 11599: files[8].fd                   |
+logs_of_envs               | process 11604: files                         |
+news_by_datagram           | process 32498                                |
+workers_made_again         | process 9986: files[7]                       |
+compiler_asks              | process 1221: threads[0].syscall_arg0        | for the end of which child it waits
+managed_slots              | semaphores[0].uses                           | who has taken a semaphore
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 

@@ -1,0 +1,41 @@
+"""Ends of pipes that nobody was seen to hold: who made such a pipe gave its other end to a process that was not seen, or that has ended."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.view import View
+
+_STANDARD_ERROR = 2
+_BOTH = frozenset({True, False})
+
+
+def lacks_child(view: View, one: Seen) -> bool:
+    """May a child of a process be missing? It holds an end of a pipe that it reads and an end of another that it writes, and nobody the other ends.
+
+    So does each process that multiprocessing starts hold two pipes together with its parent: for what it is to do, and for its end.
+    """
+    return view.once(_with_lost_ends).get(one.process_key) == _BOTH
+
+
+def _with_lost_ends(view: View) -> dict[str, set[bool]]:
+    """By process, whether it could write into pipes of which nobody holds the other end, and whether it could read from such pipes."""
+    found: dict[str, set[bool]] = defaultdict(set)
+    for node in view.snapshot.nodes:
+        if any(p.files is None and p.state not in ("Z", "X") for p in node.processes if p.kind in _MAY_HOLD):
+            continue
+        held: dict[int, set[bool | None]] = defaultdict(set)
+        for process in node.processes:
+            for file in process.files or ():
+                if file.kind == "pipe" and file.inode is not None:
+                    held[file.inode].add(file.writable)
+        for process in node.processes:
+            for file in process.files or ():
+                lost = file.kind == "pipe" and file.inode is not None and (file.fd or 0) > _STANDARD_ERROR and held[file.inode] == {file.writable}
+                if lost and file.writable is not None:
+                    found[f"{node.name}/{process.pid}"].add(file.writable)
+    return found
+
+
+_MAY_HOLD = frozenset({"child", "named", "driver", "ray-worker", "other"})
