@@ -8,7 +8,6 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 
 _STANDARD_ERROR = 2
-_BOTH = frozenset({True, False})
 
 
 def lacks_child(view: View, one: Seen) -> bool:
@@ -16,7 +15,7 @@ def lacks_child(view: View, one: Seen) -> bool:
 
     So does each process that multiprocessing starts hold two pipes together with its parent: for what it is to do, and for its end.
     """
-    return view.once(_with_lost_ends).get(one.process_key) == _BOTH
+    return len(view.once(_with_lost_ends).get(one.process_key, ())) > 1
 
 
 def _with_lost_ends(view: View) -> dict[str, set[bool]]:
