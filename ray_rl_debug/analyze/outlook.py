@@ -40,6 +40,7 @@ from ray_rl_debug.analyze.pauses import (
     is_half_read,
     limit_s,
     may_be_fed,
+    may_give_up,
     puts_object,
     rests,
     script_goes_on,
@@ -191,6 +192,10 @@ def _gives_up(f: Facts) -> str | None:
     return f"its coroutines give up what they wait for after {limit:g} s" if limit is not None else None
 
 
+def _timer_untold(f: Facts) -> str | None:
+    return "a timer of its loop may end a wait of its coroutines, and which was not read" if may_give_up(f.one) else None
+
+
 def _script(f: Facts) -> str | None:
     return "the shell that it waits for woke up during the window: its script goes on" if script_goes_on(f.view, f.one) else None
 
@@ -340,6 +345,7 @@ TABLE: tuple[Row, ...] = (
     Row("earlier answers took this long", Outlook.WAKES, outlook_calls.answers_came),
     Row("puts an object", Outlook.UNSEEN, _puts),
     Row("its coroutines give up in time", Outlook.WAKES, _gives_up),
+    Row("a timer that was not read may end its wait", Outlook.UNSEEN, _timer_untold),
     Row("another coroutine may feed it", Outlook.WAKES, lambda f: may_be_fed(f.one)),
     Row("its workers end in vain", Outlook.STANDS, _workers_in_vain),
     Row("its workers are replaced", Outlook.WAKES, _workers_replaced),

@@ -234,6 +234,20 @@ def given_up_s(one: Seen) -> float | None:
     return max(limits) if one.is_idle and limits and len(limits) == len(ends) else None
 
 
+def untold_timers(one: Seen) -> int:
+    """How many timers its loops have beside those of coroutines that sleep or give up: each may end a wait, and which was not read."""
+    tasks = [t for t in one.process.async_tasks or () if t.timers is not None]
+    timers = sum({t.loop: t.timers or 0 for t in tasks}.values())
+    return timers - sum(t.gives_up_s is not None or (t.awaited is not None and t.awaited.kind == "sleep") for t in tasks)
+
+
+def may_give_up(one: Seen) -> bool:
+    """Do some of its coroutines give up what they wait for, and may the others do so by timers that were not told of any of them?"""
+    ends = [e for e in one.ends if e.is_still and rank(e) < SERVES_RANK and (e.limit_s is not None or not _at_itself(one, e))]
+    endless = [e for e in ends if e.limit_s is None]
+    return one.is_idle and 0 < len(endless) < len(ends) and sum(len(e.tasks) for e in endless) <= untold_timers(one)
+
+
 def _at_itself(one: Seen, end: End) -> bool:
     """Does a coroutine wait at connections whose other ends its own process holds? Another part of it is there, and waits for something itself."""
     own = {s.local: s.remote for s in one.process.sockets or () if s.state != "LISTEN" and s.family != "unix"}

@@ -128,6 +128,7 @@ news_by_datagram           | process 32498                                |
 workers_made_again         | process 9986: files[7]                       |
 compiler_asks              | process 1221: threads[0].syscall_arg0        | for the end of which child it waits
 managed_slots              | semaphores[0].uses                           | who has taken a semaphore
+asked_within_limits-healthy | process 1217: async_tasks[2].gives_up_s    | when a coroutine gives up
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
