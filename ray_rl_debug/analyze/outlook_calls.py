@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ray_rl_debug.analyze.call_ages import call_age
-from ray_rl_debug.analyze.connections import RAY_PROCESSES
+from ray_rl_debug.analyze.connections import RAY_PROCESSES, endpoint_key, is_rays, own_hosts, socket_owners
 from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, is_ray_call, rank
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -28,7 +28,7 @@ from ray_rl_debug.analyze.main_activity import EXECUTORS
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.outlook_facts import EXACT, Facts
 from ray_rl_debug.analyze.outlook_naps import hung_for_long, lives
-from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, quiet_s
+from ray_rl_debug.analyze.pauses import ANSWER_S, is_asleep, is_plain_sleep, quiet_s, sleeps_with_gil
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
@@ -42,7 +42,10 @@ def callers_unread(f: Facts) -> str | None:
     """Its call waits inside for what another call may set or give back, and which calls somebody else runs was not read: that one may make it."""
     if f.waits or f.view.by_hand or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
         return None
-    unread = next(iter((*_untold_calls(f.view, f.one), *f.view.once(_with_unread_calls), *f.view.once(_with_unread_connections))), None)
+    if any(sleeps_with_gil(t) for t in f.one.threads):
+        return None  # whoever calls, it takes no call
+    callers = (*f.view.once(_with_unread_calls), *f.view.once(_not_seen), *f.view.once(_with_unread_connections))
+    unread = next(iter((*_untold_calls(f.view, f.one), *_unread_coroutines(f.one), *_unseen_peers(f.view, f.one), *callers)), None)
     return f"{f.one.motion_reason}; {unread} was not read" if unread is not None else None
 
 
@@ -59,6 +62,30 @@ def _untold_calls(view: View, one: Seen) -> Iterator[str]:
         yield "what Ray knows of its calls"
     elif view.once(_calls_begun).get(name, 0) > view.once(_calls_told).get(name, 0):
         yield f"which calls of {name} have finished"
+
+
+def _unread_coroutines(one: Seen) -> list[str]:
+    calls = [t for t in one.process.async_tasks or () if is_ray_call(t) and t.awaited is None]
+    return [f"what its coroutine {t.name} waits for" for t in calls]
+
+
+def _unseen_peers(view: View, one: Seen) -> Iterator[str]:
+    """Connections whose other ends are on machines that were looked at, and were not seen there."""
+    owners, node, hosts = socket_owners(view), one.node.name, own_hosts(view)
+    for socket in one.process.sockets or ():
+        if socket.family.startswith("tcp") and socket.state == "ESTABLISHED" and socket.remote is not None:
+            remote = endpoint_key(node, socket.remote)
+            if remote[0] in hosts and (remote, endpoint_key(node, socket.local)) not in owners and not is_rays(view, one, socket, owners):
+                yield f"with whom it is connected at {socket.local}"
+
+
+def _not_seen(view: View) -> list[str]:
+    """Drivers and actors that live, as Ray says, and whose processes were not seen."""
+    ray = view.ray
+    drivers = {one.process.pid for one in view if one.process.kind in ("driver", "named")}
+    alone = [f"what the driver (pid {j.driver_pid}) does" for j in (ray.jobs if ray is not None else ()) if j.alive and j.driver_pid not in drivers]
+    actors = [a for a in (ray.actors if ray is not None else ()) if a.state == "ALIVE" and a.actor_id not in view.by_actor]
+    return [*alone, *(f"what the process of {a.class_name} does" for a in actors)]
 
 
 def _calls_begun(view: View) -> Counter[str]:

@@ -59,13 +59,14 @@ def wakes_in_time(view: View, one: Seen) -> bool:
     thread = one.followed or one.telling
     if one.is_idle and naps(one):
         return True
-    if thread is None or any(_sleeps_with_gil(t) for t in one.threads) or not is_asleep(view, one) or may_sleep(one):
+    if thread is None or any(sleeps_with_gil(t) for t in one.threads) or not is_asleep(view, one) or may_sleep(one):
         return False  # no line of Python sleeps with the interpreter's lock, and none wakes while another thread does
     wakes_in_s = thread.kernel.wakes_in_s if thread.kernel is not None and thread.place.kind is Kind.SLEEP else None
     return wakes_in_s is None or wakes_in_s < LONG_NAP_S
 
 
-def _sleeps_with_gil(thread: SeenThread) -> bool:
+def sleeps_with_gil(thread: SeenThread) -> bool:
+    """Does a thread sleep with the interpreter's lock, so that no other thread of Python runs?"""
     return bool(thread.sample.owns_gil) and (thread.place.kind is Kind.SLEEP or (thread.kernel is not None and kernel_call(thread.kernel) == "sleep"))
 
 
