@@ -47,7 +47,8 @@ def _to_sharers(view: View, one: Seen) -> Iterator[Edge]:
     if not looks_at_variables(view, one):
         return
     # who waits for the end of others changes nothing, nor do those in the same loop
-    sharing = [other for other in shared_with(view, one) if other.kind is not Kind.CHILD]
+    unread = [o for o in view if o.node is one.node and o is not one and o.process.files is None and not o.has_ended and o.process.kind in _OF_JOB]
+    sharing = [other for other in (*shared_with(view, one), *unread) if other.kind is not Kind.CHILD]
     for other in [s for s in sharing if not is_fellow(one, s)] or sharing:
         evidence = f"looks again and again at variables in {_at(one)}, and shares memory with {other.identity.label}, which {other.does()}"
         yield Edge(source=one.key, target=other.key, why=Why.POLL, evidence=evidence, certainty=Certainty.LIKELY)

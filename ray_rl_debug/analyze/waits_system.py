@@ -26,6 +26,7 @@ from ray_rl_debug.analyze.kernel_calls import CONNECTIONS, descriptor, kernel_ca
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
+from ray_rl_debug.analyze.pauses import kernel_was_read
 from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_brokers import broker_edges
@@ -150,7 +151,9 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     if polls or (is_blocked and len(candidates) > 1):  # in which of them was not read
         yield to_unseen(one, "the other end of its connection")
     if len(candidates) == 1:
-        yield from _edge_to_peer(view, one, candidates[0], owners, Certainty.LIKELY, "its only connection")
+        # in which call it is, the kernel would have told
+        sure = Certainty.POSSIBLE if kernel is None and kernel_was_read(view) else Certainty.LIKELY
+        yield from _edge_to_peer(view, one, candidates[0], owners, sure, "its only connection")
 
 
 def descriptor_edges(view: View, one: Seen, fd: int, owners: Owners, certainty: Certainty, reason: str, *, writes: bool = False) -> Iterator[Edge]:

@@ -129,6 +129,12 @@ workers_made_again         | process 9986: files[7]                       |
 compiler_asks              | process 1221: threads[0].syscall_arg0        | for the end of which child it waits
 managed_slots              | semaphores[0].uses                           | who has taken a semaphore
 asked_within_limits-healthy | process 1217: async_tasks[2].gives_up_s    | when a coroutine gives up
+paused_after_disk          | process 19176: async_tasks[0].awaited        | what a coroutine waits for
+tokens_of_stream           | process 11656: threads[1]                    | at which connection a thread reads
+feedback_of_queues         | process 5774                                 | who is connected with an actor
+flags_in_memory            | process 26232: files                         | who shares memory
+lines_through_proxy        | process 31619                                | who is the client of a connection
+lines_through_proxy        | process 31619: sockets                       |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
