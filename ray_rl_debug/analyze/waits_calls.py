@@ -72,7 +72,7 @@ def _edges_to_callers(view: View, one: Seen, known: Sequence[Edge], said: str, s
     idle = [] if free else [o for o in _idle_fellows(view, one, known) if so_far is None or o.key in so_far]
     if idle:
         said += f"; {len(idle)} of those who call it {'is' if len(idle) == 1 else 'are'} idle, and may have left it out"
-    sure = Certainty.POSSIBLE if idle else Certainty.LIKELY
+    sure = Certainty.POSSIBLE if idle or (so_far is None and view.once(_tells_callers)) else Certainty.LIKELY
     for node, doing in free or _waiting_callers(view, one, known, so_far):
         yield Edge(source=one.key, target=node, why=Why.INSIDE, evidence=f"{said}; {doing}", certainty=sure)
 
@@ -102,7 +102,7 @@ def _is_lent(end: End) -> bool:
 
 def _takes_for_others(task: AsyncTask) -> bool:
     names = [f.function.rpartition(".")[2] for f in task.chain]
-    return is_ray_call(task) and names[-1:] == ["acquire"] and "__aenter__" not in names
+    return is_ray_call(task) and "__aenter__" not in names
 
 
 def _that_may_hold(view: View, one: Seen, known: Sequence[Edge], so_far: frozenset[str]) -> list[tuple[str, str]]:
@@ -146,6 +146,11 @@ def callers_so_far(view: View, one: Seen, methods: Sequence[str]) -> frozenset[s
 def _callers_of(_: View) -> dict[tuple[str | None, str | None, tuple[str, ...]], frozenset[str] | None]:
     """Filled as they are asked for: the actors of one class have been called by the same."""
     return {}
+
+
+def _tells_callers(view: View) -> bool:
+    """Does Ray's history tell of some method who has called it? Then of one of which it does not, somebody may have who is not known."""
+    return any(calls.callers is not None for calls in (view.ray.history if view.ray is not None else ()))
 
 
 def _find_callers(view: View, class_name: str | None, job_id: str | None, methods: Sequence[str]) -> frozenset[str] | None:
