@@ -119,6 +119,14 @@ def clients(view: View, one: Seen, socket: Socket, owners: Owners) -> Iterator[t
             yield from ((key, s) for s in process.sockets or () if s.remote is not None and endpoint_key(node, s.local) == remote)
 
 
+def lacks_client(view: View, one: Seen, socket: Socket) -> bool:
+    """Has it accepted this connection of a client on a machine that was looked at, and was the client not seen there?"""
+    if socket.remote is None or not socket.family.startswith("tcp") or not is_served(one, socket):
+        return False
+    remote, local = endpoint_key(one.node.name, socket.remote), endpoint_key(one.node.name, socket.local)
+    return remote[0] in own_hosts(view) and (remote, local) not in socket_owners(view)
+
+
 def has_last_word(one: Seen, other: Seen) -> bool:
     """Came the last data on a connection between two processes to the first of them, as the clocks of both ends tell?"""
     for socket in one.process.sockets or ():

@@ -193,6 +193,10 @@ def frameless(f: Facts) -> str | None:
     return f"{f.one.motion_reason}; its call shows no frame, and none of its kind has finished" if is_asked else None
 
 
+def _clocks_were_read(view: View) -> bool:
+    return any(t.wakes_in_s is not None for one in view for t in one.process.threads)
+
+
 def silent_server(f: Facts) -> str | None:
     """Its one thread at work sleeps through the whole window with a request in hand. One that works in steps wakes up between them.
 
@@ -203,6 +207,8 @@ def silent_server(f: Facts) -> str | None:
     asked = not f.asked_for.isdisjoint(_ANSWERS)
     if not asked or kernel is None or f.one.motion is not Motion.FROZEN or wakes_often(f.one, kernel) or wakes_soon(kernel):
         return None
+    if kernel.wakes_in_s is None and f.view.once(_clocks_were_read):
+        return None  # when its clock wakes it was not read
     if len(own_threads(f.one)) > 1:
         return None  # another one may have the request
     return f"{f.one.motion_reason}; it sleeps while others wait for its answer"

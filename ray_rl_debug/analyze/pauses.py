@@ -259,7 +259,13 @@ def _at_itself(one: Seen, end: End) -> bool:
 def is_blind(one: Seen) -> bool:
     """Does it wait for coroutines that were not read? Unread coroutines never raise certainty."""
     waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
-    return one.process.async_tasks is None and waits and has_loop(one)
+    return waits and (has_loop(one) if one.process.async_tasks is None else _read_once(one))
+
+
+def _read_once(one: Seen) -> bool:
+    """Were all its coroutines read twice but one that stands? Whether that one was there before is not known then."""
+    read_twice = any(t.stable is not None for t in one.process.async_tasks or ())
+    return not one.is_idle and read_twice and any(t.stable is None and not is_on_its_way(t) for t in one.process.async_tasks or ())
 
 
 def may_have_requests(one: Seen) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import endpoint_key, is_served, own_hosts, socket_owners
+from ray_rl_debug.analyze.connections import lacks_client, socket_owners
 from ray_rl_debug.analyze.coroutines import SERVES_RANK, End, is_ray_call, is_write, rank
 from ray_rl_debug.analyze.deaths import how_dead
 from ray_rl_debug.analyze.edges import Edge, Why
@@ -41,18 +41,9 @@ def awaited_socket_edges(view: View) -> Iterator[Edge]:
             for fd, count in by_fd.items():
                 reason = f"{count} coroutine{'s wait' if count > 1 else ' waits'} at {end.at}"
                 edges = [*descriptor_edges(view, one, fd, socket_owners(view), Certainty.PROVEN, reason, writes=writes)]
-                if not edges and _lacks_client(view, one, fd):
+                if not edges and any(s.fd == fd and lacks_client(view, one, s) for s in one.process.sockets or ()):
                     edges = [to_unseen(one, f"the other end of descriptor {fd}")]
                 yield from (msgspec.structs.replace(edge, why=Why.AWAITED_SOCKET) for edge in edges)
-
-
-def _lacks_client(view: View, one: Seen, fd: int) -> bool:
-    """Does it read at a connection that it has accepted of a client on a machine that was looked at, and was the client not seen there?"""
-    socket = next((s for s in one.process.sockets or () if s.fd == fd), None)
-    if socket is None or socket.remote is None or not socket.family.startswith("tcp") or not is_served(one, socket):
-        return False
-    remote, local = endpoint_key(one.node.name, socket.remote), endpoint_key(one.node.name, socket.local)
-    return remote[0] in own_hosts(view) and (remote, local) not in socket_owners(view)
 
 
 def awaited_child_edges(view: View) -> Iterator[Edge]:

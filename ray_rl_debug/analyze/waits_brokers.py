@@ -37,7 +37,8 @@ def broker_edges(view: View) -> Iterator[Edge]:
         if not held or len(held) + len(read) + len(unread) < len(own):
             continue
         for thread in unread:
-            yield to_unseen(one, f"the other end of descriptor {descriptor(thread.kernel)}", Why.MESSAGE)
+            what = f"the other end of descriptor {descriptor(thread.kernel)}" if thread.kernel is not None else f"what {thread.called} waits for"
+            yield to_unseen(one, what, Why.MESSAGE)
         if not read and not unread and len(held) > 1 and all(_is_brought_by_requests(t) for t in held):
             yield from _to_clients(view, one, len(held))
         for thread, socket in read:
@@ -47,7 +48,9 @@ def broker_edges(view: View) -> Iterator[Edge]:
 
 
 def _reads_unread(one: Seen, thread: SeenThread) -> bool:
-    """Does it read at a descriptor of which nobody knows what it is, while some connection's descriptor was not read?"""
+    """Does it read at a descriptor of which nobody knows what it is, while some connection's descriptor was not read? Or is its call unknown?"""
+    if thread.kernel is None and thread.place.kind is not Kind.CODE and one.process.threads:
+        return True
     fd = descriptor(thread.kernel) if kernel_call(thread.kernel) in ("recv", "read") else None
     sockets = {s.fd for s in one.process.sockets or ()}
     return fd is not None and fd not in sockets and None in sockets and all(f.fd != fd for f in one.process.files or ())

@@ -31,7 +31,8 @@ def child_edges(view: View, one: Seen, thread: SeenThread | None) -> Iterator[Ed
     children = named or [c for c in children if not is_tracker(c)]
     is_guess = False
     if thread is not None and thread.place.kind is Kind.MP_QUEUE:
-        is_guess = kernel is None or _lacks_pipe(one, kernel, children)
+        of_pool = taker(one)
+        is_guess = kernel is None or _lacks_pipe(one, kernel, children) or (of_pool is not None and _lacks_pipe(one, of_pool, children))
         children = _writers(view, one, kernel, children)
         children = _of_pool(one, children)
     printed = _read_pipe(one, kernel) if thread is not None and thread.place.kind is Kind.CHILD else None

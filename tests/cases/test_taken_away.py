@@ -135,6 +135,14 @@ feedback_of_queues         | process 5774                                 | who 
 flags_in_memory            | process 26232: files                         | who shares memory
 lines_through_proxy        | process 31619                                | who is the client of a connection
 lines_through_proxy        | process 31619: sockets                       |
+sentinels_of_loaders       | history[6].callers                           | who has called a method so far
+signal_of_evaluation       | history[4].callers                           |
+starts_of_learning-healthy | process 24643: threads[2]                    | in which call of the kernel a handler is
+streams_in_order-healthy   | process 31172: async_tasks[0].chain[3]       | how a call takes a semaphore
+meeting_of_pool            | process 28822: files[9].inode                | from which pipe results come
+folder_made_again          | process 7384: sockets[0].remote              | with whom it is connected
+answers_by_threads         | process 2095: async_tasks[6].stable          | whether a coroutine was there before
+quiet/asks_judge-1         | process 8374: threads[1].wakes_in_s          | when its clock wakes a handler
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
