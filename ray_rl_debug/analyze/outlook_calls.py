@@ -40,7 +40,7 @@ _CONNECTED = (RAY_PROCESSES - {"agent"}) | {"ray-worker", "driver"}
 
 def callers_unread(f: Facts) -> str | None:
     """Its call waits inside for what another call may set or give back, and which calls somebody else runs was not read: that one may make it."""
-    if f.waits or f.view.by_hand or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
+    if f.waits or f.view.ray is None or f.one.process.kind != "ray-worker" or not _waits_for_call(f.one):
         return None
     if any(sleeps_with_gil(t) for t in f.one.threads):
         return None  # whoever calls, it takes no call
@@ -58,9 +58,7 @@ def _waits_for_call(one: Seen) -> bool:
 def _untold_calls(view: View, one: Seen) -> Iterator[str]:
     """Has it run more calls than Ray tells of, so that some are missing in Ray's tables? Who may call it next is not known then."""
     name = one.identity.class_name
-    if view.ray is None or one.core is None or name is None:
-        yield "what Ray knows of its calls"
-    elif view.once(_calls_begun).get(name, 0) > view.once(_calls_told).get(name, 0):
+    if name is not None and _tells_calls(view) and view.once(_calls_begun).get(name, 0) > view.once(_calls_told).get(name, 0):
         yield f"which calls of {name} have finished"
 
 
@@ -126,6 +124,11 @@ def _with_unread_connections(view: View) -> list[str]:
     return [f"with whom pid {p.pid} ({p.kind}) is connected" for p in of_ray if p.sockets is None]
 
 
+def _tells_calls(view: View) -> bool:
+    """Does Ray tell of calls at all? It may have been told to keep none."""
+    return bool(view.tasks) or (view.ray is not None and bool(view.ray.history))
+
+
 def _class_of(call: str) -> str:
     """``Engine`` of ``Engine.step``, and of ``engine_0:Engine.__init__``, as Ray calls the creation of an actor with a name."""
     return call.rpartition(":")[2].rpartition(".")[0]
@@ -141,9 +144,10 @@ def _is_unread(one: Seen) -> bool:
 def _runs_unknown(view: View, one: Seen) -> bool:
     """Is it an actor that Ray's tables lack, or does it stand in a call that they lack? Of one that goes on they tell another moment."""
     core = one.core
-    if core is None or core.executed_tasks != core.executed_tasks_before:
+    if core is None or view.ray is None or core.executed_tasks != core.executed_tasks_before:
         return False
-    return (core.actor_id is not None and core.actor_id not in view.actors) or not view.tasks.keys() >= set(core.running_task_ids)
+    unlisted = core.actor_id is not None and core.actor_id not in view.actors
+    return unlisted or (_tells_calls(view) and not view.tasks.keys() >= set(core.running_task_ids))
 
 
 def _is_in_ray_call(frames: Sequence[Frame]) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
@@ -198,9 +197,6 @@ def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     """A service works unseen where its process was not looked at."""
     address = name_of(node)
     sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
-    is_ours = any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients)
-    if is_ours and not any(s.tx_queue_bytes for s in sockets):
-        return Activity(id=node, outlook=Outlook.UNSEEN, reason="it is on a machine that was looked at, and was not seen there")
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
     said = still_in_time(view.snapshot, min(quiet)) if quiet else None
     if said is not None and not any(s.tx_queue_bytes for s in sockets):

@@ -29,13 +29,17 @@ def idle_edges(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
             continue
         running = {t for w in waiting for t in (w.core.running_task_ids if w.core is not None else ())}
         callers = {owners[t].key: owners[t] for t in running if t in owners}
-        if one.process.kind == "ray-worker" and not view.by_hand and (None in had_more or not running <= owners.keys()):
+        if view.once(_counts_were_read) and (None in had_more or not running <= owners.keys()):
             yield to_unseen(one, f"the calls of {one.identity.label}", Why.INSIDE)
         behind = all_waiters(key, known) if callers else set()
         for caller in callers.values():
             if caller.key not in behind and caller.key != key and not caller.is_stopped:
                 evidence = f"it was called less often than those that wait for it; {caller.identity.label}, which calls them, {caller.does()}"
                 yield Edge(source=key, target=caller.key, why=Why.INSIDE, evidence=evidence, certainty=Certainty.LIKELY)
+
+
+def _counts_were_read(view: View) -> bool:
+    return any(one.core is not None and one.core.executed_tasks is not None for one in view)
 
 
 def _had_more_calls(fellow: Seen, one: Seen) -> bool | None:

@@ -157,7 +157,8 @@ def _to_holders(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -
             evidence = f"pid {use.pid} has taken the {what} of multiprocessing and not given it back"
             sure = Certainty.PROVEN if semaphore.maximum == 1 and not semaphore.unread else Certainty.LIKELY
             yield Edge(source=one.key, target=key, why=Why.SEMAPHORE, evidence=evidence, certainty=sure)
-    may_give = _others_at(view, node, one, semaphore)
+    # who only takes a semaphore, and does not wait until it is given, finds it taken by somebody
+    may_give = _others_at(view, node, one, semaphore) if one.kind is not Kind.LOCK else []
     if may_give and not any(use.taken > 0 for use in semaphore.uses):
         if any(lacks_child(view, other) for other in may_give):
             yield to_unseen(one, f"the {what} of multiprocessing", Why.GIVERS)
@@ -259,13 +260,13 @@ def _has_it_itself(one: Seen, semaphore: SharedSemaphore) -> bool:
 def _others_at(view: View, node: Node, one: Seen, semaphore: SharedSemaphore) -> list[Seen]:
     """Who else has a semaphore that nobody has taken, as those have that wait at a barrier: any of them may give it.
 
-    Empty where not all were seen that may have it: a process whose files were not read, or one whose parent is not here. What is taken, and not
-    waited at until somebody gives it, is no such semaphore: who finds it taken knows that somebody took it.
+    Empty where not all were seen that may have it: a process whose files were not read, or one whose parent is not here. A lock is no such
+    semaphore: who finds it taken knows that somebody took it.
     """
     family = [s for s in view if s.node is one.node and not s.has_ended]
     unknown = any(s.process.files is None or (s.process.kind == "child" and (node.name, s.process.ppid) not in view.by_node_pid) for s in family)
     ended = any(s.has_ended for s in view if s.node is one.node)
-    if semaphore.maximum == 1 or semaphore.unread or unknown or ended or one.is_idle or one.kind is not Kind.EVENT:
+    if semaphore.maximum == 1 or semaphore.unread or unknown or ended or one.is_idle:
         return []
     return [s for s in family if s is not one and any(f.inode == semaphore.inode and f.path.startswith(SEGMENT) for f in s.process.files or ())]
 

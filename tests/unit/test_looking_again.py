@@ -99,7 +99,15 @@ def program(stacks: Stacks, pid: int, stack: str, *, slices: int = 16, cpu_s: fl
 
 def launcher(stacks: Stacks) -> Process:
     return process(
-        stacks, 10, "python main.py", "Popen.wait@subprocess.py:1264 main@app/actor.py:46", kind="named", ppid=1, wchan="do_wait", syscall=61
+        stacks,
+        10,
+        "python main.py",
+        "Popen.wait@subprocess.py:1264 main@app/actor.py:46",
+        kind="named",
+        ppid=1,
+        wchan="do_wait",
+        syscall=61,
+        arg0=100,
     )
 
 
