@@ -17,6 +17,7 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import Socket
 
@@ -78,6 +79,8 @@ def _core_edges(view: View, engine: Engine) -> Iterator[Edge]:
             continue
         workers = [view.seen[w] for w in below]
         dead = [view.seen[k] for k in engine.dead if view.seen[k].process.ppid == core.process.pid]
+        if not workers and not dead and any(p.part == "worker" for p in engine.names.parts):
+            yield to_unseen(core, "the answers of its workers", Why.WORKERS)
         for worker in [*dead, *([w for w in workers if not rests(w)] or workers)]:
             doing = "is stopped" if worker.is_stopped else "is dead" if worker in dead else worker.does()
             evidence = f"it waits in {core.inside()} for the answers of its workers; {worker.name} {doing}"

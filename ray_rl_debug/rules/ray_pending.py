@@ -259,8 +259,11 @@ def _shortage(scene: Scene, need: Need) -> tuple[str, Certainty]:
     why = unplaceable(scene.view, need)
     if why is not None:
         return why, Certainty.PROVEN
-    held = "others hold the resources" if holders(scene.view, need) else "who holds the resources was not seen"
-    return f"{need.place} is large enough, but {held}", Certainty.LIKELY
+    if not holders(scene.view, need):
+        # in the cluster as a whole placement groups hold some, too
+        sure = Certainty.LIKELY if need.group is None else Certainty.POSSIBLE
+        return f"{need.place} is large enough, but who holds the resources was not seen", sure
+    return f"{need.place} is large enough, but others hold the resources", Certainty.LIKELY
 
 
 def _asked(need: Need) -> str:
