@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ray_rl_debug.analyze import outlook_asked, outlook_calls
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
-from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
+from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves, serves_by_name
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind
@@ -58,6 +58,7 @@ from ray_rl_debug.analyze.waits_assumed import DISTANCE
 from ray_rl_debug.analyze.waits_poll import is_poller
 from ray_rl_debug.analyze.waits_system import waiting_thread
 from ray_rl_debug.model.report import Certainty
+from ray_rl_debug.model.snapshot import AsyncTask
 
 
 class Needs(enum.Flag):
@@ -166,8 +167,14 @@ def _coroutine_goes_on(f: Facts) -> str | None:
     """Its thread waits for what a loop in another thread should deliver: a coroutine there was elsewhere at the second read."""
     if f.one.kind is not Kind.FUTURE or f.one.place is None or f.one.place.on_loop:
         return None
-    task = next((t for t in f.one.process.async_tasks or () if is_on_its_way(t) and not serves(t) and not is_apart(t)), None)
+    tasks = (t for t in f.one.process.async_tasks or () if is_on_its_way(t) and not is_apart(t))
+    task = next((t for t in tasks if not serves(t) or _is_unplaced(t)), None)
     return f"its coroutine {task.name} went on while it was looked at, and may end its wait" if task is not None else None
+
+
+def _is_unplaced(task: AsyncTask) -> bool:
+    """Is the file of its coroutines unknown, and does no name of theirs say that they serve? It may be of own code."""
+    return all(frame.file is None and not serves_by_name(frame.function) for frame in task.chain)
 
 
 def _library_goes_on(f: Facts) -> str | None:

@@ -19,6 +19,7 @@ from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_async import HANDED_OVER
+from ray_rl_debug.analyze.waits_children import to_unseen
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.report import Certainty
 from ray_rl_debug.model.snapshot import TASK_CALLER, AsyncTask, RayTask
@@ -88,6 +89,8 @@ def _edges_to_known_callers(view: View, one: Seen, known: Sequence[Edge]) -> Ite
     others = other_methods(view, one, [t for t in one.process.async_tasks or () if is_ray_call(t)]) if at else []
     so_far = callers_so_far(view, one, others) if others else None
     found = _free_callers(view, one, known, so_far) if so_far else []
+    if others and so_far is None and view.once(_tells_callers):
+        yield to_unseen(one, f"what calls of {others[0]} bring", Why.INSIDE)
     if others and lent and not found:
         found = [*callers(view, one, known)] if so_far is None else _that_may_hold(view, one, known, so_far)
     for node, doing in found:

@@ -128,6 +128,9 @@ def waiting_thread(one: Seen) -> SeenThread | None:
 def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> Iterator[Edge]:
     kernel = thread.kernel
     if thread.listens:
+        port = kernel.syscall_arg0 if kernel is not None else None
+        if port is not None and one.process.sockets is not None and all(s.fd != port for s in one.process.sockets):
+            yield to_unseen(one, f"a connection to the port at descriptor {port}")
         yield from _edges_of_handlers(view, one, owners)
         return
     if kernel is not None and kernel.wchan == CONNECTIONS:

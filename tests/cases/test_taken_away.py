@@ -143,6 +143,12 @@ meeting_of_pool            | process 28822: files[9].inode                | from
 folder_made_again          | process 7384: sockets[0].remote              | with whom it is connected
 answers_by_threads         | process 2095: async_tasks[6].stable          | whether a coroutine was there before
 quiet/asks_judge-1         | process 8374: threads[1].wakes_in_s          | when its clock wakes a handler
+loop_of_tools-healthy      | process 27020: async_tasks[0].chain[0].file  | whose a coroutine is that goes on
+second_of_group-healthy    | process 22923                                | who holds the room of a bundle
+starts_of_learning-healthy | process 24643: sockets[0]                    | that a server listens
+streams_in_order           | history[3].callers                           | who has given back so far
+RRD501/hang-vllm-verl-worker-stopped | process 1848                       | the worker of an engine
+RRD501/hang-vllm-verl-worker-stopped | process 1848: ppid                 |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
