@@ -67,7 +67,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue
         # in files nobody knows the groups, and a rank that was not dumped may be the one that all wait for
         is_whole = not any(w.is_assumed and set(root.nodes) & {m.key for m in w.members} for w in scene.worlds)
-        yield Found(finding=_finding(scene, sites, is_sure=is_whole and not _only_possible(edges)), explains=frozenset(root.nodes))
+        is_sure = is_whole and not _only_possible(edges) and not _names_unread(ranks)
+        yield Found(finding=_finding(scene, sites, is_sure=is_sure), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
         if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
@@ -84,7 +85,9 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
         for op, named in sites.items():
             if len(named) < 2:
                 continue
-            least = min(map(len, named.values()))
+            least, *others = sorted(map(len, named.values()))
+            # whom the others name was not read: then another side may be the smaller one
+            unread = sum(one.place is not None and one.place.op == op and one.place.peer is None for one in world.members)
             odd = [one for ranks in named.values() if len(ranks) == least for one in ranks]
             odd_keys = {one.key for one in odd}
             waiting = [one for one in world.members if is_waiting(one)]
@@ -93,7 +96,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 ID,
                 NAME,
                 CAUSE,
-                Certainty.LIKELY,
+                Certainty.POSSIBLE if unread and least + unread >= others[0] else Certainty.LIKELY,
                 f"the ranks of one {op} do not name the same rank: {sides}",
                 who=[one.who() for one in odd],
                 evidence=[*(stack_evidence(one) for one in odd[:3]), *waiter_evidence([one for one in waiting if one.key not in odd_keys])],
@@ -101,6 +104,12 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 phase=odd[0].phase,
             )
             yield Found(finding=finding, explains=frozenset(one.key for one in waiting))
+
+
+def _names_unread(ranks: list[Seen]) -> bool:
+    """Was the rank that a collective goes to or comes from read of some who wait in one, and not of others? Those may name another one."""
+    peers = [one.place.peer for one in ranks if one.place is not None and one.place.op in ROOTED]
+    return None in peers and any(peer is not None for peer in peers)
 
 
 def _not_run_everywhere(scene: Scene) -> Iterator[Found]:
