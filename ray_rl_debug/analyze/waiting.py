@@ -186,7 +186,7 @@ def nobody_starts(view: View, jobs: Sequence[str | None]) -> bool:
     ray, job_id = view.ray, next(iter(jobs), None)
     if ray is None or any(g.id in (gaps.NODE_SILENT, gaps.RAY_TABLES) for g in view.snapshot.gaps):
         return False
-    starting = any(a.job_id == job_id and a.state not in ("ALIVE", "DEAD") for a in ray.actors)
+    starting = any(a.job_id == job_id and a.state != "DEAD" and (a.state != "ALIVE" or a.actor_id not in view.by_actor) for a in ray.actors)
     pending = any(g.state not in ("CREATED", "REMOVED") for g in ray.placement_groups)
     drivers = [s for s in view if s.process.kind == "driver" and s.identity.job_id in (job_id, None)]
     waiting = all(d.kind in WAITS_FOR_RAY and d.motion is Motion.FROZEN for d in drivers)

@@ -149,6 +149,12 @@ starts_of_learning-healthy | process 24643: sockets[0]                    | that
 streams_in_order           | history[3].callers                           | who has given back so far
 RRD501/hang-vllm-verl-worker-stopped | process 1848                       | the worker of an engine
 RRD501/hang-vllm-verl-worker-stopped | process 1848: ppid                 |
+gathered_at_writer         | process 1590: samples[2].threads[0].locals   | to which rank it sends
+weights_from_source        | process 4203: samples[2].threads[0].locals   | from which rank it gets
+RRD106/hang                | process 27943                                | which rank of a world it is
+RRD106/hang                | process 27944                                |
+starts_of_learning         | process 24292: sockets[2]                    | how many clients a server has
+starts_of_learning         | process 24292: sockets[3]                    |
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
