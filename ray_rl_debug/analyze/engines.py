@@ -210,6 +210,8 @@ def _has_lost_core(server: Seen, names: EngineNames, is_leaving: bool) -> bool:
         return False
     lives = any(_meets(t, names.alive) for t in server.process.async_tasks or ())
     watches = any(_in_frames(t, names.alive) for t in server.threads)
+    if server.process.async_tasks is None:
+        return not watches  # what lives as a coroutine was not read
     return not lives and (is_leaving or not watches)  # the watch ends with the process
 
 
