@@ -143,10 +143,15 @@ TICK_S = 0.01
 
 
 def is_served(one: Seen, socket: Socket) -> bool:
-    """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes."""
-    port = port_of(socket)
+    """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes.
+
+    It listens there, or was connected there by several: each connection that a process makes has an end of its own.
+    """
+    port, sockets = port_of(socket), one.process.sockets or ()
     if socket.family == "unix":
-        return any(s.family == "unix" and s.state == "LISTEN" and s.local == socket.local for s in one.process.sockets or ())
+        return bool(socket.local) and any(s.family == "unix" and s is not socket and s.local == socket.local for s in sockets)
+    if len({s.remote for s in sockets if s.local == socket.local and s.remote is not None}) > 1:
+        return True
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
 
 
