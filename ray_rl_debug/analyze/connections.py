@@ -145,13 +145,11 @@ TICK_S = 0.01
 def is_served(one: Seen, socket: Socket) -> bool:
     """Is this the server's end of a connection? Then the wait is for the next request, which nobody owes.
 
-    It listens there, or was connected there by several: each connection that a process makes has an end of its own.
+    It listens there; or it was connected at one Unix socket by several, where each connection that a process makes has no name.
     """
     port, sockets = port_of(socket), one.process.sockets or ()
     if socket.family == "unix":
         return bool(socket.local) and any(s.family == "unix" and s is not socket and s.local == socket.local for s in sockets)
-    if len({s.remote for s in sockets if s.local == socket.local and s.remote is not None}) > 1:
-        return True
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
 
 

@@ -151,7 +151,7 @@ def has_all_in_hand(server: Seen) -> bool:
     """Does it have a handler for each client that was read, and does none of these read? Then one has the request of whoever waits for an answer."""
     own = handlers(server)
     clients = [s for s in server.process.sockets or () if s.state == "ESTABLISHED" and is_served(server, s)]
-    return bool(own) and len(own) >= len(clients) and all(t.place.kind in THREAD_WAITS for t in own)
+    return len(own) >= len(clients) > 0 and all(t.place.kind in THREAD_WAITS for t in own)
 
 
 def pausing_giver(feeder: Seen) -> SeenThread | None:

@@ -259,7 +259,13 @@ def _at_itself(one: Seen, end: End) -> bool:
 def is_blind(one: Seen) -> bool:
     """Does it wait for coroutines that were not read? Unread coroutines never raise certainty."""
     waits = one.is_idle or (one.kind in THREAD_WAITS and one.place is not None and not one.place.on_loop)
-    return waits and (has_loop(one) if one.process.async_tasks is None else _read_once(one))
+    return waits and (has_loop(one) if one.process.async_tasks is None else _read_once(one) or _lacks_coroutine(one))
+
+
+def _lacks_coroutine(one: Seen) -> bool:
+    """Does a coroutine wait for others, and was none of those read?"""
+    known = {t.address for t in one.process.async_tasks or ()}
+    return any(t.awaited is not None and t.awaited.tasks and known.isdisjoint(t.awaited.tasks) for t in one.process.async_tasks or ())
 
 
 def _read_once(one: Seen) -> bool:

@@ -79,7 +79,7 @@ def _core_edges(view: View, engine: Engine) -> Iterator[Edge]:
             continue
         workers = [view.seen[w] for w in below]
         dead = [view.seen[k] for k in engine.dead if view.seen[k].process.ppid == core.process.pid]
-        if not workers and not dead and any(p.part == "worker" for p in engine.names.parts):
+        if not workers and not dead and not view.by_hand and any(p.part == "worker" for p in engine.names.parts):
             yield to_unseen(core, "the answers of its workers", Why.WORKERS)
         for worker in [*dead, *([w for w in workers if not rests(w)] or workers)]:
             doing = "is stopped" if worker.is_stopped else "is dead" if worker in dead else worker.does()

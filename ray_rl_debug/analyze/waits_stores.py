@@ -48,10 +48,12 @@ def _of_managers(view: View, known: Sequence[Edge]) -> Iterator[Edge]:
         others = [s for s in clients.values() if s.key not in waiting[key]]
         living = [s for s in others if not _has_ended(s)]
         working = [s for s in living if not s.is_idle]
+        # where the parent of one was not read, the real one may be another
+        sure = Certainty.POSSIBLE if any(s.process.ppid is None for s in working or living or others) else Certainty.LIKELY
         for other in working or living or others:
             doing = "has ended" if _has_ended(other) else other.does()
             evidence = f"{manager.name} keeps what its clients put; pid {other.process.pid} could put something: it {doing}"
-            yield Edge(source=key, target=other.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=Certainty.LIKELY)
+            yield Edge(source=key, target=other.key, why=Why.CHILD_QUEUE, evidence=evidence, certainty=sure)
 
 
 def _is_held(frames: Sequence[Frame]) -> bool:

@@ -129,7 +129,9 @@ def _socket_edges(view: View, one: Seen, thread: SeenThread, owners: Owners) -> 
     kernel = thread.kernel
     if thread.listens:
         port = kernel.syscall_arg0 if kernel is not None else None
-        if port is not None and one.process.sockets is not None and all(s.fd != port for s in one.process.sockets):
+        fds = {s.fd for s in one.process.sockets or ()}
+        serves = any(is_served(one, s) for s in one.process.sockets or ())
+        if serves and port is not None and port not in fds and None not in fds:
             yield to_unseen(one, f"a connection to the port at descriptor {port}")
         yield from _edges_of_handlers(view, one, owners)
         return

@@ -155,8 +155,10 @@ RRD106/hang                | process 27943                                | whic
 RRD106/hang                | process 27944                                |
 starts_of_learning         | process 24292: sockets[2]                    | how many clients a server has
 starts_of_learning         | process 24292: sockets[3]                    |
-enough_of_episodes         | process 16486: sockets[0]                    | that a server listens
 RRD204/quiet-vllm-coroutines-unread | process 23655: samples                  | what lives as long as an engine core
+RRD501/hang-vllm-verl-worker-stopped | process 1635: sockets[16]                | at which socket it listens
+connections_at_close       | process 11465: async_tasks[1]                | a coroutine that another one awaits
+managed_slots              | process 6836: ppid                           | whose client of a manager it is
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
