@@ -87,7 +87,7 @@ def _by_named_rank(scene: Scene) -> Iterator[Found]:
                 continue
             least, *others = sorted(map(len, named.values()))
             # whom the others name was not read: then another side may be the smaller one
-            unread = sum(one.place is not None and one.place.op == op and one.place.peer is None for one in world.members)
+            unread = sum(one.place is not None and one.place.op == op for one in world.members) - sum(map(len, named.values()))
             odd = [one for ranks in named.values() if len(ranks) == least for one in ranks]
             odd_keys = {one.key for one in odd}
             waiting = [one for one in world.members if is_waiting(one)]
