@@ -108,6 +108,8 @@ def serves(task: AsyncTask) -> bool:
     frame = own_frame(task)
     if frame is None and task.awaited is not None and is_write(task.awaited):
         return False  # an answer on its way out
+    if frame is None and is_ray_call(task):
+        return False  # whose file was not read
     if frame is None or serves_by_name(frame.function):
         return True
     return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)

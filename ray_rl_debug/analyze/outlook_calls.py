@@ -232,7 +232,7 @@ def overdue_for_others(f: Facts) -> str | None:
     calls = (call_age(f.view, f.view.seen[e.source]) for e in f.asked if e.why not in EXACT and e.source in f.view.seen)
     known = [c for c in calls if c.age_s is not None and c.usual_s is not None and c.finished >= ENOUGH_CALLS]
     thread = f.one.followed or f.one.telling
-    if f.lacks_kernel or is_plain_sleep(f.one) or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None):
+    if f.lacks_kernel or f.lacks_stack or is_plain_sleep(f.one) or (thread is not None and thread.place.kind is Kind.SLEEP and thread.kernel is None):
         return None  # in one pause, which its clock soon ends, or may do so
     least_s = RARE_CALL_S if lives(f) or f.one.motion is Motion.BUSY else OVERDUE_FLOOR_S
     late = [c for c in known if (c.age_s or 0.0) > max(USUAL_FACTOR * (c.usual_s or 0.0), least_s)]

@@ -56,6 +56,11 @@ class Facts(NamedTuple):
             return not self.one.process.threads and kernel_was_read(self.view)
         return is_half_read(self.view, self.one)
 
+    @property
+    def lacks_stack(self) -> bool:
+        """Is it a Python of which no stack was read, where stacks of others were?"""
+        return self.one.process.python is not None and not self.one.threads and not self.one.process.samples and self.view.has_stacks
+
 
 def facts_of(view: View, one: Seen, waits: Sequence[Edge], joined: Joined, asked: Sequence[Edge]) -> Facts:
     """The facts about one activity."""

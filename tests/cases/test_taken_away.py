@@ -159,6 +159,10 @@ RRD204/quiet-vllm-coroutines-unread | process 23655: samples                  | 
 RRD501/hang-vllm-verl-worker-stopped | process 1635: sockets[16]                | at which socket it listens
 connections_at_close       | process 11465: async_tasks[1]                | a coroutine that another one awaits
 managed_slots              | process 6836: ppid                           | whose client of a manager it is
+streams_in_order-healthy   | process 31172: async_tasks[0].chain[2]       | that a call stands in a method of own code
+streams_in_order-healthy   | process 31172: async_tasks[0].chain[2].file  |
+quiet/asks_judge-2         | process 8374: samples                        | what a server does
+weights_from_source        | process 4203: threads[0]                     | whether a rank stands at its collective
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
