@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from ray_rl_debug.analyze.connections import endpoint_key, own_hosts
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.fold import fold, unfold_root, unfold_solution, without_folded
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY
@@ -193,10 +194,18 @@ def nobody_starts(view: View, jobs: Sequence[str | None]) -> bool:
     return bool(drivers) and waiting and not starting and not pending
 
 
+def _has_unread_sockets(view: View) -> bool:
+    """Were connections read, and not those of some process that lives?"""
+    unread = [one.process.sockets is None for one in view if not one.has_ended]
+    return any(unread) and not all(unread)
+
+
 def _service(view: View, node: str, clients: Sequence[Seen]) -> Activity:
     """A service works unseen where its process was not looked at."""
     address = name_of(node)
     sockets = [s for one in clients for s in one.process.sockets or () if s.remote == address]
+    if any(endpoint_key(one.node.name, address)[0] in own_hosts(view) for one in clients) and view.once(_has_unread_sockets):
+        return Activity(id=node, outlook=Outlook.UNSEEN, reason="it is on a machine where not all connections were read")
     quiet = [s.quiet_s for s in sockets if s.quiet_s is not None]
     said = still_in_time(view.snapshot, min(quiet)) if quiet else None
     if said is not None and not any(s.tx_queue_bytes for s in sockets):

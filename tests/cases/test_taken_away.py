@@ -163,6 +163,7 @@ streams_in_order-healthy   | process 31172: async_tasks[0].chain[2]       | that
 streams_in_order-healthy   | process 31172: async_tasks[0].chain[2].file  |
 quiet/asks_judge-2         | process 8374: samples                        | what a server does
 weights_from_source        | process 4203: threads[0]                     | whether a rank stands at its collective
+streams_both_ways          | process 25490: sockets                       | with whom others are connected
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
