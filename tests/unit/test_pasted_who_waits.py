@@ -88,3 +88,52 @@ def test_who_has_not_come_is_a_remark_of_those_who_wait(text: str, ranks: tuple[
 )
 def test_who_only_would_not_come_is_not_said_to_be_absent(text: str) -> None:
     assert [said.kind for d in read(text) for _, said in d.said if said.kind == "missing"] == []
+
+
+def test_the_last_sentence_before_a_stack_names_its_owner() -> None:
+    frames = "(gdb) bt\n#0  __libc_recv (fd=98) at ../sysdeps/recv.c:28\n#1  0x00007f77 in c10d::TCPStore::get () from /opt/libtorch_cpu.so\n"
+    (dump,) = read(f'ranks 1-7 except rank 3 report "Connection reset by peer". rank 3 got stuck, and the stack is:\n{frames}')
+    assert (dump.rank, dump.said) == (3, [])
+
+
+def test_whose_backtrace_it_is_may_stand_in_backticks() -> None:
+    (dump,) = read("It has one child left, `26346`. The backtrace of `26346`:\n```\n(gdb) bt\n#0  __lll_lock_wait () at lowlevellock.S:135\n```\n")
+    assert dump.pid == 26346
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "`torchfrtrace` names it: `nccl:_all_gather_base`, **missing ranks: {0}**, scheduled on rank 1.",
+        '*"Rank 1 has launched up to operation 288686 — Rank 0 has launched up to operation 288685."*',
+    ],
+)
+def test_what_a_tool_said_of_who_is_missing_is_told_of_those_whose_stacks_are_shown(told: str) -> None:
+    text = f"{told}\n\nrank 1:\n```\nall_gather (torch/distributed/distributed_c10d.py:3068)\nstep (a.py:3)\n```\n"
+    (dump,) = read(text)
+    assert [(said.kind, said.ranks) for _, said in dump.said] == [("missing", (0,))]
+
+
+def test_a_rank_that_is_shown_is_not_missing() -> None:
+    text = "missing ranks: {0}\n\nrank 0:\n```\nall_gather (torch/distributed/distributed_c10d.py:3068)\nstep (a.py:3)\n```\n"
+    assert [said for dump in read(text) for _, said in dump.said] == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "[rank{r}] Stack (most recent call last):",
+        "rank {r}: Traceback (most recent call last):",
+        "Stack (most recent call last) of rank {r}:",
+        "Rank {r} stack (most recent call last):",
+    ],
+)
+def test_the_head_of_a_traceback_may_tell_whose_it_is(head: str) -> None:
+    frames = '  File "/w/t.py", line 12, in <module>\n  File "/lib/distributed_c10d.py", line 4159, in barrier\n    work.wait()\n'
+    text = "Rank 3 does not call it. The others:\n\n" + "".join(f"{head.format(r=r)}\n{frames}" for r in (0, 1))
+    assert [(d.rank, len(d.threads[0].frames), [s.ranks for _, s in d.said]) for d in read(text)] == [(0, 2, [(3,)]), (1, 2, [(3,)])]
+
+
+def test_who_is_not_alike_is_not_the_same() -> None:
+    text = "rank 0、1、3 都是：\n```\nall_gather (a.py:3)\nstep (b.py:4)\n```\n只有 rank 2 不一样：\n```\nrun (c.py:5)\nscore (b.py:6)\n```\n"
+    assert [(d.rank, [s.kind for _, s in d.said]) for d in read(text)] == [(0, []), (1, []), (3, []), (2, [])]

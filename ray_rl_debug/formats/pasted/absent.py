@@ -1,4 +1,7 @@
-"""Ranks of which a sentence says that they have not come: ``rank 1 waits in `broadcast`, but rank 0 is not calling it``, ``rank 3 never entered``."""
+"""Ranks of which a sentence says that they have not come: ``rank 1 waits in `broadcast`, but rank 0 is not calling it``, ``rank 3 never entered``.
+
+Or what a tool said, as somebody tells it: *torchfrtrace names it: missing ranks: {0}*, *Rank 1 has launched up to operation 9 — Rank 0 ... 8*.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,57 @@ _NEAR = 120
 """Characters before it in which such a word may stand."""
 
 
+_BY_TRACE = re.compile(r"\bmissing ranks?\b[\W_]{1,8}" + said.NUMBERS + r"(?![\w.]*\w/)", re.IGNORECASE)
+_BY_RAS = re.compile(r"\bRanks? " + said.NUMBERS + r" ha(?:s|ve) (?:only )?launched (?:only )?up to (?:operation )?(?P<n>\d{1,12})", re.IGNORECASE)
+_MOST = 64
+_MAX_CHARS = 2_000
+"""Of a line that may be a sentence."""
+
+
+def of_line(text: str) -> Said | None:
+    """The ranks of which a line says that they have not come: a tool's words (they are missing, or launched less than others), or its writer's."""
+    if "issing rank" in text and (trace := _BY_TRACE.search(text)) is not None:
+        return Said(kind="missing", text=_near(text, trace), ranks=said.numbers(trace["ranks"]))
+    counted = list(_BY_RAS.finditer(text))[:_MOST] if "launched" in text else []
+    most = max((int(c["n"]) for c in counted), default=0)
+    behind = tuple(rank for c in counted if int(c["n"]) < most for rank in said.numbers(c["ranks"]))
+    if behind:
+        return Said(kind="missing", text=_near(text, counted[0]), ranks=behind)
+    absent = _absent(text) if "ank" in text and len(text) < _MAX_CHARS else None
+    return Said(kind="missing", text=_near(text, absent), ranks=said.numbers(absent["ranks"])) if absent is not None else None
+
+
+def _absent(text: str) -> re.Match[str] | None:
+    """Where a sentence says that a rank has not come; None where that would be, or was at some time."""
+    found = _ABSENT.search(text)
+    if found is None or _OTHERWISE.search(re.split(r"[.;] |, (?:but|and|while) ", text[max(0, found.start() - _NEAR) : found.start()])[-1]):
+        return None
+    return found
+
+
+def _near(text: str, found: re.Match[str]) -> str:
+    return text[max(0, found.start() - _NEAR) : found.end() + _NEAR].strip()
+
+
+def tell(told: Sequence[tuple[int, Said]], dumps: Sequence[Partial]) -> None:
+    """What a tool said of ranks without stacks, to those whose stacks are shown with their ranks."""
+    ranked = [(d, {*d.ranks, *([d.rank] if d.rank is not None else [])}) for d in dumps if d.threads]
+    shown = {rank for _, ranks in ranked for rank in ranks}
+    for number, one in told:
+        if not shown & set(one.ranks):
+            for dump, ranks in ranked:
+                if ranks and not any(s.kind == "missing" for _, s in dump.said):
+                    dump.said.append((number, one))
+
+
 def add(number: int, text: str, dumps: Sequence[Partial]) -> None:
     """The remark, to the processes that the same paragraph shows waiting; one that it shows is not absent."""
-    found = _ABSENT.search(text) if dumps else None
-    if found is None or _OTHERWISE.search(re.split(r"[.;] |, (?:but|and|while) ", text[max(0, found.start() - _NEAR) : found.start()])[-1]):
+    found = _absent(text) if dumps else None
+    if found is None:
         return
     ranks = said.numbers(found["ranks"])
     shown = {rank for dump in dumps for rank in dump.ranks}
     if shown and not shown & set(ranks):
-        told = Said(kind="missing", text=text[max(0, found.start() - _NEAR) : found.end() + _NEAR].strip(), ranks=ranks)
+        told = Said(kind="missing", text=_near(text, found), ranks=ranks)
         for dump in dumps:
             dump.said.append((number, told))

@@ -105,7 +105,9 @@ def _plain(text: str) -> tuple[Event, ...]:
         or apple.read(text)
     )
     if head is not None:
-        return (head,)
+        beside = tracebacks.told_beside(text) if isinstance(head, Head) and head.level == "thread" and head.key is None else None
+        owner = labels.read(f"{beside}:") if beside is not None else None
+        return (owner, head) if owner is not None and (owner.ranks or owner.pid is not None) else (head,)
     if (of_top := pyspy_top.read(text)) is not None:
         return (of_top,)
     if headed := pyspy.frame_behind_head(text):

@@ -97,6 +97,7 @@ _PID = re.compile(
     r"\b(?:pid|PID|process|Process|Prozess|Processus|Proceso|Processo|worker pid|python)[ #:=]{1,3}(?P<pid>\d{2,9})\b"
     r"|^\W{0,12}(?P<alone>\d{3,9})\W{1,12}$"
     r"|^(?:#{1,6}|={2,}|-{2,}|>{2,})\s?(?P<headed>\d{3,9})$|(?:进程|進程|プロセス|프로세스)[ #:：=]{0,3}(?P<cjk>\d{4,9})(?!\d)"
+    r"|\b(?:back ?traces?|stacks?(?: ?traces?)?|bt|dumps?|threads) (?:of|for|from) (?:the )?(?:child |worker |parent )?(?P<of>\d{3,9})\b(?! \w)"
     r"|^\W{0,12}(?P<program>\d{3,8}) python[\d.]{0,5}\W{0,4}$|^\W{0,12}(?P<first>\d{3,8}) ?\((?=[^()]{0,40}rank)"
 )
 _NODE = re.compile(
@@ -138,10 +139,15 @@ _OF_FILE_NAME = re.compile(r"rank[_.=-]?(\d{1,6})(?!\d)", re.IGNORECASE)
 _LEAD = re.compile(r"^\W{0,6}\*\*(?P<lead>[^*\n]{2,60}\*\*(?: \([^()\n]{2,80}\))?)")
 """What a long entry of a list is about: ``- **Waiters** (the other 11 ranks): they have ... and stand here:``."""
 _OWNS = re.compile(
-    r"\b(?P<who>(?:global )?ranks? ?#?\d{1,5}|[TDPE]P ?\d{1,4}|pid \d{2,9})['’]s\b[^`'’]{0,60}\b(?:stack|trace|backtrace|chain)\b[^`]{0,40}$",
+    r"\b(?P<who>(?:global )?ranks? ?#?\d{1,5}|[TDPE]P ?\d{1,4}|pid \d{2,9})(?:['’]s|\b,? (?:whose|with (?:its|a|the)))\b"
+    r"[^`'’]{0,60}\b(?:stack|trace|backtrace|chain)\b[^`]{0,40}$",
     re.IGNORECASE,
 )
 """``... missing ranks: {0}, with rank 1's full stack attached: `` before a chain."""
+_LAST_SENTENCE = re.compile(r"(?<=[\w)\"'”`])[.!?]['\"”`*]{0,3}\s{1,3}(?=[^.!?]{3,160}:\W{0,4}$)")
+"""Before the last sentence of a line that leads to a stack: ``Rank 0 reports an error. rank 3 got stuck, and the stack is:``."""
+_OTHERS_COME = re.compile(r"\W{0,4}(?:all |every )?(?:the |of the )?(?:others?|rest|remaining)\b[^.:]{0,40}:\W{0,4}$", re.IGNORECASE)
+"""``Rank 3 does not come. The others:`` leads to no stack of rank 3."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
@@ -201,6 +207,15 @@ def read(text: str) -> Head | None:
         count=count,
         is_new=True,
     )
+
+
+def leading(text: str) -> str:
+    """The last sentence of a line that leads to a stack, where that sentence names somebody; else the line."""
+    parts = _LAST_SENTENCE.split(text, maxsplit=8) if text.rstrip(" `*_").endswith(":") else ()
+    last = parts[-1] if len(parts) > 1 else ""
+    if last and _OTHERS_COME.match(last):
+        return last
+    return last if last and (head := read(last)) is not None and (head.ranks or head.pid or head.label or head.title) else text
 
 
 def owner(text: str) -> Head | None:

@@ -12,6 +12,7 @@ _OUTER = frozenset(
     " run_scheduler_process"
     " worker_main run_engine_core launch_server _wrap start_thread clone __clone __clone3 clone3 thread_start _start __libc_start_main main_ppo fit"
     " train"
+    " worker_busy_loop run_busy_loop event_loop_normal event_loop_overlap"
     " run_ppo cli run_worker Py_BytesMain Py_RunMain thread_run _wrapped_main run_task_loop".split()
 )
 _INNER_FILES = (

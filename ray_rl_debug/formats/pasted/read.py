@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ray_rl_debug.formats.dump import Dump, DumpThread, Said
-from ray_rl_debug.formats.pasted import core_dumps, diffs, lone_names, panes, prose, sentences
+from ray_rl_debug.formats.pasted import absent, core_dumps, diffs, lone_names, panes, prose, sentences
 from ray_rl_debug.formats.pasted.events import PIDS
 from ray_rl_debug.formats.pasted.left import Left
 from ray_rl_debug.formats.pasted.lines import Line, plain_lines, read_lines, relabelled
@@ -47,6 +47,8 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
     dumps: list[Partial] = []
     left = Left()
     streams: dict[str, Stream] = {}
+    missing: list[tuple[int, Said]] = []
+    """What lines say of ranks that have not come."""
     last: Line | None = None
     message: Line | None = None
     """The first line of one that goes on in lines without its stamp."""
@@ -69,6 +71,8 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
         if is_by_task and (told_by := relabelled(line)) is not None:
             line = msgspec.structs.replace(line, text=told_by[0], rank=told_by[1], owner=f"task {told_by[1]}")
         last = line
+        if (gone := absent.of_line(line.text)) is not None:
+            missing.append((line.number, gone))
         owner = line.owner if line.owner in streams or len(streams) < MAX_STREAMS else ""
         streams.setdefault(owner, Stream(dumps, machines, left)).feed(line)
     for stream in streams.values():
@@ -79,6 +83,7 @@ def read_all(text: str | bytes) -> tuple[list[Dump], tuple[int, ...]]:
             dumps[:] = [d for d in dumps if not d.threads] + told_in_words
             for dump in told_in_words:
                 left.take(dump.line or 0)
+    absent.tell(missing, dumps)
     _name_local_ranks(dumps)
     told = combined([one for d in dumps if _tells(d) for one in _of_each_program(d)])
     for dump in told:

@@ -30,7 +30,7 @@ _OF_RUN = re.compile(r"\b(?:with|using|across|over|my|our|(?:on|of|for|from) (?:
 """Before the number of all processes that somebody has or has looked at: ``py-spy on the three processes:``."""
 _SAME = re.compile(
     r"\b(?:same|identical|ditto|likewise|also (?:stuck|here|blocked|waiting)|similar|alike|equal|idem)\b|\bas (?:rank|PID|pid)\b|≡|identisch"
-    r"|同上|(?:相同|一样|一致|同样)(?!的)|同じ|동일"
+    r"|同上|(?<!不)(?<!不太)(?:相同|一样|一致|同样)(?!的)|同じ|동일"
     r"|\blooks? (?:just |exactly )?like (?:rank|PID|pid|process|worker)\b",
     re.IGNORECASE,
 )

@@ -202,7 +202,7 @@ class Stream:
         if (told := _PID_IN_LOG.search(text)) is not None:
             self._found.told_pid = (line.number, int(told[1]))
         if line.part:
-            self._set_part(line, line.part)
+            self._set_part(line, line.part, pid=int(told[1]) if told is not None and text.rstrip().endswith(":") else None)
         elif not line.stamped:
             self._words(line, text)
         self._found.stack.note_source(text)
@@ -227,6 +227,7 @@ class Stream:
             self._found.tool_at = line.number
         if _PER_RANK.search(text):
             self._per_rank = line.number
+        text = labels.leading(text)
         label = labels.read(text)
         if label is None and self._machines and (name := lone_names.name_in(text)) in self._machines:
             label = lone_names.head_of(name)
@@ -262,9 +263,9 @@ class Stream:
             self._found.end_stack()
             self._found.label.set(label, line.number)
 
-    def _set_part(self, line: Line, part: str) -> None:
-        """SGLang stamps the first line of what a part of it writes."""
-        self._found.label.set(Head(level="label", title=f"sglang::scheduler_{part.replace(' ', '_')}", is_new=True), line.number)
+    def _set_part(self, line: Line, part: str, pid: int | None = None) -> None:
+        """SGLang stamps the first line of what a part of it writes, and tells there whom it lets a tool dump."""
+        self._found.label.set(Head(level="label", title=f"sglang::scheduler_{part.replace(' ', '_')}", pid=pid, is_new=True), line.number)
 
     def _take(self, line: Line, event: Event) -> None:
         if isinstance(event, Frames):

@@ -13,6 +13,8 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _ERROR = re.compile(r"^\s{0,8}(?P<name>[A-Za-z_][\w.]{0,120})(?:\[[\w., ]{0,80}\]|\(\w{1,80}\)(?=: ray::))?(?P<colon>:(?: .*)?)?$")
+_NAME = 40
+"""Characters."""
 _INTERRUPTS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "InterruptedError"})
 
 
@@ -26,6 +28,13 @@ def read(text: str) -> Head | None:
     if found["order"].lower() == "first":
         return Head(level="thread", source="gdb", order="inner")
     return Head(level="thread", source="traceback", order="outer")
+
+
+def told_beside(text: str) -> str | None:
+    """``[rank0] Stack (most recent call last):`` → ``[rank0]``: what the line of such a head says beside it, if it is short enough for a name."""
+    found = _HEAD.search(text)
+    rest = f"{text[: found.start()]} {text[found.end() :]}".strip(" :*`#-=|,") if found is not None else ""
+    return rest if 0 < len(rest) <= _NAME else None
 
 
 def numbered(text: str) -> Head | None:
