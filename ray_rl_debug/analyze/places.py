@@ -53,7 +53,12 @@ COLLECTIVES = frozenset(
     " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
 )
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
-_CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter", "barrier"} | {"TCPStore"}
+_CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter"} | {
+    "TCPStore",
+    "init_process_group",
+    "destroy_process_group",
+    "new_group",
+}
 """Names that are nobody else's, also where no file stands beside them."""
 _RESULTS = frozenset("item tolist cpu synchronize".split())  # methods of tensors, streams and events that wait for the GPU
 _TORCH_MODULES = frozenset({"dist", "torch.distributed", "accelerator", "self.accelerator"})

@@ -113,6 +113,8 @@ def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:
     thread = busy[0].telling
     if thread is not None and wakes_by_itself(busy[0].process.python, thread.frames):
         return  # the turn of a loop, which looks for work as the others do
+    if thread is not None and thread.place.kind is Kind.FUTURE and busy[0].followed is None:
+        return  # who completes the future is not shown: it may be one of these
     for one in view:
         if one.threads and one.is_idle and one.key not in sources:
             evidence = f"of {len(view.seen)} processes only {busy[0].identity.label} is not idle"

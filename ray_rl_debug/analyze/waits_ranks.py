@@ -72,11 +72,13 @@ def _absent_edges(world: World, sources: Collection[str]) -> Iterator[Edge]:
 def _told_edges(world: World) -> Iterator[Edge]:
     """To ranks of which a file says that they are elsewhere, or have not come, without showing their stacks."""
     shown = set(world.ranks.values())
+    nobody_waits = not any(map(is_waiting, world.members))
     for one in world.members:
-        if not one.process.remarks or not is_waiting(one):
+        # where no stack shows the call, the words that name who is missing in it say that the others are
+        if not one.process.remarks or not (is_waiting(one) or (nobody_waits and bool(one.threads) and not (one.is_idle or one.is_stopped))):
             continue
         for remark in one.process.remarks:
-            if remark.kind not in ("except", "missing"):
+            if remark.kind not in ("except", "missing") or (nobody_waits and remark.kind == "except"):
                 continue
             op = one.place.op if one.place else "collective"
             for rank in remark.ranks[:_FEW]:

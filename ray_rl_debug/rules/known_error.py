@@ -54,6 +54,8 @@ _ABSENT = re.compile(
     r"\[(\d{1,6})\] (?:finished collective #\d{1,12}, but )?didn't join|\bRanks? (\d{1,6}(?:, ?\d{1,6}){0,200}) failed to pass monitoredBarrier"
 )
 """How torch names the ranks that did not come."""
+_ALL_JOINED = re.compile(r"\] joined but didn't finish collective #(?P<n>\d{1,12})")
+"""How it says that nobody is missing."""
 _OF_SLUG = {
     "areal/rollout-thread-failed": Cause.PRODUCER_DIED,
     "areal/server-launch-timeout": Cause.ENGINE_DIED,
@@ -74,6 +76,7 @@ _OF_SLUG = {
     "ray/worker-connection-lost": Cause.RANK_DIED,
     "ray/worker-crashed": Cause.RANK_DIED,
     "ray/worker-exit-system-error": Cause.RANK_DIED,
+    "sglang/watchdog-timeout": Cause.COLLECTIVE_STALLED,
     "torch/collectives-differ": Cause.COLLECTIVE_MISMATCH,
     "torch/gloo-mesh-failed": Cause.INIT_DEADLOCK,
     "torch/gloo-timeout": Cause.STRAGGLER,
@@ -195,7 +198,7 @@ def _of_story(story: LogStory) -> Iterator[Found]:
 
 def _telling(lines: Sequence[str]) -> Sequence[str]:
     """The lines below an error that name ranks, else the last two."""
-    return [line for line in lines if _ABSENT.search(line)][:2] or lines[-2:]
+    return [line for line in lines if _ABSENT.search(line) or _ALL_JOINED.search(line)][:2] or lines[-2:]
 
 
 def _of_waiters(finding: Finding, signature: Signature) -> Finding:
@@ -214,6 +217,15 @@ def _of_waiters(finding: Finding, signature: Signature) -> Finding:
             who=who,
             victims=tuple(v for v in victims if v.rank not in named),
             summary=f"{does} did not come, says the log: {signature.title}",
+        )
+    joined = next((found for e in finding.evidence if (found := _ALL_JOINED.search(e.text)) is not None), None)
+    if joined is not None:
+        return msgspec.structs.replace(
+            finding,
+            cause=Cause.COLLECTIVE_STALLED,
+            who=(Who(label="network or device between the ranks"),),
+            victims=victims,
+            summary=f"torch says of the ranks that all have joined collective #{joined['n']}, and it does not end: network or device stalls",
         )
     absent = Who(label="a rank that did not come", node=victims[0].node if len({w.node for w in victims}) == 1 else None)
     many = f" and {len(victims) - 1} more" if len(victims) > 1 else ""

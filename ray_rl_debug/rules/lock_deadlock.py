@@ -63,6 +63,11 @@ def _has_company(scene: Scene, one: Seen) -> bool:
     return any(s.threads and s is not one for s in scene.view)
 
 
+def _works(thread: SeenThread) -> bool:
+    """Of stacks alone: does a thread read, write or compute, by the name of its function or as the tool said when it met it awake?"""
+    return moves_data(thread) or (thread.kernel is None and thread.place.kind is Kind.CODE and bool(thread.sample.active))
+
+
 _IN_CALLS = frozenset({Kind.FILE, Kind.SOCKET, Kind.CHILD, Kind.FLOCK, Kind.CUDA})
 _LOCKS = frozenset({Kind.LOCK, Kind.QUEUE, Kind.JOIN, Kind.FUTURE, Kind.EVENT})
 
@@ -86,8 +91,8 @@ def detect(scene: Scene) -> Iterator[Found]:
             continue  # the turn of a loop: nobody waits for it, and it looks again without being woken
         if scene.view.by_hand and any(t.place.kind in WAITS_FOR_RAY for t in one.threads if t is not thread):
             continue  # that thread waits for an answer from outside of the process, and may release this one then
-        if scene.view.by_hand and joins and one.followed is not None and (one.followed.place.kind in _IN_CALLS or moves_data(one.followed)):
-            continue  # the thread that it joins stands in a call of its own: that one is the cause
+        if scene.view.by_hand and joins and one.followed is not None and (one.followed.place.kind in _IN_CALLS or _works(one.followed)):
+            continue  # the thread that it joins stands in a call of its own, or computes: that one is the cause
         lost = thread.place.kind is Kind.MP_QUEUE and (_no_child_works(scene, one) or ends_in_vain(one))
         nested = thread.place.kind is Kind.MP_QUEUE and _runs_thread_pool(one)
         if thread.place.kind not in _LOCKS and not lost and not nested:

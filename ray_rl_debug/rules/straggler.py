@@ -30,7 +30,7 @@ from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.progress import Motion
-from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.seen import Seen, describe_place
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
 from ray_rl_debug.rules.at_gpu import REMEDY_GPU, at_own_gpu, waits_for_own_gpu
 from ray_rl_debug.rules.counter_evidence import counted
@@ -76,7 +76,7 @@ def _told(scene: Scene) -> Iterator[Found]:
             NAME,
             CAUSE,
             Certainty.POSSIBLE,
-            f"{who.label} is not in {waiters[0].inside()} with the others, as the file says; its stack is not shown",
+            f"{who.label} {_is_elsewhere(waiters[0])}, as the file says; its stack is not shown",
             who=[who],
             evidence=[
                 *(Evidence(kind="log", where=who.label, text=text) for text in list(dict.fromkeys(e.evidence for e in told))[:2]),
@@ -87,24 +87,30 @@ def _told(scene: Scene) -> Iterator[Found]:
         yield Found(finding=finding, explains=frozenset(root.nodes))
 
 
+def _is_elsewhere(waiter: Seen) -> str:
+    return f"is not in {waiter.inside()} with the others" if waiter.kind in WAITS_FOR_RANKS else "has not come"
+
+
 def _runs_alone(scene: Scene) -> Iterator[Found]:
     """Of files: the only process at work, met once in code of its own, and awake: a loop that does not end, or a step that takes its time."""
     busy = [s for s in scene.view if s.threads and not s.is_idle] if scene.view.by_hand else []
     one = busy[0] if len(busy) == 1 else None
-    thread = one.telling if one is not None else None
+    thread = (one.followed or one.telling) if one is not None else None
     if one is None or thread is None or thread.place.kind is not Kind.CODE or not thread.sample.active or not thread.place.path:
         return
     if one.is_stopped or one.motion is Motion.MOVING or ended(one) is not None or scene.graph.into([one.key]) or scene.graph.out(one.key):
         return
+    in_thread = f"; its thread {thread.called} is {describe_place(thread.place)}" if thread is not one.telling else ""
     with_gil = " with the GIL" if thread.sample.owns_gil else ""
     finding = make_finding(
         ID,
         NAME,
         CAUSE,
         Certainty.POSSIBLE,
-        f"{one.where()} {one.does()}{with_gil}, the only process at work that was dumped: a loop that does not end, or a step that takes its time",
+        f"{one.where()} {one.does()}{in_thread}{with_gil}, the only process at work that was dumped: a loop that does not end, "
+        "or a step that takes its time",
         who=[one.who(thread=thread.name)],
-        evidence=[stack_evidence(one), proc_evidence(one, scene.reason(one))],
+        evidence=[stack_evidence(one, thread=thread), proc_evidence(one, scene.reason(one))],
         remedy=[
             "dump it again: the same innermost lines mean that it stands, others below the same outer ones that it goes round in a loop",
             *_REMEDY_LOOP,

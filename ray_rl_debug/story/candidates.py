@@ -27,6 +27,8 @@ _ENDED_FROM_OUTSIDE = re.compile(
 _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*\(?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
 """Beside such words: it ended with another code or signal, and nobody told it to."""
 _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b")
+_NAME_ALONE = re.compile(r"\W{0,4}(?:(?:\[?PG[^\]\n]{0,60})?\b(?:[Rr]ank|[Pp]id|[Pp]rocess|[Ww]orker|[Nn]ode) ?#?\d{1,8})?\W{0,4}$")
+"""An error whose first line only says of whom it is: ``Rank 2``, and torch's report below."""
 TOLD_TO_END = "the process was told to end"
 _BY_OTHERS = re.compile(
     r"^(?:[^:\n]{1,80}: )?(?:[\w.]*\.)?"
@@ -200,6 +202,8 @@ def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter])
         return Class.ECHO, TOLD_TO_END
     if _BY_OTHERS.match(event.text) and (event.beneath is None or _BY_OTHERS.match(event.beneath)):
         return Class.ECHO, "such an error comes when the process at the other end goes"
+    if _NAME_ALONE.match(event.text):
+        return Class.ECHO, "it names a process and says no more"
     if waited_in_vain(event.text):
         return Class.LATE, "it waited for somebody else in vain, who stood still before that"
     if _ENDS_ITSELF.match(event.text):

@@ -160,3 +160,73 @@ LOOP = """    select (selectors.py:468)
 @pytest.mark.parametrize(("frames", "word"), [(LAUNCHER, "pgrep -P 7"), (LOOP, "asyncio pstree 7")], ids=["launcher", "event-loop"])
 def test_what_to_dump_of_those_that_wait_by_design(tmp_path: Path, frames: str, word: str) -> None:
     assert word in reported(tmp_path, stack(7, frames)).next_dumps[0].command
+
+
+POOL = """Process 48: python -c spawn_main
+Thread 48 (idle): "MainThread"
+    join (threading.py:1149)
+    shutdown (concurrent/futures/thread.py:239)
+    verify (reward/math_worker.py:88)
+Thread 49 ({state}): "ThreadPoolExecutor-3_0"
+    simplify (sympy/simplify/simplify.py:610)
+    expr_eq (grader.py:455)
+    run (concurrent/futures/thread.py:59)
+    _worker (concurrent/futures/thread.py:93)
+"""
+
+
+def test_a_thread_that_is_joined_and_computes_is_the_one_that_keeps_it(tmp_path: Path) -> None:
+    first = reported(tmp_path, POOL.format(state="active+gil")).findings[0]
+    assert (first.cause.value, first.who[0].thread) == ("straggler", "ThreadPoolExecutor-3_0")
+
+
+def test_a_thread_that_is_joined_and_rests_is_in_a_deadlock(tmp_path: Path) -> None:
+    assert reported(tmp_path, POOL.format(state="idle")).findings[0].cause.value == "lock-deadlock"
+
+
+DESYNC = """[rank2]:[E1115 16:42:37.784743622 ProcessGroupNCCL.cpp:1936] Rank 2
+\t - [2] Timeout at collective: ALLREDUCE, #730
+\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:
+\t   - {told}
+"""
+
+
+@pytest.mark.parametrize(
+    ("told", "cause", "who"),
+    [
+        ("[0, 1, 2, 3] joined but didn't finish collective #730 (count from 1)", "collective-stalled", "network or device between the ranks"),
+        ("[3] finished collective #729, but didn't join collective #730 (count from 1)", "straggler", "rank 3"),
+    ],
+)
+def test_what_torch_says_of_the_ranks_that_are_out_of_step_is_the_answer(tmp_path: Path, told: str, cause: str, who: str) -> None:
+    first = reported(tmp_path, DESYNC.format(told=told)).findings[0]
+    assert (first.cause.value, first.certainty.value, first.who[0].label) == (cause, "possible", who)
+
+
+REFUSED = """[2026-08-04 11:58:42 TP1] Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)
+[2026-08-04 11:58:42 TP1] Pyspy dump for PID 713:
+Error: Failed to copy Py_Version symbol
+Reason: Permission denied (os error 13)
+"""
+
+
+def test_a_watchdog_whose_tool_was_refused_needs_the_right_to_look(tmp_path: Path) -> None:
+    report = reported(tmp_path, REFUSED)
+    assert "SYS_PTRACE" in str(report.next_dumps[0]) and "713" in report.next_dumps[0].command
+    assert [f.cause.value for f in report.findings] == ["collective-stalled"]
+
+
+def test_a_barrier_of_which_only_the_name_is_told_is_a_collective(tmp_path: Path) -> None:
+    first = reported(tmp_path, "rank 0 is in `barrier` while the others are in `all_reduce`. Only rank 0 saves.\n").findings[0]
+    assert (first.cause.value, first.certainty.value) == ("collective-mismatch", "possible")
+
+
+def test_a_group_of_which_only_the_name_is_told_waits_for_its_ranks(tmp_path: Path) -> None:
+    first = reported(tmp_path, "rank 0 is stuck in `init_process_group` of `_init_group` (ppo_actor.py:118).\n").findings[0]
+    assert (first.cause.value, first.certainty.value) == ("init-deadlock", "possible")
+
+
+def test_who_waits_for_a_future_beside_an_idle_engine_keeps_nobody(tmp_path: Path) -> None:
+    core = stack(9901, "    get (queue.py:171)\n    _process_input_queue (vllm/v1/engine/core.py:801)", "VLLM::EngineCore")
+    asks = "    wait (threading.py:355)\n    result (concurrent/futures/_base.py:451)\n    generate (rollout/server.py:301)\n"
+    assert reported(tmp_path, f"{core}\n{stack(9800, asks)}").findings == ()
