@@ -20,6 +20,7 @@ from ray_rl_debug.analyze.library_frames import is_library, short_name
 from ray_rl_debug.analyze.library_places import pauses_before_retry, stdlib_place
 from ray_rl_debug.analyze.native_frames import is_at_mutex, is_native, native_call, native_ray_call, native_wait, wants_interpreter
 from ray_rl_debug.analyze.telling_locals import peer_of, waiter_of
+from ray_rl_debug.analyze.torch_calls import CALLS_OF_TORCH, COLLECTIVES, P2P, RENDEZVOUS, ROOTED, is_bare_call, is_bare_result
 from ray_rl_debug.model.snapshot import Frame, Thread, ThreadSample
 
 
@@ -47,32 +48,12 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Below an event loop: while this lasts, no coroutine of that loop runs."""
 
 
-COLLECTIVES = frozenset(
-    "all_reduce all_gather all_gather_into_tensor all_gather_object all_gather_coalesced all_to_all all_to_all_single barrier monitored_barrier"
-    " broadcast broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
-    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
-)
-P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
-_CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter"} | {
-    "TCPStore",
-    "init_process_group",
-    "destroy_process_group",
-    "new_group",
-}
-"""Names that are nobody else's, also where no file stands beside them."""
-_RESULTS = frozenset("item tolist cpu synchronize".split())  # methods of tensors, streams and events that wait for the GPU
-_TORCH_MODULES = frozenset({"dist", "torch.distributed", "accelerator", "self.accelerator"})
-"""What stands in front of them where somebody wrote the call as its line has it: ``dist.barrier() @ train.py:211``."""
 WORK_WAIT = "work.wait"
 """Operation of a place that waits for a torch operation begun earlier, which one is not known."""
 _RETRIES = ("opentelemetry/exporter/", "tenacity/")
 """Libraries that pause between two tries by an event's wait with a time limit."""
 _STORE = frozenset({"wait", "get"})
 """Calls of a store that come back when another rank has set the key; in C, so that only the line shows them."""
-ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatter_object_list gather_object".split())
-"""Collectives in which the ranks name one rank as source or destination."""
-MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
-"""Collectives that nobody leaves before all have come."""
 GROUP_WAIT = "placement_group.wait"
 _TAKES = frozenset({"acquire", "__enter__"})
 """What takes a lock, in C."""
@@ -90,10 +71,6 @@ OF_KERNEL = {NEWS: "news of the files that it watches", NO_NEWS: "news of files 
 """Operations of threads that wait for what the kernel tells."""
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
-_RENDEZVOUS = frozenset(
-    "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
-    " _new_process_group_helper init_model_parallel_group TCPStore".split()
-)
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
 _DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
@@ -183,7 +160,7 @@ def _place(
 ) -> Place:
     names = [short_name(f.function) for f in frames]
     is_text = _is_program_text(frames) or _is_in_c_for_pool(frames)
-    own = 0 if is_text else next((i for i, f in enumerate(frames) if not (is_library(f) or _is_bare_call(f))), None)
+    own = 0 if is_text else next((i for i, f in enumerate(frames) if not (is_library(f) or is_bare_call(f))), None)
     path = own_path(frames)
     inner = range(own if own is not None else len(frames))
     on_loop = runs_loop or any(n in _LOOP_RUNNERS and "asyncio" in f.file for n, f in zip(names, frames, strict=True))
@@ -260,7 +237,7 @@ def with_cut_end(place: Place, frames: Sequence[Frame]) -> Place:
     A program's own function of that name calls torch's, and a tool would show that.
     """
     name = short_name(frames[0].function) if frames else ""
-    if place.kind is not Kind.CODE or place.own != 0 or name not in _CALLS_OF_TORCH & COLLECTIVES:
+    if place.kind is not Kind.CODE or place.own != 0 or name not in CALLS_OF_TORCH & COLLECTIVES:
         return place
     return msgspec.structs.replace(place, kind=Kind.COLLECTIVE, op=name, path=place.path[1:] or place.path)
 
@@ -294,7 +271,7 @@ def own_path(frames: Sequence[Frame]) -> tuple[tuple[str, str, int | None], ...]
     """Function, file and line of every frame of own code, innermost first."""
     in_c = 0 if _is_in_c_for_pool(frames) else None
     return tuple(
-        (f.function, f.file, f.line) for i, f in enumerate(frames) if i == in_c or _is_program_text(frames) or not (is_library(f) or _is_bare_call(f))
+        (f.function, f.file, f.line) for i, f in enumerate(frames) if i == in_c or _is_program_text(frames) or not (is_library(f) or is_bare_call(f))
     )
 
 
@@ -312,20 +289,6 @@ _CALLS_FOR_POOL = (
 """In between they wait for the next piece of work in other functions."""
 
 
-def _is_bare_call(frame: Frame) -> bool:
-    """Is it a call of torch's of which somebody wrote the name alone, in a sentence, or as its line has it?"""
-    if not frame.file and not frame.line and frame.function in _CALLS_OF_TORCH:
-        return True
-    module, _, name = frame.function.rpartition(".")
-    return (module in _TORCH_MODULES and name in COLLECTIVES | P2P | _RENDEZVOUS) or _is_bare_result(frame)
-
-
-def _is_bare_result(frame: Frame) -> bool:
-    """``loss.item()`` in a sentence: a result is asked for that the GPU still has to give."""
-    _, dot, name = frame.function.rpartition(".")
-    return bool(dot) and not frame.file and not frame.line and name in _RESULTS
-
-
 def _is_program_text(frames: Sequence[Frame]) -> bool:
     """``python -c``; with other frames around it, it starts a library's helper process."""
     return len(frames) == 1 and frames[0].file == "<string>"
@@ -335,8 +298,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
     """Kind and function when library frames above the own code tell; outermost telling frame wins within torch (all_reduce over wait)."""
     if meets_nodes(frames[i] for i in inner):
         return Kind.RENDEZVOUS, "the rendezvous of the nodes"
-    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT or _is_bare_call(frames[i])]
-    for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (_RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
+    torch_dist = [i for i in inner if frames[i].file.startswith(_TORCH_DISTRIBUTED) or names[i] in _TORCH_WAIT or is_bare_call(frames[i])]
+    for wanted, kind in ((_NEW_GROUP, Kind.NEW_GROUP), (RENDEZVOUS, Kind.RENDEZVOUS), ({"destroy_process_group"}, Kind.DESTROY)):
         if found := [i for i in torch_dist if names[i] in wanted]:
             outermost = names[found[-1]]  # private where a framework builds its group from torch's parts
             return kind, "the creation of a process group" if outermost.startswith("_") else outermost
@@ -351,7 +314,7 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
         n, f = names[i], frames[i].file
         if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__")):
             return Kind.DATALOADER, n
-        if _is_bare_result(frames[i]) or (f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream")):
+        if is_bare_result(frames[i]) or (f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream")):
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n

@@ -17,10 +17,10 @@ from ray_rl_debug.analyze.gpu_waits import GPU_COLLECTIVE
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, node_of, node_of_rank
-from ray_rl_debug.analyze.places import MEETS_ALL
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import Beside, Site, any_peer_edges, receiver_edges, stray_edges
 from ray_rl_debug.analyze.seen import Seen, as_verb
+from ray_rl_debug.analyze.torch_calls import MEETS_ALL
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.worlds import World
 from ray_rl_debug.model import gaps

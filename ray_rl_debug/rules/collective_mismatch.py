@@ -25,10 +25,10 @@ from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.engine_places import runs_module_together
 from ray_rl_debug.analyze.groups import GroupId
 from ray_rl_debug.analyze.kinds_of_places import Kind
-from ray_rl_debug.analyze.places import ROOTED
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.rank_threads import Site
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.torch_calls import ROOTED
 from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who

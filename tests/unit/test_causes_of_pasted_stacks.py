@@ -230,3 +230,9 @@ def test_who_waits_for_a_future_beside_an_idle_engine_keeps_nobody(tmp_path: Pat
     core = stack(9901, "    get (queue.py:171)\n    _process_input_queue (vllm/v1/engine/core.py:801)", "VLLM::EngineCore")
     asks = "    wait (threading.py:355)\n    result (concurrent/futures/_base.py:451)\n    generate (rollout/server.py:301)\n"
     assert reported(tmp_path, f"{core}\n{stack(9800, asks)}").findings == ()
+
+
+def test_a_result_of_the_gpu_may_be_told_with_its_place(tmp_path: Path) -> None:
+    text = "- All scheduler ranks are stuck in `result.copy_done.synchronize()` at `scheduler/batch_result_processor.py:635` (py-spy).\n"
+    first = reported(tmp_path, text).findings[0]
+    assert (first.cause.value, first.certainty.value) == ("collective-stalled", "possible")

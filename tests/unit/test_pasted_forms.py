@@ -350,3 +350,9 @@ def test_a_progress_bar_that_rewrote_its_line_for_days() -> None:
     bar = "\r".join(f" {n % 100}%|#### | {n}/100000 [01:00<02:00, 1.0it/s]" for n in range(5_000))
     (dump,) = read(f'{bar}\rThread 7 (idle): "MainThread"\n    f (a.py:1)\n')
     assert (dump.pid, dump.line) == (7, 1)
+
+
+def test_the_words_of_gdbs_python_for_a_wait_are_frames_of_it() -> None:
+    rows = "#4 Waiting for a lock (e.g. GIL)\n#7 Frame 0x7f85, for file /usr/lib64/python2.7/Queue.py, line 118, in put (self=<Queue()>)\n"
+    (dump,) = read(rows)
+    assert [f[0] for f in dump.threads[0].frames] == ["PyThread_acquire_lock", "put"]

@@ -66,3 +66,11 @@ def test_printed_tasks_are_tasks() -> None:
     tasks = read(f"tasks:\n{{{line.format(1)}, {line.format(2)}}}\n")[0].tasks
     assert [(t.name, t.chain) for t in tasks] == [("Task-1", [("episode", "/app/w.py", 88)]), ("Task-2", [("episode", "/app/w.py", 88)])]
     assert read("Task was destroyed but it is pending!\ntask: " + line.format(3) + "\n") == []
+
+
+@pytest.mark.parametrize(
+    ("told", "labels"),
+    [("TP0, TP2-4", ["TP0", "TP2", "TP3", "TP4"]), ("TP1, TP6 and TP7", ["TP1", "TP6", "TP7"]), ("DP0 TP1", ["DP0_TP1"])],
+)
+def test_the_name_of_a_part_may_stand_before_each_number(told: str, labels: list[str]) -> None:
+    assert [d.label for d in read(f"{told}:\n```\nall_reduce (a.py:3)\nstep (b.py:4)\n```\n")] == labels

@@ -65,6 +65,8 @@ _WITHOUT_NUMBER = re.compile(
 )
 """Where gdb met the program, as it says when it attaches; people quote that line alone."""
 _WANTS_GIL = re.compile(r"^\s{0,12}Waiting for the GIL\s*$")
+_AS_PYTHON_TELLS = {"Waiting for a lock (e.g. GIL)": "PyThread_acquire_lock", "Waiting for the GIL": "take_gil"}
+"""``py-bt-full`` has words for the C functions in which a thread waits."""
 _SIGNAL = "<signal handler called>"
 """Between the frames of a signal's handler, above, and what it interrupted."""
 _CUT = re.compile(r" (?:from|at)$")
@@ -91,6 +93,7 @@ def read(text: str) -> Event | None:
         if ".py" in text and "0x" not in text and (of_python := read_frame(frame["rest"])) is not None and not of_python.native:
             return msgspec.structs.replace(of_python, source="text", order="inner", is_certain=True, number=int(frame["number"]))
         number, rest = int(frame["number"]), frame["rest"].rstrip("`* ").strip()
+        rest = f"{_AS_PYTHON_TELLS[rest]} ()" if rest in _AS_PYTHON_TELLS else rest
         return _frame(number, rest) or (_cut_off(number, rest) if frame["at"] else None)
     if "<built-in method" in text and (built_in := _BUILT_IN.match(text)):
         place = (f"{built_in['type'].rsplit('.', 1)[-1]}.{built_in['function']}", BUILT_IN, 0)

@@ -91,6 +91,12 @@ _PART_LIST = re.compile(
     r"(?P<more>(?:(?:-|–|~|\.\.| ?, ?| and | to |, and )\d{1,4}){1,64})(?![\w.%]| ?[x×]\b| ?(?:gpus?|nodes?|cards?|layers?|ms|s)\b)", re.IGNORECASE
 )
 """Behind the number of a part: ``TP1-3``, ``TP0, 1 and 3``."""
+_SAME_PARTS = re.compile(
+    r"(?<![A-Za-z0-9_])(?P<kind>DP|TP|PP|EP|CP)[ _-]?(?P<first>\d{1,4}(?:[-–]\d{1,4})?)"
+    r"(?P<more>(?:(?:, ?| ?[/&+] ?|,? and |、|和)(?P=kind)[ _-]?\d{1,4}(?:[-–]\d{1,4})?(?![\w.]*\w)){1,64})",
+    re.IGNORECASE,
+)
+"""``TP0, TP2-5``: one kind of part, its name before each number."""
 _LOCAL = re.compile(r"\b(?:local|node)[ _-]?rank", re.IGNORECASE)
 _PARTS = re.compile(r"^\W{0,12}(?P<role>[A-Za-z_]{1,20})(?P<ranks>\d{1,6}(?:[,-]\d{1,6}){0,200}): {1,8}(?P<rest>\S.{0,8000})$")
 _PID = re.compile(
@@ -303,6 +309,9 @@ def _ranks(text: str) -> tuple[tuple[int, ...], str | None]:
         name, low = first[-1]
         if first[:-1] == last[:-1] and name == last[-1][0] and 0 < int(last[-1][1]) - int(low) < _MAX_OF_RANGE:
             return tuple(range(int(low), int(last[-1][1]) + 1)), "_".join([*map("".join, first[:-1]), name])
+    if (of_kind := _SAME_PARTS.search(text)) is not None:
+        kind = of_kind["kind"]
+        return said.numbers(re.sub(rf"{kind}[ _-]?", "", of_kind["first"] + of_kind["more"], flags=re.IGNORECASE)), kind.upper()
     if _LOCAL.search(text):
         text = _LOCAL.sub("local", text)
     text = _SIDE_RANK.sub(r"\1", _NUMBER_FIRST.sub(r"rank \1 ", text))

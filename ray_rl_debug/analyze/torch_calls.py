@@ -1,0 +1,51 @@
+"""Names of torch's calls: collectives, sends and receives, the rendezvous; and such calls of which somebody wrote the name alone."""
+
+from __future__ import annotations
+
+import re
+
+from ray_rl_debug.model.snapshot import Frame
+
+COLLECTIVES = frozenset(
+    "all_reduce all_gather all_gather_into_tensor all_gather_object all_gather_coalesced all_to_all all_to_all_single barrier monitored_barrier"
+    " broadcast broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
+    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
+)
+P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
+CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter"} | {
+    "TCPStore",
+    "init_process_group",
+    "destroy_process_group",
+    "new_group",
+}
+"""Names that are nobody else's, also where no file stands beside them."""
+ROOTED = frozenset("broadcast reduce gather scatter broadcast_object_list scatter_object_list gather_object".split())
+"""Collectives in which the ranks name one rank as source or destination."""
+MEETS_ALL = COLLECTIVES - ROOTED - {"wait_tensor"}
+"""Collectives that nobody leaves before all have come."""
+RENDEZVOUS = frozenset(
+    "init_process_group _create_c10d_store _env_rendezvous_handler _store_based_barrier _tcp_rendezvous_handler rendezvous"
+    " _new_process_group_helper init_model_parallel_group TCPStore".split()
+)
+_RESULTS = frozenset("item tolist cpu synchronize".split())  # methods of tensors, streams and events that wait for the GPU
+_OF_VARIABLES = re.compile(r"[a-z_][a-z0-9_]{0,60}(?:\.[a-z_][a-z0-9_]{0,60}){1,6}$")
+"""``result.copy_done``: a function's own name has no object of an object before it."""
+_TORCH_MODULES = frozenset({"dist", "torch.distributed", "accelerator", "self.accelerator"})
+"""What stands in front of them where somebody wrote the call as its line has it: ``dist.barrier() @ train.py:211``."""
+
+
+def is_bare_call(frame: Frame) -> bool:
+    """Is it a call of torch's of which somebody wrote the name alone, in a sentence, or as its line has it?"""
+    if not frame.file and not frame.line and frame.function in CALLS_OF_TORCH:
+        return True
+    module, _, name = frame.function.rpartition(".")
+    return (module in _TORCH_MODULES and name in COLLECTIVES | P2P | RENDEZVOUS) or is_bare_result(frame)
+
+
+def is_bare_result(frame: Frame) -> bool:
+    """``loss.item()`` as somebody tells it: a result is asked for that the GPU still has to give.
+
+    Its place may stand beside it, where what it is asked of is a variable's.
+    """
+    of, dot, name = frame.function.rpartition(".")
+    return bool(dot) and name in _RESULTS and (not (frame.file or frame.line) or _OF_VARIABLES.match(of) is not None)
