@@ -9,8 +9,10 @@ from ray_rl_debug.model.snapshot import Frame
 COLLECTIVES = frozenset(
     "all_reduce all_gather all_gather_into_tensor all_gather_object all_gather_coalesced all_to_all all_to_all_single barrier monitored_barrier"
     " broadcast broadcast_object_list gather gather_object reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list"
-    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base".split()
+    " all_reduce_coalesced wait_tensor _all_gather_base _reduce_scatter_base"
+    " gather_for_metrics wait_for_everyone pad_across_processes".split()
 )
+"""The last three are accelerate's."""
 P2P = frozenset("send recv isend irecv batch_isend_irecv send_object_list recv_object_list recv_object recv_tensor_dict send_object".split())
 CALLS_OF_TORCH = (COLLECTIVES | P2P) - {"send", "recv", "reduce", "gather", "scatter"} | {
     "TCPStore",

@@ -36,7 +36,7 @@ def assumed_edges(view: View, worlds: Sequence[World], known: Sequence[Edge]) ->
         return
     sources = {e.source for e in known}
     found = [*known]
-    for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources), *_to_the_one_outside(view, worlds, known)):
+    for edge in (*_to_the_ended(worlds, sources), *_to_the_only_one(view, sources, known), *_to_the_one_outside(view, worlds, known)):
         sources.add(edge.source)
         found.append(edge)
     yield from found[len(known) :]
@@ -105,8 +105,11 @@ class _Reach:
         return frozenset(found)
 
 
-def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:
-    """From idle processes to the only one that is not: it has the work, and if the run hangs, they wait for what it should hand on."""
+def _to_the_only_one(view: View, sources: Collection[str], known: Sequence[Edge]) -> Iterator[Edge]:
+    """From idle processes to the only one that is not: it has the work, and if the run hangs, they wait for what it should hand on.
+
+    Not from a rank that it waits for itself, as one that rests while the other is in a collective.
+    """
     busy = [s for s in view if s.threads and not s.is_idle]
     if len(busy) != 1 or distance(busy[0]) or busy[0].motion is Motion.MOVING:
         return
@@ -115,8 +118,9 @@ def _to_the_only_one(view: View, sources: Collection[str]) -> Iterator[Edge]:
         return  # the turn of a loop, which looks for work as the others do
     if thread is not None and thread.place.kind is Kind.FUTURE and busy[0].followed is None:
         return  # who completes the future is not shown: it may be one of these
+    asked = {e.target for e in known if e.source == busy[0].key}
     for one in view:
-        if one.threads and one.is_idle and one.key not in sources:
+        if one.threads and one.is_idle and one.key not in sources and one.key not in asked:
             evidence = f"of {len(view.seen)} processes only {busy[0].identity.label} is not idle"
             yield Edge(source=one.key, target=busy[0].key, why=Why.ASSUMED, op="its work", evidence=evidence, certainty=Certainty.POSSIBLE)
 

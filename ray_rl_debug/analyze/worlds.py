@@ -53,7 +53,7 @@ def find_worlds(view: View) -> tuple[World, ...]:
             ranked[one.identity.world].append(one)
     worlds = [_ranked_world(view, key, members) for key, members in ranked.items()]
     worlds = _merge_fragments(_merge_late(worlds))
-    worlds = _merge_lonely(worlds) if view.by_hand else worlds
+    worlds = _merge_lonely(_merge_resting(worlds)) if view.by_hand else worlds
     worlds = _join_connected(view, worlds, _worlds_by_class(view, {m.key for w in worlds for m in w.members}))
     worlds += _worlds_by_parent(view, {m.key for w in worlds for m in w.members})
     worlds = _with_lost(view, _by_program(view, worlds)) if view.by_hand else worlds
@@ -125,6 +125,25 @@ def _merge_lonely(worlds: list[World]) -> list[World]:
         members = tuple(m for w in fragments for m in w.members)
         whole = msgspec.structs.replace(fragments[0], members=members, missing=())
         worlds = [*(w for w in worlds if all(w is not f for f in fragments)), whole]
+    return worlds
+
+
+def _merge_resting(worlds: list[World]) -> list[World]:
+    """In files, an actor that rests runs no method that tells its role: it belongs to the only world of its class that lacks its rank."""
+    for resting in [w for w in worlds if w.is_assumed and all(m.is_idle and m.identity.class_name for m in w.members)]:
+        ranks = {m.identity.rank for m in resting.members}
+        class_name = resting.members[0].identity.class_name
+        fits = [
+            w
+            for w in worlds
+            if w is not resting
+            and w.is_assumed
+            and any(not m.is_idle for m in w.members)
+            and all(m.identity.class_name == class_name for m in w.members)
+            and not ranks & {m.identity.rank for m in w.members}
+        ]
+        if len(fits) == 1:
+            worlds = [_with_members(w, resting.members) if w is fits[0] else w for w in worlds if w is not resting]
     return worlds
 
 

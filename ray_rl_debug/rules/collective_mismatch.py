@@ -12,7 +12,8 @@ Remedy
 
 Not this when
     A rank of the world is in no collective at all: then it is the one to look at, however different the others'
-    places are. Only *possible* if each rank was sampled once, or if the stacks come from files that do not tell the groups.
+    places are. One that rests in the function in which the others wait brings them their work. Only *possible* if
+    each rank was sampled once, or if the stacks come from files that do not tell the groups.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         yield Found(finding=_finding(scene, sites, is_sure=is_sure), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
-        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
+        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and not _brings_work(one, waiters):
             yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
 
 
@@ -163,6 +164,12 @@ def _by_dumps(scene: Scene) -> Iterator[Found]:
         )
         differing = group.culprits or [r for _, side in group.votes for r in side] or group.waiting
         yield Found(finding=finding, explains=nodes_of(world, differing))
+
+
+def _brings_work(one: Seen, waiters: list[Seen]) -> bool:
+    """Does it rest in the function in which the others wait? With its next message it comes to them there: they are at rest too."""
+    at = one.place.path[0][:2] if one.place is not None and one.place.path else None
+    return at is not None and all(w.place is not None and any(frame[:2] == at for frame in w.place.path) for w in waiters)
 
 
 def _init(waiters: list[Seen]) -> bool:

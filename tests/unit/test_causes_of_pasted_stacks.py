@@ -236,3 +236,40 @@ def test_a_result_of_the_gpu_may_be_told_with_its_place(tmp_path: Path) -> None:
     text = "- All scheduler ranks are stuck in `result.copy_done.synchronize()` at `scheduler/batch_result_processor.py:635` (py-spy).\n"
     first = reported(tmp_path, text).findings[0]
     assert (first.cause.value, first.certainty.value) == ("collective-stalled", "possible")
+
+
+ALL_REDUCE = "    all_reduce (torch/distributed/distributed_c10d.py:2810)\n"
+CORES = """DP0:
+```
+Thread 1454 (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:2810)
+    has_unfinished_dp (vllm/config/parallel.py:331)
+    run_busy_loop (vllm/v1/engine/core.py:1172)
+```
+DP1:
+```
+Thread 1455 (idle): "MainThread"
+    get (queue.py:171)
+    _process_input_queue (vllm/v1/engine/core.py:801)
+    run_busy_loop (vllm/v1/engine/core.py:1142)
+```
+"""
+
+
+def test_a_rank_that_rests_while_another_is_in_a_collective_has_left_it_out(tmp_path: Path) -> None:
+    first = reported(tmp_path, CORES).findings[0]
+    assert (first.cause.value, first.certainty.value, [w.pid for w in first.who]) == ("collective-mismatch", "possible", [1455])
+
+
+def test_an_actor_that_rests_is_the_rank_that_its_class_lacks(tmp_path: Path) -> None:
+    update = stack(11, f"{ALL_REDUCE}    update_policy (verl/workers/actor/dp_actor.py:400)", "ray::WorkerDict.actor_rollout_update_actor")
+    rests = stack(12, "    main_loop (ray/_private/worker.py:966)\n    <module> (ray/_private/workers/default_worker.py:289)", "ray::WorkerDict")
+    first = reported(tmp_path, f"rank 0:\n```\n{update}```\nrank 1:\n```\n{rests}```\n").findings[0]
+    assert (first.cause.value, first.certainty.value, [w.pid for w in first.who]) == ("collective-mismatch", "possible", [12])
+
+
+def test_ranks_that_wait_where_another_one_rests_are_at_rest(tmp_path: Path) -> None:
+    file = "sglang/srt/managers/scheduler.py"
+    takes = stack(501, f"    recv_pyobj (zmq/sugar/socket.py:1012)\n    recv_requests ({file}:1110)", "sglang::scheduler_TP0")
+    follows = stack(502, f"{ALL_REDUCE}    broadcast_pyobj (sglang/srt/utils.py:11)\n    recv_requests ({file}:1141)", "sglang::scheduler_TP1")
+    assert reported(tmp_path, takes + follows).findings == ()

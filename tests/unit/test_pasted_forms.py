@@ -356,3 +356,14 @@ def test_the_words_of_gdbs_python_for_a_wait_are_frames_of_it() -> None:
     rows = "#4 Waiting for a lock (e.g. GIL)\n#7 Frame 0x7f85, for file /usr/lib64/python2.7/Queue.py, line 118, in put (self=<Queue()>)\n"
     (dump,) = read(rows)
     assert [f[0] for f in dump.threads[0].frames] == ["PyThread_acquire_lock", "put"]
+
+
+@pytest.mark.parametrize("shown", ["", "#0  0x00007fa440cb3709 in poll () from /lib/libc.so.6\n"], ids=["alone", "with its frame"])
+def test_threads_to_which_somebody_switches_are_of_one_process(shown: str) -> None:
+    frames = "#0  0x00007fa440cb3709 in poll () from /lib/libc.so.6\n#1  0x000055d1c1f5d2a1 in work () at w.c:2\n"
+    text = "".join(
+        f"(gdb) t {number}\n[Switching to thread {number} (Thread 0x7fa4 (LWP {lwp}))]\n{shown}(gdb) bt\n{frames}"
+        for number, lwp in ((1, 851), (18, 931))
+    )
+    (dump,) = read(text)
+    assert [(t.tid, len(t.frames)) for t in dump.threads] == [(851, 2), (931, 2)]

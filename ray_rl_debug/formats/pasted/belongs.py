@@ -39,5 +39,8 @@ def begun(head: Head) -> DumpThread:
 
 
 def is_same_thread(thread: DumpThread, head: Head) -> bool:
-    """Is it the thread of a head with its number in gdb? ``thread 2`` alone, below the list of all threads, is the one in the list."""
-    return thread.tid == head.tid or (head.tid is None and len(thread.frames) <= 1)
+    """Is it the thread of a head with its number in gdb? ``thread 2`` alone, below the list of all threads, is the one in the list.
+
+    What somebody typed to go there has the number alone, and gdb answers with the one of the kernel.
+    """
+    return thread.tid == head.tid or (head.tid is None and len(thread.frames) <= 1) or (thread.tid is None and not thread.frames)

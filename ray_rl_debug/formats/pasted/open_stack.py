@@ -81,9 +81,10 @@ class OpenStack:
         self.begin(thread, order="inner", is_headless=False)
         self._native_at = 0
 
-    def reopen(self, thread: DumpThread, *, order: str | None) -> None:
+    def reopen(self, thread: DumpThread, head: Head) -> None:
         """The thread comes once more, with more frames than before."""
-        self.begin(thread, order=order, is_headless=False)
+        thread.tid = thread.tid if thread.tid is not None else head.tid
+        self.begin(thread, order=head.order, is_headless=False)
 
     def shares(self, head: Head, source: str) -> bool:
         """Two heads over one stack are what people write of equal threads; py-spy writes a head alone for a thread without Python frames."""

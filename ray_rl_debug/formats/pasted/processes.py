@@ -116,7 +116,7 @@ class Processes:
             dump.is_headless = dump.is_headless and label is not None
         known = dump.keys.get(head.key) if dump is not None and head.key is not None else None
         if dump is not None and known is not None and head.source == "gdb" and is_same_thread(dump.threads[known], head):
-            self.stack.reopen(dump.threads[known], order=head.order)
+            self.stack.reopen(dump.threads[known], head)
             return
         is_named = label is not None and bool(label.pid or label.ranks or label.label)
         if dump is not None and head.source == "gdb" and head.key is None and dump.source == "gdb" and dump.threads and not is_named:
