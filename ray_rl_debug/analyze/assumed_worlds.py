@@ -129,7 +129,7 @@ def settle_common_waits(seen: Mapping[str, Seen], programs: Sequence[Program]) -
             places[(one.kind, one.place.op, one.place.path) if one.place is not None else None].append(one)
         most = max(places.values(), key=_weight, default=[])
         if _weight(most) < 2 or 2 * _weight(most) <= _weight(standing):
-            most = _at_gpu_beside_code(standing)
+            most = _at_gpu_beside_code(standing) or _in_backward_beside_code(standing)
         for one in most if _may_wait(most, members) else ():
             if one.telling is not None:
                 place = msgspec.structs.replace(one.telling.place, kind=Kind.COLLECTIVE, op=_op(one))
@@ -143,6 +143,13 @@ def _at_gpu_beside_code(standing: Sequence[Seen]) -> list[Seen]:
     others = [one for one in standing if one.kind is not Kind.CUDA]
     lacks = bool(others) and all(one.kind is Kind.CODE for one in others) and _weight(at_gpu) >= _weight(others)
     return at_gpu if lacks else []
+
+
+def _in_backward_beside_code(standing: Sequence[Seen]) -> list[Seen]:
+    """Those in a backward pass, where all others run code of their own: what sums the gradients waits for those others."""
+    within = [one for one in standing if one.telling is not None and one.telling.stack.once(is_in_backward)]
+    others = [one for one in standing if one not in within]
+    return within if others and all(one.kind is Kind.CODE for one in others) else []
 
 
 def _weight(members: Sequence[Seen]) -> int:

@@ -273,3 +273,10 @@ def test_ranks_that_wait_where_another_one_rests_are_at_rest(tmp_path: Path) -> 
     takes = stack(501, f"    recv_pyobj (zmq/sugar/socket.py:1012)\n    recv_requests ({file}:1110)", "sglang::scheduler_TP0")
     follows = stack(502, f"{ALL_REDUCE}    broadcast_pyobj (sglang/srt/utils.py:11)\n    recv_requests ({file}:1141)", "sglang::scheduler_TP1")
     assert reported(tmp_path, takes + follows).findings == ()
+
+
+def test_who_runs_code_of_its_own_beside_a_backward_pass_is_waited_for(tmp_path: Path) -> None:
+    logs = "    to_tensor (core/module.py:619)\n    log (core/module.py:447)\n    step (train.py:653)"
+    back = "    backward (torch/autograd/__init__.py:200)\n    backward (torch/_tensor.py:487)\n    step (train.py:601)"
+    first = reported(tmp_path, f"{stack(7, logs)}\n{stack(8, back)}").findings[0]
+    assert (first.cause.value, first.certainty.value, [w.pid for w in first.who]) == ("straggler", "possible", [7])

@@ -137,3 +137,20 @@ def test_the_head_of_a_traceback_may_tell_whose_it_is(head: str) -> None:
 def test_who_is_not_alike_is_not_the_same() -> None:
     text = "rank 0、1、3 都是：\n```\nall_gather (a.py:3)\nstep (b.py:4)\n```\n只有 rank 2 不一样：\n```\nrun (c.py:5)\nscore (b.py:6)\n```\n"
     assert [(d.rank, [s.kind for _, s in d.said]) for d in read(text)] == [(0, []), (1, []), (3, []), (2, [])]
+
+
+@pytest.mark.parametrize("last", ["Most processes hang at the following place:", "The others:", "All ranks hang here:"])
+def test_who_is_named_a_sentence_before_is_not_meant_by_most(last: str) -> None:
+    (dump,) = read(f"The job hangs after 24 hours, tp 4. {last}\n```\nlog (a.py:3)\nstep (b.py:4)\n```\n")
+    assert (dump.label, dump.rank) == (None, None)
+
+
+def test_a_pod_may_be_named_between_rules() -> None:
+    stack = 'Thread 0x00007f2b (most recent call first):\n  File "/app/t.py", line 512 in step\n  File "/app/t.py", line 90 in main\n'
+    text = "".join(f"---- trainer-0-{pod} ----\n{stack}" for pod in (0, 1))
+    assert [(d.node, len(d.threads)) for d in read(text)] == [("trainer-0-0", 1), ("trainer-0-1", 1)]
+
+
+def test_a_traceback_may_have_lost_its_first_letter() -> None:
+    (dump,) = read('raceback (most recent call first):\n  Waiting for the GIL\n  File "/a/sampler.py", line 88, in sample\n    with lock:\n')
+    assert [f[0] for f in dump.threads[0].frames] == ["sample"]

@@ -121,6 +121,10 @@ _YAML = re.compile(
     re.IGNORECASE,
 )
 """Whose stack comes, where somebody writes a list of them as YAML."""
+_RULED_NAME = re.compile(
+    r"^(?P<rule>-{2,20}|={2,20}|#{2,20}|\*{2,20}|~{2,20}|<{2,9}|>{2,9}) ?(?P<name>[A-Za-z][\w.-]{0,60}-\d{1,5}(?:-\d{1,5}){0,2}) ?[-=#*~<>]{2,20}$"
+)
+"""``---- trainer-0-1 ----``: a pod, between rules."""
 _INSIDE = re.compile(
     r"\b(?:kubectl|oc)\b[^|;&]{0,100} exec (?:-\w{1,3} (?:[\w.-]{1,60} )??|--?[\w-]{2,20}[= ][\w.-]{1,60} ){0,4}(?:pod/)?"
     r"(?P<name>[a-z0-9][\w.-]{2,80})(?= )"
@@ -152,8 +156,12 @@ _OWNS = re.compile(
 """``... missing ranks: {0}, with rank 1's full stack attached: `` before a chain."""
 _LAST_SENTENCE = re.compile(r"(?<=[\w)\"'”`])[.!?]['\"”`*]{0,3}\s{1,3}(?=[^.!?]{3,160}:\W{0,4}$)")
 """Before the last sentence of a line that leads to a stack: ``Rank 0 reports an error. rank 3 got stuck, and the stack is:``."""
-_OTHERS_COME = re.compile(r"\W{0,4}(?:all |every )?(?:the |of the )?(?:others?|rest|remaining)\b[^.:]{0,40}:\W{0,4}$", re.IGNORECASE)
-"""``Rank 3 does not come. The others:`` leads to no stack of rank 3."""
+_OTHERS_COME = re.compile(
+    r"\W{0,4}(?:(?:all |every )?(?:the |of the )?(?:others?|rest|remaining)\b"
+    r"|(?:most|several|many|some|all|both|each)\b[^.:]{0,20}\b(?:ranks?|processes|workers|gpus|nodes|them)\b(?! ?\d))[^.:]{0,60}:\W{0,4}$",
+    re.IGNORECASE,
+)
+"""``Rank 3 does not come. The others:`` leads to no stack of rank 3, and ``It is tp 4. Most processes hang at:`` to none of a part."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
@@ -175,6 +183,8 @@ def read(text: str) -> Head | None:
         return Head(level="label", label=child["name"], is_new=True)
     if numbered := _NUMBERED_PROCESS.match(stripped):
         return Head(level="label", label=numbered["name"].lower(), is_new=True)
+    if (ruled := _RULED_NAME.match(stripped)) is not None and _RANK.search(stripped) is None and not _ranks(stripped)[1]:
+        return Head(level="label", node=ruled["name"], is_new=True)
     if (":" in text and (told := _YAML.match(text))) and _RANK.search(told["name"]) is None:
         return Head(level="label", node=told["name"], is_new=True)
     host = _PROMPT.match(text)

@@ -6,7 +6,7 @@ import re
 
 from ray_rl_debug.formats.pasted.events import Head
 
-_HEAD = re.compile(r"(?:Traceback|Stack(?: for .{1,300}?)?) \(most recent call (?P<order>first|last)\)", re.IGNORECASE)
+_HEAD = re.compile(r"(?:\bT?raceback|Stack(?: for .{1,300}?)?) \(most recent call (?P<order>first|last)\)", re.IGNORECASE)
 _NUMBERED = re.compile(
     r"^\W{0,6}(?:Thread(?:ID)?|Stack (?:for|of) thread|Python stack of thread):? ?(?P<id>0x[0-9a-f]{1,16}|\d{1,18})(?:[:,]? ?\(?"
     r"(?P<name>[\w.-]{1,80})\)?)?\W{0,6}$",
