@@ -72,7 +72,9 @@ def detect(scene: Scene) -> Iterator[Found]:
         yield Found(finding=_finding(scene, sites, is_sure=is_sure), explains=frozenset(root.nodes))
     for root, one in scene.process_roots():
         waiters = scene.waiting_ranks(one)
-        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters) and not _brings_work(one, waiters):
+        if waiters and one.is_idle and not one.is_stopped and one.threads and not _init(waiters):
+            if scene.view.by_hand and _brings_work(one, waiters):
+                continue
             yield Found(finding=_skipped(scene, one, waiters), explains=frozenset(root.nodes))
 
 
@@ -167,9 +169,14 @@ def _by_dumps(scene: Scene) -> Iterator[Found]:
 
 
 def _brings_work(one: Seen, waiters: list[Seen]) -> bool:
-    """Does it rest in the function in which the others wait? With its next message it comes to them there: they are at rest too."""
-    at = one.place.path[0][:2] if one.place is not None and one.place.path else None
-    return at is not None and all(w.place is not None and any(frame[:2] == at for frame in w.place.path) for w in waiters)
+    """Does it rest in the function in which the others wait? With its next message it comes to them there: they are at rest too.
+
+    Not with an event loop: what comes to that goes elsewhere.
+    """
+    if one.place is None or one.kind is Kind.LOOP_IDLE or not one.place.path:
+        return False
+    at = one.place.path[0][:2]
+    return all(w.place is not None and any(frame[:2] == at for frame in w.place.path) for w in waiters)
 
 
 def _init(waiters: list[Seen]) -> bool:

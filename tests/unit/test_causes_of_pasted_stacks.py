@@ -275,6 +275,14 @@ def test_ranks_that_wait_where_another_one_rests_are_at_rest(tmp_path: Path) -> 
     assert reported(tmp_path, takes + follows).findings == ()
 
 
+def test_an_event_loop_without_work_is_no_wait_for_the_work_of_others(tmp_path: Path) -> None:
+    loop = "    select (selectors.py:468)\n    _run_once (asyncio/base_events.py:1878)\n    run_forever (asyncio/base_events.py:607)"
+    rests = stack(501, f"{loop}\n    run (asyncio/runners.py:44)\n    rank (/srv/update.py:62)")
+    waits = stack(502, f"{ALL_REDUCE}    rank (/srv/update.py:70)")
+    first = reported(tmp_path, f"rank 0:\n```\n{waits}```\nrank 1:\n```\n{rests}```\n").findings[0]
+    assert (first.cause.value, first.certainty.value, [w.pid for w in first.who]) == ("collective-mismatch", "possible", [501])
+
+
 def test_who_runs_code_of_its_own_beside_a_backward_pass_is_waited_for(tmp_path: Path) -> None:
     logs = "    to_tensor (core/module.py:619)\n    log (core/module.py:447)\n    step (train.py:653)"
     back = "    backward (torch/autograd/__init__.py:200)\n    backward (torch/_tensor.py:487)\n    step (train.py:601)"
