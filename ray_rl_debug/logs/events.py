@@ -14,10 +14,11 @@ from ray_rl_debug.logs.heads import Head
 from ray_rl_debug.logs.json_lines import plain_behind_marks
 from ray_rl_debug.logs.named import described_in, filled, introduced_by, launched_in, named_in
 from ray_rl_debug.logs.spotted import Spotted
-from ray_rl_debug.logs.tracebacks import REMOTE, RESULT, START, read_block
+from ray_rl_debug.logs.tracebacks import REMOTE, RESULT, START, Block, read_block
 from ray_rl_debug.logs.values import holds_as_data, is_printed_value
 from ray_rl_debug.logs.window import LOOK_BACK_BYTES, Stamped, Window
 from ray_rl_debug.logs.words import (
+    ANY_NAME,
     ENDED_WELL,
     EXCEPTION,
     GIVES_UP,
@@ -50,6 +51,12 @@ _SAYS_WHAT = re.compile(
     r"(?:An? )?(?:\w+ )?(?:[Ee]rror|[Ee]xception|[Ff]ail(?:ed|ure)|[Uu]nable|[Cc]ould not|[Cc]annot)\b(?! executing job)[ \w'`\"()/.-]{4,120}[.:!]?$"
 )
 """A sentence of a program that caught an exception, right above the traceback that it prints; not Hydra's, which ends by it."""
+_NOTES_FAILURE = re.compile(r"\b(?i:error|fail(?:ed|ure|s)?|exception)\b")
+_SAYS_BEHIND = re.compile(
+    r"(?:[Ee]rror|[Ee]xception|[Ff]ailure) (?:in|at|during|while|when|on|from|\w+ing)\b(?! job)|(?:[Ff]ailed|[Uu]nable) to \w|[Cc]ould not \w"
+)
+MIN_SAID = 3
+"""Letters of a message that two lines hardly share by chance."""
 _IMPORT = re.compile(r"(?:ModuleNotFound|Import)Error: ")
 """Raised inside a function: most packages try such imports of what they can do without."""
 _CUT = "a traceback that is cut off before its last line"
@@ -155,7 +162,27 @@ def _record_of(window: Window, one: Spotted) -> str | None:
     above = window.line_before(one.start)
     if (above.level, above.writer) != (one.head.level, one.head.writer):
         return None
-    return above.text if one.head.level is not None or _SAYS_WHAT.match(above.text) else None
+    is_record = one.head.level is not None or _SAYS_WHAT.match(above.text) or (one.block is not None and _tells_of(above, one.block))
+    return above.text if is_record else None
+
+
+def _tells_of(above: Head, block: Block) -> bool:
+    """Did a program say, before the traceback, what it holds? Python has no words in front of one that nobody catches."""
+    if EXCEPTION.match(above.text):
+        return False
+    if above.is_stamped and not block.head.is_stamped and _NOTES_FAILURE.search(above.text):
+        return True
+    found = ANY_NAME.match(block.last)
+    said = (found["said"] or "") if found is not None else ""
+    return len(said) >= MIN_SAID and len(said) < len(above.text) and above.text.endswith(said)
+
+
+def _says_so_behind(window: Window, one: Spotted) -> bool:
+    """Does the program put what it caught into words right behind the traceback that it printed?"""
+    after = next((h for h in window.next_of(one.head.writer, one.end) if h.text), None)
+    if after is None or (after.level, after.writer) != (None, one.head.writer) or GIVES_UP.search(after.text):
+        return False
+    return _SAYS_BEHIND.match(after.text) is not None
 
 
 def _caught(window: Window, one: Spotted) -> bool | None:
@@ -166,7 +193,8 @@ def _caught(window: Window, one: Spotted) -> bool | None:
         return None
     if block.is_caught:
         was_tried = level is None and block.remote is None and _IMPORT.match(one.text) is not None
-        is_written_down = level in ("D", "W", "E") or (level is None and block.remote is None and _record_of(window, one) is not None)
+        is_bare = level is None and block.remote is None
+        is_written_down = level in ("D", "W", "E") or (is_bare and (_record_of(window, one) is not None or _says_so_behind(window, one)))
         return True if is_written_down or was_tried else None
     return False if level is None and one.before is None else None
 

@@ -91,7 +91,7 @@ GLOG_TAIL = re.compile(r" +(?P<pid>\d+) +(?P<source>[\w./-]+\.\w+:\d+)\] ?")
 SOURCE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}\] ?")
 """``core.py:250] ``, behind a level: the bracket may open in front of the level, or nowhere."""
 NAMED = re.compile(
-    r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|sbatch|torchrun|mpirun|ray|raylet|nvidia-[a-z]{2,20}|kubelet|containerd|dockerd|bash|sh|python\d?"
+    r"(?P<program>wandb|srun|slurmstepd(?:-(?P<node>[\w.-]+))?|slurm(?:d|ctld|dbd)|salloc|scontrol|sbatch|torchrun|mpirun|ray|raylet|nvidia-[a-z]{2,20}|kubelet|containerd|dockerd|bash|sh|python\d?"
     r"|gcc|ld|ninja): "
 )
 SOURCE_FILE = re.compile(r"[\w./-]{1,80}\.(?:py|cc|cpp|cu|h|go|rs):\d{1,6}")

@@ -68,6 +68,13 @@ def _without(writer: LogWriter, common: LogWriter) -> LogWriter:
     )
 
 
+def _is_one(a: LogWriter, b: LogWriter) -> bool:
+    """Is it one writer? Of a program that names itself, such as ``(raylet)``, not each line has the number of its process."""
+    if (a.pid, a.rank) == (b.pid, b.rank):
+        return True
+    return a.program is not None and a.program == b.program and a.rank == b.rank and None in (a.pid, b.pid)
+
+
 class Stamped(msgspec.Struct, frozen=True):
     """The time of a line, as far as it or what stands above it tells."""
 
@@ -149,7 +156,7 @@ class Window:
             if is_header(text):
                 return
             one = self.head(text)
-            if anybody or (one.writer.pid, one.writer.rank) == (writer.pid, writer.rank) or one.writer == LogWriter():
+            if anybody or _is_one(one.writer, writer) or one.writer == LogWriter():
                 yield one
                 given += 1
             if given >= AFTER or at > end + LOOK_AHEAD_BYTES:

@@ -13,7 +13,7 @@ STEMS = (
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
-    "eturncode", "eturn code",
+    "eturncode", "eturn code", "d: fatal: ", "] fatal: ",
     "egfault", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
@@ -144,7 +144,7 @@ _GOES_ON = (
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
         r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|Setting [A-Z]+ to (?=/)|[Bb]acking off|[Tt]rying (?:again|next)",
-        r"[Nn]ext (?:try|attempt|retry) in\b",
+        r"[Nn]ext (?:try|attempt|retry) in\b|(?:at|on|in|during) (?:try|attempt|retry) #?\d+(?! ?(?:s|sec|min|h)\b)",
         r"(?:(?<=\d: )|^)\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
         rf"(?:{_SAID})(?![\"']?[=:] ?\d)",
     )
@@ -182,11 +182,16 @@ GIVES_UP = re.compile(
         r"[Gg]iv(?:ing|es?) up|[Gg]ave up|[Mm]ax(?:imum)?(?: number of)? (?:retries|attempts|restarts)|retries (?:exceeded|exhausted)|[Ee]xhausted",
         r"[Kk]illing (?:sub)?process|closing signal",
         r"[Aa]bort(?:ing|ed)?\b(?! (?:\d+ )?(?:request|rid|running|rollout|generation|task)s?\b)",
+        r"(?:[Aa]ttempt|[Tt]ry|[Rr]etry)[ :#]{1,2}(?P<last>\d{1,4}) ?(?:/|of) ?(?P=last)(?!\d)",
         r"[Nn]o more (?:retries|attempts)|[Uu]nrecoverable|[Cc]annot (?:recover|continue)|[Ee]xiting|[Tt]erminating",
         r"[Ss]hutting down|after \d+ (?:retries|attempts|tries)|\bnot (?:recovered|handled|expected)|[Uu]nexpected",
     )
 )
 """Words of a program that does not."""
+
+
+_PROMISES = re.compile(r"\bwill be (?:retried|rescheduled|restarted)\b(?! (?:if|when|unless)\b)|\b(?:[1-9]\d*|infinite) retries (?:left|remaining)\b")
+"""What is told with them goes on, however unexpectedly it ended this time."""
 
 
 SAID_OF_ANOTHER = re.compile(
@@ -324,4 +329,6 @@ def goes_on(text: str, *, behind: bool = False) -> str | None:
     found = (_ACTS if EXCEPTION.match(text) and not behind else HANDLED).search(text)
     if found is None and behind:
         found = next((f for f in _WENT_ON.finditer(text) if not _DENIED.search(text, 0, f.start())), None)
-    return found[0] if found is not None and GIVES_UP.search(text) is None else None
+    if found is None or (_PROMISES.search(text) is None and GIVES_UP.search(text) is not None):
+        return None
+    return found[0]

@@ -29,16 +29,19 @@ _ENDS = re.compile(
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|, (?:stopping|stopped|quitting|leaving)\b"
-    r"|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
+    r"|\bsetting DOWN\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
 )
 """Words of a record that somebody ended, or refused to start: parsers of command lines end the program."""
 _OF_DEVICES = ("cuda", "accelerators", "nccl")
 """Layers of the catalogue."""
-_TRIED = re.compile(r"\b(?:failed|fails|could not|cannot|unable|skipp\w+|tr(?:y|ied)|inject\w+|possible|may|might|would|because|means?)\b")
+_TRIED = re.compile(
+    r"\b(?:failed|fails|could not|cannot|unable|skipp\w+|tr(?:y|ied)|inject\w+|possible|may|might|would|because|means?)\b"
+    r"|\b[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)\b"
+)
 """In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
-_RAISES = re.compile(r"\b[Ee]rror: ")
+_RAISES = re.compile(r"\b[Ee]rror(?: from server \(\w+\))?: ")
 """In front of it: the line is an error's own, which tells its reasons one after the other."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
@@ -78,7 +81,10 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
     """Did somebody catch, look for, or talk about what the line tells? So is it with a warning that somebody else has gone."""
     if event.caught is True and (known is None or known.layer not in _OF_DEVICES):
         return True
-    if event.is_own_words and (LACKS.search(event.text) or (known is not None and _is_reason(event, known))):
+    is_record = event.level == "E" and event.kind == "error" and known is not None
+    if event.is_own_words and LACKS.search(event.text):
+        return True
+    if (event.is_own_words or is_record) and known is not None and _is_reason(event, known):
         return True
     return known is not None and known.effect == "cascade" and event.level in ("D", "I", "W")
 

@@ -1,0 +1,84 @@
+"""Who caught an error says so: before its traceback, behind it, or with what comes next. Beside each the failure that only looks like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_log_blocks_alone import LEFT, RAISED, role
+from test_log_innocents import story
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Sample 14 was left out: no such part",
+        "2026-11-02 10:11:12 hooks.py:316 - callback failed (sid=s-12)",
+        "[2026-11-02 10:11:12] hooks.py:316 - an exception of the hook (sid=s-12)",
+    ],
+)
+def test_words_above_a_traceback_that_tell_of_it_say_that_it_was_caught(tmp_path: Path, said: str) -> None:
+    assert role(tmp_path, f"{said}\n{RAISED}") == "noted"
+    assert role(tmp_path, f"{said}\n{LEFT}") == "first"
+
+
+@pytest.mark.parametrize("said", ["Sample 14 was read", "ValueError: no such part", "no such part", "2026-11-02 10:11:12 hooks.py:316 - batch 14"])
+def test_other_words_above_it_do_not(tmp_path: Path, said: str) -> None:
+    assert role(tmp_path, f"{said}\n{RAISED}") == "first"
+
+
+@pytest.mark.parametrize("said", ["Error in the judge: None", "Failed to read sample 14", "Exception while scoring sample 14"])
+def test_words_behind_a_traceback_do_so_too(tmp_path: Path, said: str) -> None:
+    assert role(tmp_path, f"{RAISED}{said}\n") == "noted"
+    assert role(tmp_path, f"{LEFT}{said}\n") == "first"
+
+
+@pytest.mark.parametrize("said", ["Error in the judge, exiting", "Error executing job with overrides: []", "of the text in the sample"])
+def test_words_behind_it_of_an_end_or_of_the_message_do_not(tmp_path: Path, said: str) -> None:
+    assert role(tmp_path, f"{RAISED}{said}\n") == "first"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Error killing helper 3: Failed to look up actor with name 'policy-3'", "noted"),
+        ("Failed to look up actor with name 'policy-3'", "first"),
+        ("2026-11-02 10:11:12,100 ERROR pool.py:9 -- save failed: [Errno 28] No space left on device", "noted"),
+        ("2026-11-02 10:11:12,100 ERROR pool.py:9 -- [Errno 28] No space left on device", "first"),
+        ("2026-11-02 10:11:12,100 ERROR pool.py:9 -- save failed: [Errno 28] No space left on device, exiting", "first"),
+        ("ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use", "first"),
+        ("ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", "first"),
+        ('Error from server (Forbidden): error when creating "job.yaml": pods "t" is forbidden: exceeded quota: gpu', "first"),
+    ],
+)
+def test_a_known_error_is_only_the_reason_of_what_was_tried(tmp_path: Path, line: str, expected: str) -> None:
+    assert role(tmp_path, f"{line}\n") == expected
+
+
+def test_one_of_several_attempts_ends_nothing_but_the_last(tmp_path: Path) -> None:
+    line = "ERROR:2026-11-02 10:11:12,100:Failed to open port 41211 {}: [Errno 98] Address already in use\n"
+    assert role(tmp_path, line.format("at try 0")) is None
+    assert role(tmp_path, line.format("on attempt 2/3")) is None
+    assert role(tmp_path, line.format("on attempt 3/3")) is not None
+    assert role(tmp_path, line.format("on port 3")) is not None
+
+
+def test_a_promise_to_try_again_counts_however_unexpected_the_end(tmp_path: Path) -> None:
+    died = "(raylet) Task score failed. There are {} Error: The worker died unexpectedly while executing this task.\n"
+    assert role(tmp_path, died.format("2 retries remaining, so the task will be retried.")) is None
+    assert role(tmp_path, died.format("no retries remaining, so the task will not be retried.")) == "first"
+
+
+def test_lines_of_a_program_that_names_itself_are_its_own_without_a_number(tmp_path: Path) -> None:
+    killed = "(raylet) [2026-11-02 10:11:12,101 W 41 41] memory_monitor.cc:88: 1 Workers (tasks / actors) killed due to memory pressure (OOM)\n"
+    again = "({}) Task score failed. There are 2 retries remaining, so the task will be retried.\n"
+    assert role(tmp_path, killed) == "first"
+    assert role(tmp_path, killed + again.format("raylet")) is None
+    assert role(tmp_path, killed + again.format("raylet pid=52")) == "first"
+
+
+def test_daemons_of_slurm_have_levels(tmp_path: Path) -> None:
+    assert role(tmp_path, "slurmd: error: oom_score_adj not found\n") == "noted"
+    assert role(tmp_path, "slurmctld: error: Nodes gpu[07-08] not responding, setting DOWN\n") == "first"
+    told = story(tmp_path, "slurmd: fatal: _prlimit(RLIMIT_RSS, 81200 MB): Operation not permitted\n")
+    assert told is not None and told.first is not None and told.first.who[0].label == "slurmd"
