@@ -73,7 +73,7 @@ _OF_PEERS = re.compile(
 _DIED = re.compile(r"\b(?:died|is dead|(?:exited|ended) unexpectedly)\b(?!.*\b(?:exit ?code|signal|status)\b)")
 """Of another process, whose end says no more than that it is gone."""
 _PARTS = re.compile(r"\b[Ff]ailed to (?:shut ?down|close|leave|deregister)\b")
-_ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
+_ENDED_BY_ASKING = re.compile(r"\b(?:exit ?code|exited with code|exit status|signal)[ :=]*\(?(?:-?15|-2|143|130)\b")
 _OWN_SCORE = re.compile(
     r"(?i:\b(?:score|reward|grade|verdict)s?)(?: is| of)?[ :=]{1,3}-?\d{1,2}(?:\.\d{1,6})?(?:/\d{1,3})?(?![\d.:/\w])"
     r"|\breturn(?:s|ed|ing) -?\d\.\d{1,4}\b|\b(?:verdict|judged)[ :=]{1,3}(?:CE|RE|WA|TLE|MLE|OLE)\b"
@@ -83,6 +83,8 @@ _OF_A_GUEST = re.compile(r"\b(?:candidate|submission|solution|sandbox|student|a\
 """Of the kernel, which names the program that it ended."""
 _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
 _IN_THREAD = "Exception in thread "
+_IN_REQUEST = "Exception occurred during processing of request from "
+"""Words of Python's own servers, which take the next request."""
 _OF_PYTHON = re.compile(r"/lib(?:64)?/python3[\d.]*/(?!(?:site|dist)-packages/)|^<frozen")
 _OF_TRACKER = re.compile(
     r"-packages/(?:wandb|weave|langfuse|langsmith|posthog|agentops|mlflow|tensorboardX?|opentelemetry|prometheus_client|swanlab|comet_ml|clearml|neptune|trackio|aim|sentry_sdk)/"
@@ -137,6 +139,8 @@ def _by_line_before(window: Window, one: Spotted) -> str | None:
         return None
     if before.text == "--- Logging error ---":
         return "a line could not be logged"
+    if before.text.startswith(_IN_REQUEST):
+        return "a server's request"
     if before.text.startswith(_IN_THREAD) and _is_of_tracker(one.block):
         return "a thread that only reports to a tracker"
     if _LEAVES.search("\n".join((one.text, *one.block.message))):

@@ -238,6 +238,9 @@ def _bracket(line: str, at: int, got: _Found, near_s: float | None) -> int | Non
     found = marks.BRACKET.match(line, at)
     if found is None:
         return None
+    if ucx := marks.OF_UCX.match(line, at):
+        got.node, got.pid, got.level, got.source = ucx["node"], int(ucx["pid"]), LEVELS.get(ucx["level"], "D"), ucx["source"]
+        return _done(got, ucx.end())
     inner = found["inner"].strip()
     if told := marks.LEVEL_AND_SOURCE.match(inner):
         got.level, got.source = LEVELS[told["level"]], told["source"]

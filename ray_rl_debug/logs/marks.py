@@ -50,6 +50,11 @@ HOST_PID = re.compile(r"(?P<node>(?=[A-Za-z-]*\d)[A-Za-z][A-Za-z\d-]*(?:\.[A-Za-
 """``[node-3:58]``, as Open MPI writes, and ``[node-3:58:0:91]``, as UCX does.
 
 A source file with its line is none, nor a name without a digit: ``[step:120]``, ``[pid:58]``, ``[trl.trainer:412]``."""
+OF_UCX = re.compile(
+    r"\[(?P<node>[\w.-]{1,80}):(?P<pid>\d{1,8}) ?:[\d:]{1,16}\]\s{1,40}(?P<source>[\w./-]{1,80}\.\w{1,4}:\d{1,6})\s{1,8}"
+    r"UCX\s{1,4}(?P<level>FATAL|ERROR|WARN|INFO|DIAG|DEBUG|TRACE)\s{1,4}"
+)
+"""``[node-3:58 :0]   ib_md.c:501  UCX  ERROR ``, behind a stamp."""
 NAME_AND_LEVEL = re.compile(r"\[[A-Za-z][\w-]{1,40}\]\s?(?=\[(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\])")
 """``[Engine-LLM][ERROR] ``: the name of a program in front of its level."""
 PRIORITY = re.compile(r"<\d{1,3}>(?=[A-Z\d])")

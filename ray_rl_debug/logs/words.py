@@ -110,6 +110,7 @@ INNOCENT = re.compile(
         r"^\*{0,2}(?!\w{0,80}(?:Error|ERROR|Exception|Fail|FAIL|Fatal|FATAL))[A-Z]\w* ?\(\w+=[^)]*$",  # the same, over several lines
         r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
         r"^(?:\d{1,6}[.):|]?\s+)?(?:What|Why|How|Which|Where|When|Who)\b[^?\n]{3,300}\?",  # a question
+        r"^\|.*\|\s*(?:RE|TLE|WA|CE|MLE|OLE|AC)\b[^|]*\|$",  # a row of verdicts
         r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
         r"^[\w./-]{1,40}: (?:write error: |standard output: )Broken pipe$",  # whoever read from a tool had enough

@@ -54,6 +54,8 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     not_: tuple[str, ...] = msgspec.field(name="not")
     late: bool = False
     """It comes long after what brought it about: another critical line in the same logs is nearer to it."""
+    one_try: str | None = None
+    """Regular expression of such a line that is written at each of several tries: once alone it ends nothing."""
     over: str | None = None
     """Regular expression of a later line that tells that it has passed, such as a connection that is restored."""
     slug: str = ""

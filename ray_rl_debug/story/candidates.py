@@ -19,11 +19,13 @@ from ray_rl_debug.story.people import is_same
 STEPS_ON = 2
 """So many steps of anybody after a failure mean that the run went on."""
 _ENDED_FROM_OUTSIDE = re.compile(
-    r"\bSIGTERM\b|\bSIGINT\b|exit ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|^KeyboardInterrupt|^SystemExit"
+    r"\bSIGTERM\b|\bSIGINT\b|exit(?:ed)?(?: with)?(?: exit)? ?code[^\d-]{0,12}(?:143|130|-15|-2)\b|signal (?:15|2)\b|^KeyboardInterrupt|^SystemExit"
     r"|^[Tt]erminat(?:ed|ing)\b|[:\d] +Terminated\b|\b[Tt]erminating\b"
     r"|\b(?:was|were|been|being|is|are|got|[Pp]rocess(?:es)?|[Ww]orkers?|[Jj]ob|[Rr]ank|[Cc]hild|[Tt]ask|[Pp]od|[Cc]ontainer|[Ss]erver)\b[^.'\"\n]{0,40}\b[Tt]erminated\b"
 )
 """The word alone is also a flag of an environment: ``Env done entry 'terminated' was True``."""
+_CANCELLED = re.compile(r"^(?:[\w.]+\.)?(?:TaskCancelledError|CancelledError)\b")
+"""Somebody did not want the result any longer."""
 _ENDED_BY_ITSELF = re.compile(r"\b(?:exit ?code|code|status|signal)[ :=]*\(?(?!-?(?:15|2|143|130|0)\b)(?:-?\d|SIG(?!TERM|INT))|\babruptly\b")
 """Beside such words: it ended with another code or signal, and nobody told it to."""
 _ENDS_ITSELF = re.compile(r"Terminating (?:the )?process (?:after|because)\b")
@@ -47,6 +49,9 @@ _ON_THE_CARD = re.compile(r"\bblock: \[\d+,\d+,\d+\], thread: \[")
 _CARD_FAILED = re.compile(r"\bdevice-side assert triggered")
 _SHORT_OF_MEMORY = re.compile(r"\binsufficient shared memory \(shm\)")
 _LOADER_KILLED = re.compile(r"\bDataLoader worker \(pid(?:\(s\))? \d+\) is killed")
+_CHILD_FAILED = re.compile(r"\bChildFailedError:")
+_ROOT_CAUSE = "(first observed failure)"
+"""How torchrun heads the rank that it saw end first, below its error."""
 _OF_ACTOR = re.compile(r"\b[Tt]he actor is dead because its worker process has died\b|^\W{0,4}Worker exit type: ")
 """Lines below Ray's news of a dead actor, printed by whoever called it."""
 VICTIM_LINES = 20
@@ -98,7 +103,8 @@ def waited_in_vain(text: str) -> bool:
 
 def was_told_to_end(one: Candidate) -> bool:
     """Is it the end of a process that somebody else ended, with a signal or from a keyboard?"""
-    return one.why == TOLD_TO_END and (one.event.kind == "death" or one.event.text.startswith("KeyboardInterrupt"))
+    is_told = one.event.kind == "death" or one.event.text.startswith("KeyboardInterrupt") or _CANCELLED.match(one.event.text) is not None
+    return one.why == TOLD_TO_END and is_told
 
 
 def candidates(books: Sequence[LogBook], moved: Mapping[str, Shift]) -> list[Candidate]:
@@ -163,11 +169,13 @@ def _with_victims(found: Sequence[Candidate]) -> list[Candidate]:
     told = [c for c in found if c.signature is not None and _FOR_MEMORY.search(c.event.text)] if nameless else []
     raised = [c for c in found if _CARD_FAILED.search(c.event.text)] if nameless else []
     loaders = [c for c in found if _LOADER_KILLED.search(c.event.text)] if nameless else []
+    roots = [c for c in found if _ROOT_CAUSE in c.event.text] if nameless else []
     victims: dict[tuple[str, int], LogWriter] = {}
     for one in nameless:
         line, last = one.event.file_line, one.event.last_line or one.event.file_line
         text = one.event.text
         behind = told if one in told else raised if _ON_THE_CARD.search(text) else loaders if _SHORT_OF_MEMORY.search(text) else []
+        behind = roots if _CHILD_FAILED.search(text) else behind
         near = [c for c in behind if c.book is one.book and line < c.event.file_line <= last + VICTIM_LINES]
         named = [c for c in near if c.event.about is not None or behind is raised]
         # Equal lines are one event, which names only the first of those whom they speak of.
@@ -187,6 +195,8 @@ def _at(time_s: float | None, book: LogBook, moved: Mapping[str, Shift]) -> floa
 
 
 def _class(event: LogEvent, signature: Signature | None, failed: set[LogWriter]) -> tuple[Class, str | None]:
+    if _CANCELLED.match(event.text) and (event.beneath is None or _CANCELLED.match(event.beneath)):
+        return Class.ECHO, TOLD_TO_END
     if signature is not None:
         if signature.effect == "cascade":
             return Class.ECHO, "such a line follows from the end of another process"

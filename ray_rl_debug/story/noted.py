@@ -29,7 +29,7 @@ _ENDS = re.compile(
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|, (?:stopping|stopped|quitting|leaving)\b"
-    r"|\bsetting DOWN\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b[Cc]annot (?:go on|continue|proceed)\b"
+    r"|\bsetting DOWN\b|\bTERMINATED\b|\bDUE TO (?:\S+ ){0,3}FAILURE|\b(?:[Cc]annot|[Uu]nable to) (?:go on|continue|proceed)\b"
     r"|\bfatal\b|\bFATAL\b|\barguments? (?:is|are) required|\bunrecognized arguments|\b[Nn]o such (?:option|command)\b"
     r"|\b[Mm]issing (?:option|argument|parameter|command)\b"
 )
@@ -43,6 +43,10 @@ _TRIED = re.compile(
 """In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
 _RAISES = re.compile(r"\b[Ee]rror(?: from server \(\w+\))?: ")
 """In front of it: the line is an error's own, which tells its reasons one after the other."""
+_SAYS_WHAT_IT_TRIED = re.compile(
+    r"(?:\[[\w .:-]{1,40}\] )?(?:(?:[Ff]ailed|[Uu]nable) to|[Cc]ould not|[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)) (?:\S+ ){1,12}?\S*: \S"
+)
+"""How a program begins that tells of an error which it caught: what it tried, then why it failed."""
 _NO_DIGITS = dict.fromkeys(b"0123456789")
 _NAMELESS = re.compile(r"(?:Error|Exception|error): ")
 """What tools and JavaScript begin any complaint with; a class of an exception says that it was raised."""
@@ -74,7 +78,9 @@ def tells_of_an_end(one: Candidate) -> bool:
         return False
     if event.kind == "traceback":
         return event.caught is False or event.level is None
-    return event.level is None and not SMALL_TOOL.match(event.text) and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
+    if SMALL_TOOL.match(event.text) or _SAYS_WHAT_IT_TRIED.match(event.text):
+        return False
+    return event.level is None and not (EXCEPTION.match(event.text) and _NAMELESS.match(event.text))
 
 
 def _is_passed(event: LogEvent, known: Signature | None) -> bool:
@@ -85,6 +91,8 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
     if event.is_own_words and LACKS.search(event.text):
         return True
     if (event.is_own_words or is_record) and known is not None and _is_reason(event, known):
+        return True
+    if known is not None and known.one_try is not None and event.count == 1 and re.search(known.one_try, event.text):
         return True
     return known is not None and known.effect == "cascade" and event.level in ("D", "I", "W")
 

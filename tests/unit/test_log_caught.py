@@ -82,3 +82,65 @@ def test_daemons_of_slurm_have_levels(tmp_path: Path) -> None:
     assert role(tmp_path, "slurmctld: error: Nodes gpu[07-08] not responding, setting DOWN\n") == "first"
     told = story(tmp_path, "slurmd: fatal: _prlimit(RLIMIT_RSS, 81200 MB): Operation not permitted\n")
     assert told is not None and told.first is not None and told.first.who[0].label == "slurmd"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Could not load the own kernels: libfast.so: No such file or directory", "noted"),
+        ("Error reading the list: /job/list: Permission denied", "noted"),
+        ("libfast.so: No such file or directory", "first"),
+        ("Could not load the own kernels, exiting: libfast.so: No such file or directory", "first"),
+    ],
+)
+def test_what_a_program_tried_is_only_noted(tmp_path: Path, line: str, expected: str) -> None:
+    assert role(tmp_path, f"{line}\n") == expected
+
+
+def test_one_try_to_reach_the_head_is_no_end_but_many_are(tmp_path: Path) -> None:
+    line = "[2026-11-03 08:00:0{},101 E 881 881] rpc_client.h:153: Failed to connect to GCS at address 10.0.0.4:6379 within {} seconds.\n"
+    assert role(tmp_path, line.format(1, 5)) == "noted"
+    assert role(tmp_path, line.format(1, 5) + line.format(6, 5)) == "first"
+    assert role(tmp_path, line.format(1, 60)) == "first"
+    assert (
+        role(tmp_path, line.format(1, 5) + line.format(6, 5) + "2026-11-03 08:00:07,001\tINFO worker.py:1852 -- Connected to Ray cluster.\n") is None
+    )
+
+
+@pytest.mark.parametrize("line", ["ray.exceptions.TaskCancelledError: Task: TaskID(81f) was cancelled", "asyncio.exceptions.CancelledError"])
+def test_what_nobody_wanted_any_longer_did_not_fail(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") == "told"
+    assert role(tmp_path, f"RuntimeError: {line}\n") == "first"
+
+
+def test_a_row_of_verdicts_tells_of_programs_that_were_tried(tmp_path: Path) -> None:
+    assert role(tmp_path, "| 1    | RE: exited with code 139 |\n") is None
+    assert role(tmp_path, "| 1    | exited with code 139 |\n") == "first"
+
+
+@pytest.mark.parametrize(("how", "expected"), [("exited with code -15", None), ("exited with code -11", "first")])
+def test_a_helper_that_was_asked_to_end(tmp_path: Path, how: str, expected: str | None) -> None:
+    assert role(tmp_path, f"[launcher] training finished\nProcess helper-3 {how}\n") == expected
+    assert role(tmp_path, f"Process helper-3 {how}\n") == (expected or "told")
+
+
+def test_a_server_of_python_goes_on_with_the_next_request(tmp_path: Path) -> None:
+    words = "Exception occurred during processing of request from ('10.0.0.4', 5511)\n"
+    assert role(tmp_path, words + RAISED) is None
+    assert role(tmp_path, words.replace("occurred", "ended it") + LEFT) == "first"
+
+
+def test_the_rank_that_torchrun_saw_end_first_is_named_for_its_error(tmp_path: Path) -> None:
+    rows = ["=" * 60, "train.py FAILED", "-" * 60, "Failures:", "  <NO_OTHER_FAILURES>", "-" * 60, "Root Cause (first observed failure):", "[0]:"]
+    fields = ["  time      : 2026-11-03_08:00:01", "  host      : n4", "  rank      : 3 (local_rank: 3)", "  exitcode  : -11 (pid: 8812)"]
+    told = story(tmp_path, "\n".join(["torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", *rows, *fields]) + "\n")
+    assert told is not None and told.first is not None and told.first.signature == "RRD6153"
+    assert (told.first.who[0].rank, told.first.who[0].pid, told.first.who[0].node) == (3, 8812, "n4")
+
+
+def test_the_level_of_a_record_of_ucx(tmp_path: Path) -> None:
+    line = "[1762156801.101011] [n4:3312 :0]         ib_md.c:501  UCX  {} the handle of the memory was not opened: error 5\n"
+    assert role(tmp_path, line.format("WARN")) is None
+    assert role(tmp_path, line.format("ERROR")) == "noted"
+    told = story(tmp_path, line.format("FATAL"))
+    assert told is not None and told.first is not None and (told.first.who[0].node, told.first.who[0].pid) == ("n4", 3312)
