@@ -159,7 +159,7 @@ def _record_of(window: Window, one: Spotted) -> str | None:
     """Words of the record that a traceback belongs to, also where its logger repeats the head on each line; a sentence at no level is one as well."""
     if one.before is not None:
         return one.before.text
-    above = window.line_before(one.start)
+    above = _record_before(window, one.start)
     if (above.level, above.writer) != (one.head.level, one.head.writer):
         return None
     is_record = one.head.level is not None or _SAYS_WHAT.match(above.text) or (one.block is not None and _tells_of(above, one.block))

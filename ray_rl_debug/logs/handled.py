@@ -19,11 +19,13 @@ from ray_rl_debug.logs.words import (
     EXCEPTION,
     FINISHED,
     GIVES_UP,
+    NOT_THE_JOB,
     OF_ONE_ANSWER,
     OF_ONE_REQUEST,
     RETRIES,
     SCORED,
     SMALL_TOOL,
+    TELLS_OLDER,
     goes_on,
     judge,
 )
@@ -81,6 +83,7 @@ _OWN_SCORE = re.compile(
 """What an answer that could not be read or run is worth, said together with why; no ``reward:8000``."""
 _OF_A_GUEST = re.compile(r"\b(?:candidate|submission|solution|sandbox|student|a\.out)[\w.-]{0,40}\[\d+\]:? (?:segfault at|general protection|trap )")
 """Of the kernel, which names the program that it ended."""
+_KILLED = re.compile(r"\bKilled process \d+ \((?P<program>[^)\n]{1,64})\)")
 _GRADER = re.compile(r"-packages/(?:math_verify|latex2sympy2\w*|sympy|antlr4|lighteval|rouge_score|nltk)/")
 _IN_THREAD = "Exception in thread "
 _IN_REQUEST = "Exception occurred during processing of request from "
@@ -94,7 +97,8 @@ AT_EXIT = "Error in atexit._run_exitfuncs"
 
 def handled(window: Window, one: Spotted) -> str | None:
     """Words beside a failure which say that its writer goes on: in its own line, in the record of a traceback, or soon after."""
-    return _by_itself(window, one) or _by_line_before(window, one) or _by_next_lines(window, one)
+    found = _by_itself(window, one) or _by_line_before(window, one)
+    return found if found is not None or TELLS_OLDER.search(one.text) else _by_next_lines(window, one)
 
 
 def _by_itself(window: Window, one: Spotted) -> str | None:
@@ -118,6 +122,8 @@ def _by_itself(window: Window, one: Spotted) -> str | None:
         return "a server says it of one request"
     if one.block is None and one.signature is None and _OWN_SCORE.search(one.text) and not GIVES_UP.search(one.text):
         return "its score is said with it"
+    if (killed := _KILLED.search(one.text)) is not None and NOT_THE_JOB.fullmatch(killed["program"]):
+        return "a service of the machine was ended, no process of the job"
     if one.block is None and _OF_A_GUEST.search(one.text):
         return "a program that was tried crashed"
     if one.signature is None and CLIENT_LEFT.search(one.text):
@@ -234,7 +240,7 @@ def _by_next_lines(window: Window, one: Spotted) -> str | None:
 def _is_step(one: Spotted) -> bool:
     """Is it the complaint of a small tool, or of a shell, which is one step of a script?"""
     is_tool = SMALL_TOOL.match(one.head.text) is not None or (one.head.writer.program in _SHELLS and one.kind == "error")
-    return one.block is None and one.signature is None and is_tool
+    return one.block is None and (one.signature is None or one.signature.layer == "os") and is_tool
 
 
 def _complains_on(one: Spotted, after: Head) -> bool:

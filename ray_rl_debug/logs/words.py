@@ -204,7 +204,7 @@ SAID_OF_ANOTHER = re.compile(
 """Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
     r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
-    r"|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b|\b(?:runs|works) without\b"
+    r"|(?:->|=>) ?[Uu]sing \S|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b|\b(?:runs|works) without\b"
 )
 """What the line of an exception says of the program, not of the exception."""
 
@@ -218,6 +218,7 @@ OF_A_SAMPLE = re.compile(
     r"(?:[Oo]bservation|[Tt]ool (?:output|result|response))(?: \d+)?: "
     r"|(?:\[[\w-]{1,20}\] )?(?:sample|candidate|cand|completion|submission)[ #_-]?\d{1,9}(?: \([^()\n]{1,40}\))?: "
     r"|\[(?:env|sandbox|tool|grader|judge|agent)(?:[ _-]?\d{1,6})?\] (?:command|cmd|program|candidate|test|cell|snippet|code|script)\b"
+    r"|\[(?:tool|sandbox|grader|judge)(?:[ _:-]\w[\w-]{0,39})?\] (?:exit|exited|timed|killed|stdout|stderr|returned)\b"
     r"|[│┃].*[│┃]$"
     r"|\{(?:[\"']\w{1,20}[\"']: ?(?:-?[\d.]+|[\"'][^\"'\n]{0,80}[\"']), ?){0,3}"
     r"[\"'](?:prompt|input|question|completion|response|output|messages)s?[\"']: ?[\"'\[{]"
@@ -227,6 +228,8 @@ OF_A_SAMPLE = re.compile(
 test runs print what they found of one thing that they tried; no word of it is an error of the program."""
 ENDED_WELL = re.compile(r"\b(?:exit ?code|exit status|status|code|exitcode)[ :=]*\(?0\b|\bINTENDED_(?:USER|SYSTEM)_EXIT\b")
 """Words with which even the line of a known error tells of none."""
+TELLS_OLDER = re.compile(r"\bfailed\b.{0,60}\blast available logs\b")
+"""Behind such a line of Ray's stands what was written before it."""
 HOLDS_A_SAMPLE = re.compile(r"\b(?:prompts?|messages|completions?|responses?|content)[\"']?[:=] ?[\[{(]{0,3}[\"']")
 """Behind it stands, in a note of an engine or a trainer, what a model was asked or gave."""
 OF_ONE_ANSWER = re.compile(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ray_rl_debug import signatures
-from ray_rl_debug.logs.words import GIVES_UP
+from ray_rl_debug.logs.words import GIVES_UP, TELLS_OLDER
 from ray_rl_debug.model.snapshot.log_book import LogBook, LogEvent, LogStep, LogWriter
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.clocks import Shift, is_comparable
@@ -232,7 +232,7 @@ def _survived(
     moved: Mapping[str, Shift],
 ) -> str | None:
     last = max(event.last_line or 0, event.text_line or 0, event.file_line)
-    later = [s for s in book.steps if s.file_line > last]
+    later = [] if TELLS_OLDER.search(event.text) else [s for s in book.steps if s.file_line > last]
     own = [s for s in later if is_same(s.writer, event.writer)]
     is_known = event.writer != LogWriter()
     if own and is_known and _went_on_itself(event, signature, own, book):

@@ -144,3 +144,39 @@ def test_the_level_of_a_record_of_ucx(tmp_path: Path) -> None:
     assert role(tmp_path, line.format("ERROR")) == "noted"
     told = story(tmp_path, line.format("FATAL"))
     assert told is not None and told.first is not None and (told.first.who[0].node, told.first.who[0].pid) == ("n4", 3312)
+
+
+def test_a_loop_of_asyncio_goes_on_behind_a_callback_that_failed(tmp_path: Path) -> None:
+    words = "Exception in callback Link.close_(None)\nhandle: <Handle Link.close_>\n"
+    assert role(tmp_path, words + RAISED) == "noted"
+    assert role(tmp_path, words.replace("Exception in", "Called the") + RAISED) == "first"
+
+
+def test_an_exception_of_what_is_not_there_says_what_is_used_instead(tmp_path: Path) -> None:
+    assert role(tmp_path, "ImportError: fast_norm is not installed -> using slow_norm for this model\n") is None
+    assert role(tmp_path, "ImportError: fast_norm is not installed, pip install fast_norm\n") == "first"
+
+
+def test_a_small_tool_that_complains_of_a_known_error_is_a_step_of_its_script(tmp_path: Path) -> None:
+    stale = "cat: /srv/nfs/flag: Stale file handle\n"
+    assert role(tmp_path, f"{stale}flag read after 1 more try\n") is None
+    assert role(tmp_path, stale) == "first"
+    assert role(tmp_path, stale + LEFT) == "first"
+
+
+@pytest.mark.parametrize("said", ["exit code 124", "killed after 5 s, exit code 137", "stderr: Segmentation fault (core dumped)"])
+def test_what_a_tool_of_an_agent_gave_back_is_no_end(tmp_path: Path, said: str) -> None:
+    assert role(tmp_path, f"[tool bash] {said}\n") is None
+    assert role(tmp_path, f"[trainer] {said}\n") == "first"
+
+
+def test_what_stands_behind_rays_word_on_a_job_was_written_before_it(tmp_path: Path) -> None:
+    ended = "Job entrypoint command failed with exit code -11, last available logs (truncated to 20,000 chars):\n"
+    assert role(tmp_path, f"{ended}step 12 loss 0.2\nstep 13 loss 0.2\nfinished step 13\n") == "first"
+    assert role(tmp_path, "helper failed with exit code 1\nstep 12 loss 0.2\nstep 13 loss 0.2\nfinished step 13\n") is None
+
+
+def test_a_service_of_the_machine_that_the_kernel_ended_is_not_of_the_job(tmp_path: Path) -> None:
+    line = "[ 8812.101011] Out of memory: Killed process 991 ({}) total-vm:912331kB, anon-rss:881233kB\n"
+    assert role(tmp_path, line.format("snapd")) is None
+    assert role(tmp_path, line.format("python3")) == "first"
