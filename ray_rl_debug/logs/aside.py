@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP
+from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
 
 _FAILS = r"(?:[Ff]ail(?:ed|ure|s)|[Uu]nable|[Cc]ould not|[Cc]annot|[Cc]an't|[Ee]rror(?:s)?)\b"
 _TELLING = r"(?:send|push|export|report|collect|scrap|upload|flush|publish|emit|ingest|submit|writ|read|get|measur|sampl|quer)\w*"
@@ -31,6 +31,12 @@ NOT_YET = re.compile(
     r"\b(?:is|are) (?:still )?(?:starting(?: up)?|booting|warming up|initializing|loading)(?:$|[.,;)])|\b[Nn]ot (?:ready|available|up) yet\b"
 )
 """Who is asked too early answers later."""
+_CLEARS = re.compile(
+    rf"\b{_FAILS}(?: to| in| while| when| during)? "
+    r"(?:delet|remov|stop|kill|clos|shut|terminat|disconnect|destroy|clean|unload|releas|(?:un|de)regist)\w*\b[^:]{0,80}"
+    r"(?:: .{0,120})?\b(?:gone|dead|not found|[Nn]o such|already|(?:does not|doesn't) exist|not exist|unknown)\b"
+)
+"""Who clears something away that is not there any longer has what it wanted."""
 _VALUE = re.compile(r"[\w ./-]{1,40}[:=] ?(?:\w{1,20})?[\[{(<].*[\]})>]$")
 _TROUBLE = re.compile(
     r"(?i:err|fail|\bnot?\b|exception|cannot|unable|invalid|fatal|abort|crash|kill|dead|die|lost|refus|den(?:y|ied)|timed? ?out|exceed|corrupt"
@@ -41,6 +47,8 @@ _TROUBLE = re.compile(
 
 def aside(text: str) -> str | None:
     """Why a line at level error, which is no known error, ends no run; None where it may."""
+    if not EXCEPTION.match(text) and not SMALL_TOOL.match(text) and _CLEARS.search(text):
+        return "what it was to clear away was gone"
     if EXCEPTION.match(text) or GIVES_UP.search(text):
         return None
     if OF_MEASURING.search(text):

@@ -245,7 +245,8 @@ def _is_step(one: Spotted) -> bool:
 
 def _complains_on(one: Spotted, after: Head) -> bool:
     """Is it one more line of a tool's complaint? Tools write no time, and several lines to say what failed."""
-    is_tools = one.block is None and one.kind == "error" and one.signature is None and not one.head.is_stamped
+    is_bare = one.signature is None or (one.head.level == "E" and one.head.writer == LogWriter())
+    is_tools = one.block is None and one.kind == "error" and is_bare and not one.head.is_stamped
     return is_tools and not after.is_stamped and (said := judge(after.text, after.level)) is not None and said.kind == "error"
 
 

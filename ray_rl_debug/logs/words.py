@@ -133,7 +133,8 @@ _GOES_ON = (
     + _any(
         r"[Rr]e-?try(?:ing)?\b(?! ?(?:limit|count|budget)\w* (?:exceeded|exhausted|reached))|[Ww]ill (?:be )?retr\w+|[Rr]etries left",
         r"(?<!non-)[Rr]etr[iy]able\b",
-        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead|\b[Uu]sing \S+(?: \S+){0,4} instead\b",
+        r"[Ff]all(?:ing|s)? ?back to|[Ff]ell back|(?:going|changing|switching) to \S+ instead",
+        r"\b(?:[Uu]s|[Tt]ak|[Ii]nstall|[Ll]oad)ing \S+(?: \S+){0,4} instead\b",
         r"(?!fail|crash|di(?:ed|es)|exit|lost|los|stop|kill|hang|hung|br[eo]ak|timed|abort|refus|happen|rais|resets?\b)"
         r"\b(?:\w+(?:ing|[^s]s|ed)|read|drawn|run|sent|built|begun) (?:it |them )?(?:again|anew)\b",
         r"\b(?:tries|trying) (?:the )?(?:next|another|other|:?\d)",

@@ -180,3 +180,30 @@ def test_a_service_of_the_machine_that_the_kernel_ended_is_not_of_the_job(tmp_pa
     line = "[ 8812.101011] Out of memory: Killed process 991 ({}) total-vm:912331kB, anon-rss:881233kB\n"
     assert role(tmp_path, line.format("snapd")) is None
     assert role(tmp_path, line.format("python3")) == "first"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Error deleting workers for role rollout: Server is gone already", None),
+        ("Failed to stop helper 3: no such process", None),
+        ("Error reading from workers of role rollout: Server is gone", "first"),
+        ("Failed to stop helper 3: the server does not answer", "noted"),
+    ],
+)
+def test_who_clears_away_what_is_gone_has_what_it_wanted(tmp_path: Path, said: str, expected: str | None) -> None:
+    assert role(tmp_path, f"2026-11-05 07:00:01,101 ERROR pool.py:9 -- {said}\n") == expected
+
+
+def test_all_lines_of_a_tools_complaint_are_passed_over_for_what_it_does_instead(tmp_path: Path) -> None:
+    said = "ERROR: Could not find a version that satisfies the requirement fast-norm==9\nERROR: No matching distribution found for fast-norm==9\n"
+    assert role(tmp_path, f"{said}installing fast-norm==2 instead\n") is None
+    assert role(tmp_path, said) == "first"
+    assert role(tmp_path, f"{said}installing failed\n") == "first"
+
+
+def test_a_row_of_kubectl_names_its_pod(tmp_path: Path) -> None:
+    told = story(tmp_path, "NAME        READY   STATUS      RESTARTS   AGE\ntrainer-0   0/1     Error       0          3h\n")
+    assert told is not None and told.first is not None
+    assert (told.first.signature, told.first.who[0].node) == ("RRD6295", "trainer-0")
+    assert role(tmp_path, "trainer-0   0/1     Completed   0          3h\n") is None

@@ -1,9 +1,9 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 62 lots, the last 34 after what people pasted into public reports and what programs
+The blocks were written before the reader was tried on them, in 63 lots, the last 35 after what people pasted into public reports and what programs
 print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
-eight lots, where an error that is only noted counts as told and accuses nobody: 57 of 60, 37 of 40, 37 of 40, 38 of 40, 76 of 78, 76 of 80 and 80 of
-82 errors told; 6 of 61, 1 of 40, none of 50, 3 of 40, 10 of 87, 9 of 91 and 7 of 89 innocent blocks accused. Twenty-nine
+nine lots, where an error that is only noted counts as told and accuses nobody: 57 of 60, 37 of 40, 37 of 40, 38 of 40, 76 of 78, 76 of 80, 80 of 82
+and 56 of 58 errors told; 6 of 61, 1 of 40, none of 50, 3 of 40, 10 of 87, 9 of 91, 7 of 89 and 2 of 85 innocent blocks accused. Thirty
 blocks that are not told right are left out.
 """
 
@@ -77,5 +77,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 1906
-    assert len(blocks("innocent.jsonl")) >= 2457
+    assert len(blocks("unseen.jsonl")) >= 1963
+    assert len(blocks("innocent.jsonl")) >= 2542
