@@ -13,7 +13,7 @@ STEMS = (
     "ermission denied", "CANCELLED", "OutOf", "llegal instruction", "No such file", "No space left", "quota exceeded", "ABORT",
     "build stopped", "\tERR ", "BrokenProcessPool", ".Empty", ".Full", "erification failed", "onnection refused", "o route to host",
     "ould not resolve", "died", "NCCL WARN", "imed out", "imeout", "temporarily unavailable", "Cannot connect to", "preempted", "by signal",
-    "eturncode", "eturn code", "d: fatal: ", "] fatal: ",
+    "eturncode", "eturn code", "is dead", "d: fatal: ", "] fatal: ",
     "egfault", " E ", " C ", "[F0", "[F1", *(f"[E{month}" for month in range(10)),
     *(f"{level}{month:02}" for level in "EF" for month in range(1, 13)),
 )  # fmt: skip
@@ -47,9 +47,11 @@ DEATH = re.compile(
         r"panicked at |^panic: |\b[Cc]heck failed: |\bCHECK failed|\bAssertion [`'\"].{1,200}failed",
         r"\*\*\* (?:SIG[A-Z]+ received|Aborted at|Process received signal)|received signal (?:SIG(?!URG|TRAP|CONT|CHLD|WINCH|INT\b|STOP|TSTP)|\d)",
         r"\b(?:exited|exit|failed|ended|terminated|died|finished|completed|returned|unmounted)\b.{0,40}"
-        r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\b(?:exit ?code|return ?code|exit status|(?<!HTTP )status|(?<!SSL error )code|signal)(?: of)?[ :=]*\(?-?(?!0\b)(?:\d+|SIG[A-Z]+)",
+        r"\b[Ff]ailed with (?:an? )?(?:exit|return) ?code list: ",
         r"\b[Ee]xit ?[Cc]ode ?[:=]?\s{0,8}-?[1-9]\d*\b",
-        r"(?:was )?killed by (?:signal|the OOM)|[Kk]illed .{1,120} due to (?:memory|out of memory)|(?:terminated|killed) (?:by|with|due to) signal",
+        r"(?:was )?killed by the OOM|[Kk]illed .{1,120} due to (?:memory|out of memory)",
+        r"(?:terminated|killed) (?:by|with|due to) signal(?=:? ?(?:\d|[A-Z]|$))",
         r"\b(?:[Pp]rocess|[Ww]orker|child|subprocess|server|scheduler|rank \d+|[Cc]ontainer)\b.{0,60}\b(?:died|crashed|was killed|is dead)\b",
         r"\b(?:[Jj]ob|[Pp]od|[Tt]ask|[Aa]llocation|[Ii]nstance|[Nn]ode)\b.{0,60}\b(?:cancell?ed|killed|terminated|stopped|evicted)\b.{0,40}\bpreempted\b",
         r"\bMPI_ABORT was invoked|\bAbort\(-?\d+\) (?:on node|\(rank)|\bKernel panic - not syncing\b|\bhard LOCKUP\b",
@@ -110,6 +112,7 @@ INNOCENT = re.compile(
         r"^\*{0,2}(?!\w{0,80}(?:Error|ERROR|Exception|Fail|FAIL|Fatal|FATAL))[A-Z]\w* ?\(\w+=[^)]*$",  # the same, over several lines
         r"^\w+: (?:Tensor|MemoryMappedTensor|TensorDict|NonTensorData|NonTensorStack)\(",  # a field of a printed tensordict may be ``error``
         r"^(?:\d{1,6}[.):|]?\s+)?(?:What|Why|How|Which|Where|When|Who)\b[^?\n]{3,300}\?",  # a question
+        r"^[-*] (?:fix(?:e[sd])?|add(?:s|ed)?|chang(?:e|es|ed)|remov(?:e|es|ed))\b",  # a list of changes
         r"^\|.*\|\s*(?:RE|TLE|WA|CE|MLE|OLE|AC)\b[^|]*\|$",  # a row of verdicts
         r"\{\{ ?[$.]\w",  # a template, whose words stand for what may be said one day
         r"^test\w* \([\w.]+\)$",  # what unittest says of one test
@@ -146,7 +149,8 @@ _GOES_ON = (
         r"(?:[Mm]etrics|[Ee]vents|[Ll]ogs|[Tt]races|[Tt]elemetry|[Uu]sage) (?:\w+ ){0,3}(?:won't|will not|cannot) be "
         r"(?:exported|reported|recorded|collected|sent)",
         r"[Aa]s expected\b|(?<=\()expected\b|[Ss]elf-heal\w*|Setting [A-Z]+ to (?=/)|[Bb]acking off|[Tt]rying (?:again|next)",
-        r"[Nn]ext (?:try|attempt|retry) in\b|(?:at|on|in|during) (?:try|attempt|retry) #?\d+(?! ?(?:s|sec|min|h)\b)",
+        r"[Nn]ext (?:try|attempt|retry) in\b|(?:[Aa]ttempt|[Tt]ry|[Rr]etry) #?\d+ (?:in \d|ok\b|succeed|work)",
+        r"(?:at|on|in|during) (?:try|attempt|retry) #?\d+(?! ?(?:s|sec|min|h)\b)",
         r"(?:(?<=\d: )|^)\w*Warning(?=: )|[Cc]an (?:be )?(?:safely )?ignored?|[Ss]afe(?:ly)? (?:to )?ignore|[Aa]ttempt \d+(?: ?/ ?| of )\d+",
         rf"(?:{_SAID})(?![\"']?[=:] ?\d)",
     )
@@ -205,7 +209,7 @@ SAID_OF_ANOTHER = re.compile(
 """Words of an error that a sentence quotes: answers of models are full of them."""
 _ACTS = re.compile(
     r"\b(?:[Rr]etrying|[Ww]ill retry|[Cc]ontinuing|[Ff]alling back|[Ii]gnoring|[Rr]ecovered|[Ss]kipping|[Rr]econnecting|[Rr]estarting)\b"
-    r"|(?:->|=>) ?[Uu]sing \S|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b|\b(?:runs|works) without\b"
+    r"|(?:->|=>) ?[Uu]sing \S|\((?:is |was )?ignored\b|\b[Cc]aught[;,]|\b[Nn]ext (?:try|attempt|retry) in\b|\b(?:runs|works) without\b"
 )
 """What the line of an exception says of the program, not of the exception."""
 
@@ -249,7 +253,8 @@ CLIENT_LEFT = re.compile(
 )
 """Of a server whose client did not wait for its answer."""
 SCORED = re.compile(
-    r"(?i)\b(?:score|reward|verdict|grade|return)s?\b[ :=]{1,3}-?\d|\b(?:CE|RE|AC|WA|TLE|MLE)\b,? (?:\w+ )?(?:CE|RE|AC|WA|TLE|MLE)\b"
+    r"(?i)\b(?:score|reward|verdict|grade|return)s?\b[ :=]{1,3}-?\d|: -?\d+(?:\.\d+)? points?\b"
+    r"|\b(?:CE|RE|AC|WA|TLE|MLE)\b,? (?:\w+ )?(?:CE|RE|AC|WA|TLE|MLE)\b"
     r"|\b(?:verdict|result|status): ?(?:CE|RE|WA|TLE|MLE|OLE)\b"
     r"|\b(?:mean|accuracy|pass(?:ed)?|compiled?)\b[ :=]{1,3}[01]?\.\d"
     r"|\b\d+ (?:of|/) \d+ (?:\w+ ){0,2}(?:verified|pass|passed|compiled?|correct|solved)\b"
@@ -266,7 +271,8 @@ SMALL_TOOL = re.compile(
 
 What they complain of ends the script only where nothing follows."""
 RETRIES = re.compile(
-    r"(?:(?:[Rr]etrying|[Ww]ill retry|[Ff]alling back|[Cc]ontinuing|[Ss]kipping|[Rr]econnecting|[Rr]etry \d)\b|Exception ignored in "
+    r"(?:(?:[Aa]ttempt|[Tt]ry|[Rr]etry) #?\d+ (?:in \d|ok|succeed|work)"
+    r"|(?:[Rr]etrying|[Ww]ill retry|[Ff]alling back|[Cc]ontinuing|[Ss]kipping|[Rr]econnecting|[Rr]etry \d)\b|Exception ignored in "
     r"|(?:[Tt]raining|[Jj]ob|[Rr]un|[Ee]valuation) (?:is )?(?:done|completed?|finished)\b)"
 )
 """Of a line behind a traceback that begins so: it is the program's own, not the end of the message."""
@@ -276,6 +282,7 @@ FINISHED = re.compile(
     r"|\b[Aa]ll (?:\w+ )?(?:epochs|steps|iterations|rollouts|episodes|tasks|jobs|trials|experiments"
     r"|prompts|requests|samples|evaluations) (?:are |have )?(?:done|completed?|finished)\b"
     r"|\bFinished server process \[|\bApplication shutdown complete\b|\bStopped all \d+ Ray processes\b"
+    r"|\b[Dd]one, (?P<all>\d{1,9}) (?:of|/) (?P=all)\b"
     r"|[\"']train_runtime[\"']: |\"run_stop\".{0,200}\"status\": \"success\""
     r"|\b[Ff]inal (?:validation|evaluation|test) (?:metrics|results)\b|\b[Ss]aved to \S*\bfinal\b|\b[Ff]inal (?:model|checkpoint|weights) saved\b"
 )

@@ -207,3 +207,56 @@ def test_a_row_of_kubectl_names_its_pod(tmp_path: Path) -> None:
     assert told is not None and told.first is not None
     assert (told.first.signature, told.first.who[0].node) == ("RRD6295", "trainer-0")
     assert role(tmp_path, "trainer-0   0/1     Completed   0          3h\n") is None
+
+
+@pytest.mark.parametrize("behind", ["attempt 2 in 4 s", "try 2 ok", "case 3: 0 points"])
+def test_what_came_behind_a_caught_traceback_was_the_next_try_or_points(tmp_path: Path, behind: str) -> None:
+    assert role(tmp_path, f"{RAISED}{behind}\n") is None
+    assert role(tmp_path, f"{RAISED}part 2 of the text\n") == "first"
+
+
+def test_one_probe_that_failed_once_ends_no_pod(tmp_path: Path) -> None:
+    probe = 'Warning  Unhealthy  9m{}  kubelet  Liveness probe failed: Get "http://10.0.0.4:8000/live": context deadline exceeded\n'
+    assert role(tmp_path, probe.format("")) == "noted"
+    assert role(tmp_path, probe.format(" (x1 over 9h)")) == "noted"
+    assert role(tmp_path, probe.format(" (x3 over 1m)")) == "first"
+    assert role(tmp_path, probe.format("") + probe.format("").replace("9m", "8m")) == "first"
+
+
+def test_an_exception_that_its_program_ignores(tmp_path: Path) -> None:
+    line = "[rank1]: OSError: [Errno 107] Transport endpoint is not connected{}\n"
+    assert role(tmp_path, line.format(" (ignored: the store was closed at the end)")) is None
+    assert role(tmp_path, line.format("")) == "first"
+
+
+def test_all_steps_done_is_an_end_of_the_work(tmp_path: Path) -> None:
+    lost = (
+        "Exception in thread Thread-9 (watch):\nTraceback (most recent call last):\n"
+        '  File "/usr/lib/python3.11/threading.py", line 1045, in _bootstrap_inner\n    self.run()\n'
+        '  File "/srv/mon.py", line 9, in watch\n    self.sock.recv(1)\nConnectionResetError: [Errno 104] Connection reset by peer\n'
+    )
+    assert role(tmp_path, f"train: done, 900 of 900 steps\n{lost}") is None
+    assert role(tmp_path, f"train: done, 90 of 900 steps\n{lost}") == "first"
+
+
+@pytest.mark.parametrize(
+    "line", ["- fixed: the loader died with a segmentation fault, exit code 139", "* adds a limit where a worker died with exit code 1"]
+)
+def test_a_list_of_changes_tells_of_old_failures(tmp_path: Path, line: str) -> None:
+    assert role(tmp_path, f"{line}\n") is None
+    assert role(tmp_path, f"{line[2:]}\n") == "first"
+
+
+@pytest.mark.parametrize(
+    ("line", "pid"),
+    [
+        ("[controller] no answer of rollout-2 (pid 4412), the process is dead", 4412),
+        ("Replica pool-0 exited with a non-zero status of 134.", None),
+        ("(rank3, pid=4412, ip=10.0.0.9) ERROR: Job 1 failed with return code list: [0, 0, 0, 137]", 4412),
+        ('earlyoom[81]: sending SIGKILL to process 4412 uid 0 "python3": oom_score 912, VmRSS 81233 MiB', 4412),
+        ("slurmstepd: error: StepId=8812.0 exceeded memory limit (912331 > 812331), being killed", None),
+    ],
+)
+def test_more_words_of_an_end(tmp_path: Path, line: str, pid: int | None) -> None:
+    told = story(tmp_path, f"{line}\n")
+    assert told is not None and told.first is not None and told.first.who[0].pid == pid

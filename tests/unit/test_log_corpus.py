@@ -1,10 +1,10 @@
 """Blocks of real wordings: errors told with the right process, and what only looks alarming and must accuse nobody.
 
-The blocks were written before the reader was tried on them, in 63 lots, the last 35 after what people pasted into public reports and what programs
+The blocks were written before the reader was tried on them, in 64 lots, the last 36 after what people pasted into public reports and what programs
 print, written anew. What missed at the first try was mended after each lot, so today they only guard against going back. First tries of the last
-nine lots, where an error that is only noted counts as told and accuses nobody: 57 of 60, 37 of 40, 37 of 40, 38 of 40, 76 of 78, 76 of 80, 80 of 82
-and 56 of 58 errors told; 6 of 61, 1 of 40, none of 50, 3 of 40, 10 of 87, 9 of 91, 7 of 89 and 2 of 85 innocent blocks accused. Thirty
-blocks that are not told right are left out.
+ten lots, where an error that is only noted counts as told and accuses nobody: 57 of 60, 37 of 40, 37 of 40, 38 of 40, 76 of 78, 76 of 80, 80 of 82,
+56 of 58 and 37 of 41 errors told; 6 of 61, 1 of 40, none of 50, 3 of 40, 10 of 87, 9 of 91, 7 of 89, 2 of 85 and 7 of 59 innocent blocks accused.
+Thirty-one blocks that are not told right are left out.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_few_errors_are_only_noted(tmp_path: Path) -> None:
     """Pasted alone, they do not say that anything ended."""
     told = [report_on(tmp_path, block["lines"]) for block in blocks("unseen.jsonl")]
     noted = [r for r in told if r is not None and r.story is not None and r.story.noted]
-    assert len(noted) <= 72 and all(r.findings == () for r in noted)
+    assert len(noted) <= 74 and all(r.findings == () for r in noted)
 
 
 @pytest.mark.parametrize("folder", blocks("folders.jsonl"), ids=lambda f: f["id"])
@@ -77,5 +77,5 @@ def test_the_logs_of_many_tell_the_first_failure(folder: Any, tmp_path: Path) ->
 
 
 def test_the_sets_are_large() -> None:
-    assert len(blocks("unseen.jsonl")) >= 1963
-    assert len(blocks("innocent.jsonl")) >= 2542
+    assert len(blocks("unseen.jsonl")) >= 2004
+    assert len(blocks("innocent.jsonl")) >= 2600
