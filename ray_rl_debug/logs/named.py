@@ -46,7 +46,7 @@ _ABOUT = tuple(
         r"^pdsh@[\w.-]+: (?P<node>[\w.-]+): ",
         r"\b[Ww]orker proc(?:ess)? (?P<program>[A-Za-z]\w{1,60})-(?P<rank>\d+) died\b",
         r"\bsending SIG(?:KILL|TERM) to process (?P<pid>\d+)\b",
-        r"\b(?P<program>[A-Za-z][\w-]{0,60}) \(pid\W{1,2}(?P<pid>\d+)\),? (?:the process )?(?:died|(?:crash|exit|end|terminat)ed|was \w+ed|is dead)\b",
+        r"\b(?P<program>[A-Za-z][\w-]{0,60}) \(pid\W{1,2}(?P<pid>\d+)\),? (?:the \w+ )?(?:died|(?:crash|exit|end|terminat)ed|was \w+ed|is dead)\b",
         r"[Ww]orker process ?\((?P<pid>\d+)\)",
         r"^\s*(?:\w+ )*(?:Process|process|PID|pid)[ :=]+(?P<pid>\d+)\b",
         r"(?<![Ll]o[Rr][Aa] )(?<!adapter )(?<!matrix )\b[Rr]ank[ :=]+(?P<rank>\d+)\b",
