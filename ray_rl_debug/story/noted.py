@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from ray_rl_debug.logs.handled import LACKS
+from ray_rl_debug.logs.heads import read_head
 from ray_rl_debug.logs.words import EXCEPTION, GIVES_UP, SMALL_TOOL
 from ray_rl_debug.model.snapshot.log_book import LogEvent
 from ray_rl_debug.signatures import Signature
@@ -25,7 +26,7 @@ _LIVES = (
 _ENDS = re.compile(
     rf"\b{_LIVES}\b.{{0,60}}\b(?:failed to (?:start|launch|initiali[sz]e|boot)|ended|stopped|(?:has |have )?died|is dead|is (?:gone|lost|down))\b"
     rf"|\b[Ff]ailed to (?:start|launch|initiali[sz]e|boot) (?:the |a |an )?(?:\w+ ){{0,2}}{_LIVES}\b"
-    r"|\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
+    r"|(?<!\bon )\b(?:exits?|exited|quits?)(?: (?:with|because|due|after|now)\b|[:;,.]|$)|\bcrash(?:ed|es|ing)?\b|\bhit an exception\b"
     r"|\b[Uu]n(?:caught|handled) \w*(?:[Ee]xception|[Ee]rror)|\bcaught in function '(?:main|run|train)\w*'"
     r"|\b(?:[Tt]rial|[Tt]ask|[Jj]ob)(?: task)?(?: '[\w-]{1,80}')? (?:has )?failed(?: (?:for|with|after|on)\b|$)"
     r"|, (?:stopping|stopped|quitting|leaving)\b"
@@ -41,7 +42,9 @@ _TRIED = re.compile(
     r"|\b[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)\b"
 )
 """In front of a known error in a sentence of a program: what it tried, or talks about. What came of that it says next."""
-_RAISES = re.compile(r"\b[Ee]rror(?: from server \(\w+\))?: ")
+_FAILED = re.compile(r"\b(?:[Ff]ail(?:ed|ure|s)?|[Ee]rror(?!\])|[Ee]xception|[Uu]nable|[Cc]ould not|[Cc]annot)\b")
+"""In front of it and a colon."""
+_RAISES = re.compile(r"\b(?:[Ee]rror|ERROR)(?: message| from server \(\w+\)| response from daemon)?: ")
 """In front of it: the line is an error's own, which tells its reasons one after the other."""
 _SAYS_WHAT_IT_TRIED = re.compile(
     r"(?:\[[\w .:-]{1,40}\] )?(?:(?:[Ff]ailed|[Uu]nable) to|[Cc]ould not|[Ee]rror (?:in|at|during|while|when|on|from|\w+ing)) (?:\S+ ){1,12}?\S*: \S"
@@ -87,7 +90,7 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
     """Did somebody catch, look for, or talk about what the line tells? So is it with a warning that somebody else has gone."""
     if event.caught is True and (known is None or known.layer not in _OF_DEVICES):
         return True
-    is_record = event.level == "E" and event.kind == "error" and known is not None
+    is_record = event.level in ("W", "E") and event.kind in ("error", "known")
     if event.is_own_words and LACKS.search(event.text):
         return True
     if (event.is_own_words or is_record) and known is not None and _is_reason(event, known):
@@ -99,9 +102,13 @@ def _is_passed(event: LogEvent, known: Signature | None) -> bool:
 
 def _is_reason(event: LogEvent, known: Signature) -> bool:
     """Does a sentence name a known error as the reason of something that it tells first?"""
-    found = re.search(known.pattern, event.text)
-    before = event.text[: found.start()].rpartition(". ")[2] if found is not None else ""
-    return _TRIED.search(before) is not None and _RAISES.search(before) is None
+    text = read_head(event.text).text if event.kind == "known" else event.text
+    found = re.search(known.pattern, text)
+    if found is None or EXCEPTION.match(text):
+        return False
+    before = text[: found.start()].rpartition(". ")[2]
+    is_told_first = _TRIED.search(before) is not None or (before.endswith(": ") and _FAILED.search(before) is not None)
+    return is_told_first and _RAISES.search(before) is None
 
 
 def _is_last(one: Candidate) -> bool:

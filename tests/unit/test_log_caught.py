@@ -260,3 +260,23 @@ def test_a_list_of_changes_tells_of_old_failures(tmp_path: Path, line: str) -> N
 def test_more_words_of_an_end(tmp_path: Path, line: str, pid: int | None) -> None:
     told = story(tmp_path, f"{line}\n")
     assert told is not None and told.first is not None and told.first.who[0].pid == pid
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("2026-11-07 05:00:01,101 - app - WARNING - test execution failed: [Errno 28] No space left on device: '/srv/x'", "noted"),
+        ("2026-11-07 05:00:01,101 - app - ERROR - Failed to sum up the file: [Errno 28] No space left on device: '/srv/x'", "noted"),
+        ("2026-11-07 05:00:01,101 - app - ERROR - Error closing the client: CUDA out of memory. Tried to allocate 2.00 GiB", "noted"),
+        ("2026-11-07 05:00:01,101 - app - ERROR - CUDA out of memory. Tried to allocate 2.00 GiB", "first"),
+        ("2026-11-07 05:00:01,101 - app - ERROR - RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB", "first"),
+        ("2026-11-07 05:00:01,101 - app - ERROR - worker failed, exiting: CUDA out of memory. Tried to allocate 2.00 GiB", "first"),
+        ("Nov 21 03:04:05 n12 kernel: NVRM: Xid (PCI:0000:1b:00): 79, pid=4412, name=python3, GPU has fallen off the bus.", "first"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "first"),
+        ("srun: error: Unable to allocate resources: Requested node configuration is not available", "first"),
+        ('docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].', "first"),
+        ("[2026-07-23 10:05:49,679 W 60 60] rpc_client.h:151: Failed to connect to GCS at address :6379 within 5 seconds.", "first"),
+    ],
+)
+def test_a_known_error_behind_words_of_what_failed_is_their_reason(tmp_path: Path, line: str, expected: str) -> None:
+    assert role(tmp_path, f"{line}\n") == expected
