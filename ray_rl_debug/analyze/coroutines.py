@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import msgspec
 
+from ray_rl_debug.analyze.await_chains import told_by
 from ray_rl_debug.analyze.edges import Why
-from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
-from ray_rl_debug.analyze.library_frames import is_library_code
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of, name_of, node_of
 from ray_rl_debug.analyze.roots import roots
 from ray_rl_debug.analyze.solve import Activity, Outlook, Wait, solve
@@ -29,11 +28,6 @@ HANDED = frozenset({"future", "event", "condition", POOL, "queue", "executor", "
 OUTSIDE = frozenset({"socket", "objectref", "executor", "subprocess"})
 """Completed by a thread, a process or a machine that can be named."""
 STUCK = LOCKS | HANDED
-_SERVES = re.compile(
-    r"serve|listen|accept|watch|monitor|heartbeat|consum|dispatch|shutdown|stopped|terminat|lifespan|background|run_forever|new_(task|request|work|item)"
-    r"|next_(task|request|item|job)|(^|_)(loop|worker|main_loop|poller|reader|scheduler)$"
-)
-"""Names of coroutines that wait for the next piece of work by design."""
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,63 +59,25 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
 
 def own_frame(task: AsyncTask) -> AwaitFrame | None:
     """The innermost coroutine of own code; None where libraries only stand in the chain."""
-    return _own_frame(task.chain)
-
-
-@lru_cache(maxsize=1 << 12)
-def _own_frame(chain: tuple[AwaitFrame, ...]) -> AwaitFrame | None:
-    return next((f for f in reversed(chain) if is_own(f)), None)
-
-
-def is_own(frame: AwaitFrame) -> bool:
-    """``<string>`` is the text of ``python -c``: no library makes coroutines of strings."""
-    return frame.file is not None and (frame.file == "<string>" or not is_library_code(frame.function, frame.file))
-
-
-def describe_frame(frame: AwaitFrame) -> str:
-    """``Agent.call_tool (agent.py:88)``"""
-    if frame.file is None:
-        return frame.function
-    return f"{frame.function} ({frame.file.rsplit('/', 1)[-1]}{f':{frame.line}' if frame.line else ''})"
+    return told_by(task.chain).own
 
 
 def line_of(task: AsyncTask) -> str:
     """Where a task waits: its innermost own coroutine, else the innermost one."""
-    frame = own_frame(task) or (task.chain[-1] if task.chain else None)
-    return describe_frame(frame) if frame is not None else task.name
-
-
-def serves_by_name(function: str) -> bool:
-    """Does a function wait for the next piece of work by design, as its name says?"""
-    return _SERVES.search(function.rsplit(".", 1)[-1].lower()) is not None
-
-
-@lru_cache(maxsize=1 << 14)
-def _is_housekeeping(function: str, file: str) -> bool:
-    return spot_of(HOUSEKEEPING, function, file) is not None
+    return told_by(task.chain).line or task.name
 
 
 def serves(task: AsyncTask) -> bool:
     """Does the task wait for the next piece of work by design? Known by the names of its coroutines, or there is no own code in it."""
-    if any(f.file is not None and _is_housekeeping(f.function, f.file) for f in task.chain):
-        return True
-    frame = own_frame(task)
-    if frame is None and task.awaited is not None and is_write(task.awaited):
-        return False  # an answer on its way out
-    if frame is None and is_ray_call(task):
-        return False  # whose file was not read
-    if frame is None or serves_by_name(frame.function):
-        return True
-    return any(f.function.endswith(("serve_forever", "LifespanOn.receive")) for f in task.chain)
+    chain = told_by(task.chain)
+    if chain.own is None and not chain.keeps_house and (chain.is_ray_call or (task.awaited is not None and is_write(task.awaited))):
+        return False  # a call whose file was not read; an answer on its way out
+    return chain.serves
 
 
 def is_ray_call(task: AsyncTask) -> bool:
     """Is it a call of a Ray actor whose methods are coroutines?"""
-    return any(f.function.startswith("run_async_func") or (f.file or "").startswith(_RAYS_TRACING) for f in task.chain[:2])
-
-
-_RAYS_TRACING = "ray/util/tracing/"
-"""Wraps the methods of all actors."""
+    return told_by(task.chain).is_ray_call
 
 
 def find_ends(process: Process) -> tuple[End, ...]:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, Coroutines, is_ray_call, serves, serves_by_name
+from ray_rl_debug.analyze.await_chains import serves_by_name
+from ray_rl_debug.analyze.coroutines import LOCKS, OUTSIDE, Coroutines, is_ray_call, serves
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.library_frames import short_name
 from ray_rl_debug.analyze.main_activity import Looks, SeenThread, executes, follow

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ray_rl_debug.analyze import outlook_asked, outlook_calls
+from ray_rl_debug.analyze.await_chains import serves_by_name
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
-from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves, serves_by_name
+from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
 from ray_rl_debug.analyze.edges import Edge, Why
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.ending_calls import call_behind

@@ -5,7 +5,7 @@ Each takes the facts of one activity and tells why its row applies, in words for
 
 from __future__ import annotations
 
-from ray_rl_debug.analyze.coroutines import is_own, serves_by_name
+from ray_rl_debug.analyze.await_chains import is_own, serves_by_name
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.handlers import (
     does_not_accept,

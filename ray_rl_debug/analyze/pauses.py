@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ray_rl_debug.analyze.await_chains import serves_by_name
 from ray_rl_debug.analyze.coroutines import (
     LOCKS,
     OUTSIDE,
@@ -13,7 +14,6 @@ from ray_rl_debug.analyze.coroutines import (
     is_write,
     rank,
     serves,
-    serves_by_name,
     sleeps_on,
     ticks,
 )

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import msgspec
 
-from ray_rl_debug.analyze.coroutines import (
-    LOCKS,
-    SERVES_RANK,
-    End,
-    describe_awaited,
-    is_own,
-    line_of,
-    rank,
-    remote_of,
-    serves,
-)
+from ray_rl_debug.analyze.await_chains import is_own
+from ray_rl_debug.analyze.coroutines import LOCKS, SERVES_RANK, End, describe_awaited, line_of, rank, remote_of, serves
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.model.report import AwaitClass, Certainty, Link, Who
-from ray_rl_debug.model.snapshot import AsyncTask, Awaited
+from ray_rl_debug.model.snapshot import AsyncTask, Awaited, AwaitFrame
 
 MAX_CLASSES = 20_000
 MAX_NAMES = 3
@@ -65,24 +57,25 @@ def _classes_of(one: Seen) -> tuple[Class, ...]:
 
 def await_classes(view: View) -> tuple[AwaitClass, ...]:
     """Equal await chains of each process merged; of all processes the most telling first."""
-    found = [(c.order, -len(c.tasks), one.key, _await_class(one, c)) for one in view for c in _classes_of(one)]
+    found = [(c.order, -len(c.tasks), one.key, one, c) for one in view if one.process.async_tasks for c in _classes_of(one)]
     found.sort(key=lambda f: f[:3])
-    return tuple(f[3] for f in found[:MAX_CLASSES])
+    return tuple([_await_class(one, c) for *_, one, c in found[:MAX_CLASSES]])
 
 
 def _await_class(one: Seen, of: Class) -> AwaitClass:
     first, process = of.tasks[0], one.process
     awaited = first.awaited
-    held = {t.address: t for t in process.async_tasks or () if awaited is not None and t.address in awaited.holders}
+    held = {t.address: t for t in process.async_tasks or () if t.address in awaited.holders} if awaited is not None and awaited.holders else {}
     stable = [t.stable for t in of.tasks]
+    chain, own = _said(first.chain)
     return AwaitClass(
         process=one.where(),
         node=one.identity.node,
         pid=one.identity.pid,
         count=len(of.tasks),
         of=len(process.async_tasks or ()),
-        chain=tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" if f.file else f.function for f in first.chain),
-        own=next((i for i in reversed(range(len(first.chain))) if is_own(first.chain[i])), None),
+        chain=chain,
+        own=own,
         kind=awaited.kind if awaited else None,
         awaited=describe_awaited(process, awaited, is_lost=of.end is not None and of.end.is_lost) if awaited else None,
         value=awaited.value if awaited else None,
@@ -95,6 +88,13 @@ def _await_class(one: Seen, of: Class) -> AwaitClass:
         tid=first.tid,
         tasks=tuple(t.name for t in of.tasks[:MAX_NAMES]),
     )
+
+
+@lru_cache(maxsize=1 << 12)
+def _said(chain: tuple[AwaitFrame, ...]) -> tuple[tuple[str, ...], int | None]:
+    """A chain in words, and the place in it of the innermost own coroutine."""
+    said = tuple(f"{f.function} ({f.file}{f':{f.line}' if f.line else ''})" if f.file else f.function for f in chain)
+    return said, next((i for i in reversed(range(len(chain))) if is_own(chain[i])), None)
 
 
 def coroutine_links(view: View) -> tuple[Link, ...]:

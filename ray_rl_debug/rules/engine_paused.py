@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.await_chains import is_own
 from ray_rl_debug.analyze.engines import Engine, is_held, is_marked_paused, is_woken, new_tokens, rests
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ray_rl_debug.analyze.coroutines import left_behind, line_of, serves_by_name, ticks
+from ray_rl_debug.analyze.await_chains import serves_by_name
+from ray_rl_debug.analyze.coroutines import left_behind, line_of, ticks
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RAY, Kind
 from ray_rl_debug.analyze.looks import looks_at, looks_at_variables

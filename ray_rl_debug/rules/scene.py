@@ -9,9 +9,9 @@ from heapq import nsmallest
 
 import msgspec
 
+from ray_rl_debug.analyze.await_chains import is_own
 from ray_rl_debug.analyze.by_hand import is_stacks_alone
 from ray_rl_debug.analyze.call_ages import call_age
-from ray_rl_debug.analyze.coroutines import is_own
 from ray_rl_debug.analyze.edges import Edge
 from ray_rl_debug.analyze.ended import ended
 from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ray_rl_debug.analyze.coroutines import is_own
+from ray_rl_debug.analyze.await_chains import is_own
 from ray_rl_debug.collect.async_tasks import read_async_tasks
 from ray_rl_debug.collect.procfs import PROC, list_pids, read_stat, read_status
 from ray_rl_debug.collect.sockets import SocketReader

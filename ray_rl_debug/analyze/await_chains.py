@@ -1,0 +1,69 @@
+"""What the chain of a coroutine's awaits tells by itself: found once, however many tasks stand at it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import msgspec
+
+from ray_rl_debug.analyze.frameworks import HOUSEKEEPING, spot_of
+from ray_rl_debug.analyze.library_frames import is_library_code
+from ray_rl_debug.model.snapshot import AwaitFrame
+
+_SERVES = re.compile(
+    r"serve|listen|accept|watch|monitor|heartbeat|consum|dispatch|shutdown|stopped|terminat|lifespan|background|run_forever|new_(task|request|work|item)"
+    r"|next_(task|request|item|job)|(^|_)(loop|worker|main_loop|poller|reader|scheduler)$"
+)
+"""Names of coroutines that wait for the next piece of work by design."""
+_ENDS_OF_SERVERS = ("serve_forever", "LifespanOn.receive")
+_RAYS_TRACING = "ray/util/tracing/"
+"""Wraps the methods of all actors."""
+
+
+class AwaitChain(msgspec.Struct, frozen=True, gc=False):
+    """What holds for all tasks with equal chains."""
+
+    own: AwaitFrame | None
+    """The innermost coroutine of own code; None where libraries only stand in the chain."""
+    line: str | None
+    """Where it waits: its innermost own coroutine, else the innermost one; None of an empty one."""
+    keeps_house: bool
+    """Is one of its coroutines known to do a library's own work?"""
+    serves: bool
+    """Does it wait for the next piece of work by design, as the names of its coroutines say, or is no own code in it?"""
+    is_ray_call: bool
+    """Is it a call of a Ray actor whose methods are coroutines?"""
+
+
+@lru_cache(maxsize=1 << 12)
+def told_by(chain: tuple[AwaitFrame, ...]) -> AwaitChain:
+    """The outermost coroutine comes first."""
+    own = next((f for f in reversed(chain) if is_own(f)), None)
+    at = own or (chain[-1] if chain else None)
+    keeps_house = any(f.file is not None and spot_of(HOUSEKEEPING, f.function, f.file) is not None for f in chain)
+    by_name = own is None or serves_by_name(own.function) or any(f.function.endswith(_ENDS_OF_SERVERS) for f in chain)
+    return AwaitChain(
+        own=own,
+        line=describe_frame(at) if at is not None else None,
+        keeps_house=keeps_house,
+        serves=keeps_house or by_name,
+        is_ray_call=any(f.function.startswith("run_async_func") or (f.file or "").startswith(_RAYS_TRACING) for f in chain[:2]),
+    )
+
+
+def is_own(frame: AwaitFrame) -> bool:
+    """``<string>`` is the text of ``python -c``: no library makes coroutines of strings."""
+    return frame.file is not None and (frame.file == "<string>" or not is_library_code(frame.function, frame.file))
+
+
+def serves_by_name(function: str) -> bool:
+    """Does a function wait for the next piece of work by design, as its name says?"""
+    return _SERVES.search(function.rsplit(".", 1)[-1].lower()) is not None
+
+
+def describe_frame(frame: AwaitFrame) -> str:
+    """``Agent.call_tool (agent.py:88)``"""
+    if frame.file is None:
+        return frame.function
+    return f"{frame.function} ({frame.file.rsplit('/', 1)[-1]}{f':{frame.line}' if frame.line else ''})"
