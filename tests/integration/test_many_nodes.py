@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-from made_cluster import Behaviour
-from scale_gather import order_and_judge
+from made_cluster import Behaviour, Served
+from scale_gather import HOST, cluster, order_and_judge
 from scale_tables import measured
+
+from ray_rl_debug.capture.cluster_tables import ClusterTables
+from ray_rl_debug.model import gaps
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("grpc", reason="Ray's tables are served over gRPC")
@@ -52,3 +56,21 @@ def test_what_watch_polls_does_not_grow_with_the_actors() -> None:
     assert many["roll"].sent_bytes == few["roll"].sent_bytes
     assert few["roll, new workers on a node"].came == "21 workers"
     assert many["look: all tables"].came == "800 actors"
+
+
+@pytest.mark.parametrize("answers_late", [False, True])
+def test_tables_that_were_read_ahead_count_until_somebody_else_answers(answers_late: bool) -> None:
+    """The cluster has ended when they are asked for: what is there was read ahead, or is missing."""
+    with cluster(Served(nodes=4, behaviour=Behaviour(silent=0.0))) as (_, told):
+        tables = ClusterTables(f"{HOST}:{told['port']}", call_s=5.0, deadline=time.monotonic() + 20.0, progress=print)
+        first = tables.read()
+        tables.count_calls(first).join()
+        *early, last = told["node_ids"]
+        tables.read_ahead(lambda: early)
+        until = time.monotonic() + 20.0
+        while tables.is_reading_ahead and time.monotonic() < until:
+            time.sleep(0.01)
+    state, workers = tables.read_again(first, [*early, last] if answers_late else early, ())
+    assert [g.what for g in tables.gaps if g.id == gaps.RAY_TABLES] == (["tables at the end of the window"] if answers_late else [])
+    assert bool(state.object_store) is not answers_late
+    assert {w.executed_tasks_before for w in workers if w.actor_id} == ({None} if answers_late else {11})

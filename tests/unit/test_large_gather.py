@@ -216,9 +216,23 @@ def test_nobody_is_waited_for_when_nearly_all_have_answered() -> None:
     assert slow.ends_at() == 2.0 + 3 * 7.0
 
 
+def test_nearly_all_have_answered_when_nobody_else_does_for_a_while() -> None:
+    patience = Patience(100)
+    patience.window_ends(2.0)
+    for i in range(89):
+        patience.answered(2.0 + i / 100)
+    assert not patience.is_for_few(5.0)
+    patience.answered(5.0)
+    assert not patience.is_for_few(5.4)
+    assert patience.is_for_few(5.6)
+    patience.answered(5.6)
+    assert not patience.is_for_few(6.0)
+
+
 def test_of_few_nodes_each_is_waited_for() -> None:
     patience = Patience(9)
     patience.window_ends(2.0)
     for _ in range(9):
         patience.answered(3.0)
     assert patience.ends_at() is None
+    assert not patience.is_for_few(30.0)
