@@ -33,10 +33,12 @@ from made_cluster import Behaviour, Served
 from many_nodes import VARIANTS
 
 from ray_rl_debug.capture.cluster import Capture, ClusterOptions
-from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.report import Report
 from ray_rl_debug.model.snapshot import Snapshot
+from ray_rl_debug.ray_state.roll_call import call_roll
+from ray_rl_debug.watch.closer_look import take_look
 from ray_rl_debug.watch.crew import look_options
+from ray_rl_debug.watch.history import History
 from ray_rl_debug.watch.server import WatcherServer
 from ray_rl_debug.watch.watcher_driver import WatcherDriver
 
@@ -101,20 +103,27 @@ def order_and_judge(nodes: int, how: Behaviour, *, variants: int = VARIANTS, tim
                 time.sleep(0.05)
             while server.receive(0) is not None:
                 pass  # their first words
+            call_roll(f"{HOST}:{told['port']}")  # ``watch`` has called it long before, so that Ray's modules are there
             collect = look_options(3, 0.75)
             options = ClusterOptions(address=f"{HOST}:{told['port']}", collect=collect, timeout_s=timeout_s)
+            gathered: list[float] = []
             began, cpu = time.monotonic(), time.process_time()
-            with WatcherDriver(server) as driver:
-                snapshot = Capture(options, lambda _: None, threading.Event(), here=dict).run(driver)
-            gathered = time.process_time() - cpu
-            report = diagnose(snapshot)
+
+            def gather() -> Snapshot:
+                with WatcherDriver(server) as driver:
+                    snapshot = Capture(options, lambda _: None, threading.Event(), here=dict).run(driver)
+                gathered.append(time.process_time() - cpu)
+                return snapshot
+
+            look = take_look(gather, History(Path(os.devnull)), now_s=time.time())
+            snapshot, report = look.snapshot, look.report
             best = report.findings[0].who[:1] if report.findings else ()
             row = Row(
                 nodes=nodes,
                 window_s=collect.window_s,
                 wall_s=time.monotonic() - began,
                 cpu_s=time.process_time() - cpu,
-                gathered_cpu_s=gathered,
+                gathered_cpu_s=gathered[0],
                 peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
                 message_bytes=max(told["bytes"]),
                 answered=len(snapshot.nodes),
