@@ -238,8 +238,9 @@ def _in_agent_lightning(stacks: Stacks, node: Node, process: Process) -> str | N
     worker, found = worker_of(process), None
     if worker is not None:
         return f"runner {worker}"
+    of_node = stacks.of(node)
     for thread in process.samples[-1].threads:
-        runs = _runs_of_agent_lightning(stacks.get(node, thread.stack))
+        runs = _runs_of_agent_lightning(of_node[thread.stack]) if 0 <= thread.stack < len(of_node) else None
         found = runs if runs == "runner" else found or runs
     return found
 

@@ -86,6 +86,8 @@ def descriptor(thread: Thread | None) -> int | None:
 
 def told_by_files(thread: Thread, files: Sequence[OpenFile]) -> Thread:
     """A thread as it is, but for one that waits at a terminal or for what the kernel itself tells: it sleeps where readers of sockets do."""
+    if kernel_call(thread) not in _AT_FILES:
+        return thread  # most threads, and cheaply told
     if (told := _of_kernel(thread, files)) is not None:
         return told
     if (thread.wchan or "").partition(".")[0] != "wait_woken":
@@ -98,7 +100,7 @@ def told_by_files(thread: Thread, files: Sequence[OpenFile]) -> Thread:
 
 def _of_kernel(thread: Thread, files: Sequence[OpenFile]) -> Thread | None:
     """A thread that waits for news of files, for a moment, or for the end of a process, each at a descriptor, as if it had a call for that."""
-    if (thread.waits_on_fds is None and thread.syscall_arg0 is None) or kernel_call(thread) not in ("read", "recv", "poll", "select"):
+    if thread.waits_on_fds is None and thread.syscall_arg0 is None:
         return None
     fds = thread.waits_on_fds or tuple(fd for fd in (descriptor(thread),) if fd is not None)
     held = [f for f in files if f.fd in fds and f.fd is not None]
@@ -136,6 +138,8 @@ _TO_WAKE = frozenset({"eventfd", "pipe"})
 """By which another thread of a process may end such a wait."""
 TERMINAL = re.compile(r"/dev/(pts/\d+|pts/ptmx|ptmx|tty\w*|console)$")
 _ON_ONE = frozenset({"recv", "send", "read", "connect", "write"})
+_AT_FILES = frozenset({"read", "recv", "poll", "select"})
+"""Calls that may wait for a terminal, or for what the kernel itself tells."""
 
 
 def family(name: str) -> str | None:

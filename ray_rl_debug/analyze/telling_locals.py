@@ -15,7 +15,7 @@ _LOCALS = frozenset({"waiter", RESULTS[1], "timeout", "src", "dst", "group_src",
 def telling_locals(locals_: Sequence[Local], kind: Kind) -> tuple[tuple[int, str, str], ...]:
     """The only locals at which `waiter_of` and `peer_of` look, of a thread at a place of this kind."""
     joins = kind is Kind.JOIN
-    return tuple((x.frame, x.name, x.value) for x in locals_ if x.name in _LOCALS or (joins and x.name == "self"))
+    return tuple([(x.frame, x.name, x.value) for x in locals_ if x.name in _LOCALS or (joins and x.name == "self")])
 
 
 def waiter_of(sample: ThreadSample | None, frames: Sequence[Frame]) -> str | None:

@@ -292,15 +292,16 @@ def _is_pending_ready(group: RayPlacementGroup, name: str | None) -> bool:
     return group.state in ("PENDING", "RESCHEDULING") and (name or "").startswith("bundle_reservation_check_func")
 
 
-def _by_pid(view: View) -> dict[int, list[Seen]]:
-    found: dict[int, list[Seen]] = defaultdict(list)
+def _by_pid(view: View) -> dict[int, dict[str | None, Seen]]:
+    """By pid and Ray's id of the node: containers number their processes alike."""
+    found: dict[int, dict[str | None, Seen]] = defaultdict(dict)
     for one in view:
-        found[one.process.pid].append(one)
+        found[one.process.pid].setdefault(one.node.node_id, one)
     return found
 
 
 def _process_of(view: View, task: RayTask) -> Seen | None:
-    for one in view.once(_by_pid).get(task.pid or 0, ()):
-        if task.node_id is None or one.node.node_id in (None, task.node_id):
-            return one
-    return None
+    alike = view.once(_by_pid).get(task.pid or 0, {})
+    if task.node_id is not None and None not in alike:
+        return alike.get(task.node_id)
+    return next((one for node_id, one in alike.items() if task.node_id is None or node_id in (None, task.node_id)), None)

@@ -62,7 +62,7 @@ def _log_age_s(seen: Sequence[Seen]) -> float | None:
     """Since somebody last wrote to the file of its standard output or error."""
     ages = []
     for one in (s for s in seen if s.process.files):
-        written = [f.written_time_s for f in one.process.files or () if f.fd in (1, 2) and f.written_time_s is not None]
+        written = [f.written_time_s for f in one.process.files or () if f.written_time_s is not None and f.fd in (1, 2)]
         ages += [one.node.started_time_s + one.node.window_s - t for t in written]
     return max(0.0, min(ages)) if ages else None
 
