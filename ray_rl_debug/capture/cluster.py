@@ -218,7 +218,7 @@ class Capture:
         until, is_stopping, probe_at = self._gather_until, False, self._window_end() + PROBE_EVERY_S
         has_begun = bool(driver.with_agent)
         while waiting and time.monotonic() < until:
-            message = driver.receive(0.0) or (None if not self._tables.is_reading_ahead and messages.decode_one() else driver.receive(0.1))
+            message = driver.receive(0.0) or (None if messages.decode_one() else driver.receive(0.1))
             if isinstance(message, Timed):
                 self._timing[message.name] = message.seconds
                 probe_at = self._window_end() + PROBE_EVERY_S
@@ -243,7 +243,7 @@ class Capture:
                 probe_at = time.monotonic() + PROBE_EVERY_S
             now = time.monotonic()
             until = min(until, patience.ends_at() or until)
-            if patience.is_for_few(now) and not is_stopping:
+            if patience.is_for_few(now) and messages.is_empty and not is_stopping:
                 self._tables.read_ahead(lambda: nodes.keys() - waiting.keys() - self._lost.keys())
             has_begun = has_begun or (isinstance(message, Timed) and message.name == "agents_s") or now > window_by
             if has_begun:

@@ -43,10 +43,6 @@ class _Ahead:
         with contextlib.suppress(Exception):  # what nobody foresaw is met again by whoever needs the facts
             self._found = self._read()
 
-    @property
-    def is_reading(self) -> bool:
-        return self._thread.is_alive()
-
     def finish(self) -> _Again | RayRlDebugError:
         """What was read, when it has been; read now where that failed in a way that nobody foresaw."""
         self._thread.join()
@@ -95,18 +91,13 @@ class ClusterTables:
         return self._counting
 
     def read_ahead(self, answered: Callable[[], Collection[str]]) -> None:
-        """Begin to read again, once, beside waiting for the last nodes. It counts if nobody answers after this.
+        """Begin to read again, once, while nothing is left to do but to wait for the last nodes. It counts if nobody answers after this.
 
         `answered` gives the ids of the nodes whose facts have come.
         """
         if self._ahead is None and not self._counting.is_alive():
             ids = frozenset(answered())
             self._ahead = _Ahead(ids, lambda: self._again(ids))
-
-    @property
-    def is_reading_ahead(self) -> bool:
-        """Is it reading just now? Its calls have their time, which other work of ours would take from them."""
-        return self._ahead is not None and self._ahead.is_reading
 
     def read_again(self, first: RayState, answered: Collection[str], without_agent: Collection[str]) -> tuple[RayState, tuple[CoreWorker, ...]]:
         """Tables and counts at the end of the window; the first ones when the second read fails.

@@ -39,6 +39,11 @@ class NodeMessages:
         self._waiting.append((node_id, data))
         self._waiting_bytes += len(data)
 
+    @property
+    def is_empty(self) -> bool:
+        """Is none left to decode?"""
+        return not self._waiting
+
     def decode_one(self) -> bool:
         """Decode the oldest message; damaged ones are their node's loss alone. False when none is left."""
         if not self._waiting:
