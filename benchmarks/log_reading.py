@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import importlib
+import importlib.util
 import json
 import os
 import random
@@ -141,7 +141,8 @@ def main() -> None:
                 counted, waited, said = cpu_s(["sh", "-c", f"{found} {tool} | wc -l" if chosen.packed else f"{found} wc -l | tail -1"])
             print(f"{mix}: {size:.0f} MB in {chosen.files} files, {said.split()[0]} lines")
             print(f"  {'wc -l':18} {counted:8.2f} s of the processor {waited:8.2f} s  {size / max(counted, 1e-3):6.0f} MB/s")
-            for name, more in (("with hyperscan", []), ("standard library", ["--plain"])):
+            quick = [("with hyperscan", list[str]())] if importlib.util.find_spec("hyperscan") else []
+            for name, more in (*quick, ("standard library", ["--plain"])):
                 out = json.loads(cpu_s([sys.executable, __file__, "--child", str(folder), *more], env=os.environ)[2])
                 spent = out["spent"]
                 print(
