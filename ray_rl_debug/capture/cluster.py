@@ -29,6 +29,7 @@ from ray_rl_debug.cluster.node_choice import choose_agent_nodes, this_machine, u
 from ray_rl_debug.collect.discover import find_raylets, find_raylets_by_node
 from ray_rl_debug.collect.node import collect_node
 from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.collect.ourselves import above_us
 from ray_rl_debug.model import gaps
 from ray_rl_debug.model.errors import ClusterUnreachableError
 from ray_rl_debug.model.snapshot import CoreWorker, Gap, Node, NodeClock, RayNode, RayState, Snapshot
@@ -149,7 +150,7 @@ class Capture:
 
     def _gather(self, driver: Driver, address: str, state: RayState, alive: Sequence[RayNode], job: str | None) -> None:
         here = self._here()
-        own = (os.getpid(), *([driver.pid] if driver.pid is not None else []))
+        own = (os.getpid(), *above_us(), *([driver.pid] if driver.pid is not None else []))
         others = with_own(pids_of_others(job, state, self._tables.before), here, own)
         there = driver.with_agent  # somebody of ours is there already, whatever its raylet does
         cold = [n for n in alive if n.node_id not in there]

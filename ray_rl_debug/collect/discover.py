@@ -11,6 +11,7 @@ import msgspec
 
 from ray_rl_debug.collect.choices import describe_choices
 from ray_rl_debug.collect.options import CollectOptions
+from ray_rl_debug.collect.ourselves import above_us
 from ray_rl_debug.collect.procfs import PROC, Stat, list_pids, read_arguments, read_environment, read_stat, read_text
 from ray_rl_debug.collect.sock_diag import unix_ends
 from ray_rl_debug.collect.starting import find_starters, newest_session
@@ -190,10 +191,9 @@ def _argument(table: _Table, pid: int, option: str) -> str | None:
 
 
 def _ours(table: _Table) -> set[int]:
-    """We and the programs we start. Other children of ours are not: a driver that calls us may have started Ray itself, or the job."""
-    own, parent = os.getpid(), os.getppid()
-    front = {parent} if table.arguments(own) and table.arguments(parent) == table.arguments(own) else set()  # see `commands.front`
-    return {own, *front, *(pid for pid in table.descendants(own) if _is_our_tool(table.arguments(pid)))}
+    """We, who runs nothing else, and the programs we start. Our other children are not: a driver that calls us may have started Ray, or the job."""
+    own = os.getpid()
+    return {own, *above_us(table.proc), *(pid for pid in table.descendants(own) if _is_our_tool(table.arguments(pid)))}
 
 
 def _is_our_tool(arguments: tuple[str, ...]) -> bool:
