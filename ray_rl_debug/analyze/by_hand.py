@@ -14,7 +14,7 @@ from ray_rl_debug.model.snapshot import Process, Sample, Snapshot
 ASSUMED = "assumed"
 """Source of a sample that nobody took."""
 HUNG_FOR = "hung_for_s"
-"""Option of a snapshot: for how long the run has hung, in seconds, as its user says."""
+"""Option of a snapshot: for how long the run has hung, in seconds, as its user says or the companion has seen."""
 
 
 def is_by_hand(snapshot: Snapshot) -> bool:
@@ -23,13 +23,13 @@ def is_by_hand(snapshot: Snapshot) -> bool:
 
 
 def hung_for_s(snapshot: Snapshot) -> float | None:
-    """For how long the run has hung, as its user says; None where nobody said."""
+    """For how long the run has hung, as somebody says who was there; None where nobody said."""
     told = snapshot.options.get(HUNG_FOR)
     return float(told) if isinstance(told, int | float) else None
 
 
 def said_to_hang(snapshot: Snapshot, seconds: float) -> Snapshot:
-    """The snapshot with what its user says: the run has hung for so long."""
+    """The snapshot with what its user or the companion says: the run has hung for so long."""
     return msgspec.structs.replace(snapshot, options={**snapshot.options, HUNG_FOR: seconds})
 
 

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ray_rl_debug.analyze import outlook_asked, outlook_calls
+from ray_rl_debug.analyze import outlook_asked, outlook_calls, outlook_naps
 from ray_rl_debug.analyze.await_chains import serves_by_name
 from ray_rl_debug.analyze.by_hand import hung_for_s, is_stacks_alone
 from ray_rl_debug.analyze.coroutines import is_apart, is_on_its_way, serves
@@ -366,6 +366,7 @@ TABLE: tuple[Row, ...] = (
     Row("waits for somebody, by its stack alone", Outlook.UNSEEN, _outward),
     Row("no Python, and sleeps", Outlook.WAKES, outlook_asked.foreign_sleeps, needs=Needs.ASKED),
     Row("waits for a signal that somebody may send", Outlook.WAKES, lambda f: may_get_signal(f.view, f.one)),
+    Row("kept at it while the run hangs", Outlook.STANDS, outlook_naps.kept_at_it),
     Row("seen once only", Outlook.UNSEEN, _unread),
     Row("a call without a frame", Outlook.UNSEEN, outlook_asked.frameless, needs=Needs.ASKED),
     Row("asks whether anybody answers", Outlook.UNSEEN, asks_nobody_seen),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from ray_rl_debug.analyze.by_hand import hung_for_s
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.kernel_calls import kernel_call
-from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
+from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.limits import RARE_CALL_S
 from ray_rl_debug.analyze.looks import looks_at
 from ray_rl_debug.analyze.main_activity import executes
 from ray_rl_debug.analyze.outlook_facts import FOR_ITS_END, Facts
 from ray_rl_debug.analyze.pauses import has_loop, is_asleep, may_wake_soon, wakes_in_time, wakes_often
+from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
 from ray_rl_debug.analyze.waits_children import has_orphans
@@ -33,8 +34,16 @@ def lives(f: Facts) -> bool:
 
 
 def hung_for_long(f: Facts) -> bool:
-    """Does the user say that the run has hung for longer than rare work takes?"""
+    """Has the run hung for longer than rare work takes, as its user says or the companion has seen?"""
     return (hung_for_s(f.view.snapshot) or 0.0) >= RARE_CALL_S
+
+
+def kept_at_it(f: Facts) -> str | None:
+    """Others wait for it, it uses a core or waits for its GPU, and the run has hung for longer than rare work takes: slow or not, it is why."""
+    hung = hung_for_s(f.view.snapshot) or 0.0
+    works = f.one.motion in (Motion.BUSY, Motion.UNKNOWN) and len(f.one.places) > 1 and not f.one.is_idle
+    matters = bool(f.asked_for) or f.one.kind in WAITS_FOR_RANKS
+    return f"{f.one.motion_reason}; the run has hung for {hung / 60:.0f} min" if works and matters and hung_for_long(f) else None
 
 
 def writes(view: View, key: str) -> bool:

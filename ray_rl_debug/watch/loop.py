@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from ray_rl_debug.analyze.by_hand import said_to_hang
 from ray_rl_debug.analyze.pace import with_pace
 from ray_rl_debug.capture.jobs import choose_job
 from ray_rl_debug.collect.procfs import machine_of
@@ -162,7 +163,8 @@ class Companion:
     def _gather(self, watch: JobWatch) -> Snapshot:
         """A closer look, with what only somebody who was there before can know."""
         found = self._departed.told_in(self._crew.gather(watch.job.job_id), self._clock())
-        return with_pace(found, watch.progress.longest_step_s)
+        found = with_pace(found, watch.progress.longest_step_s)
+        return said_to_hang(found, watch.decision.age_s) if watch.decision.declared else found
 
     def _look(self, watch: JobWatch) -> None:
         job, decision = watch.job.job_id, watch.decision

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from ray_rl_debug.analyze.by_hand import said_to_hang
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.diagnosis.open_questions import LONGER
 from ray_rl_debug.model.codec import read_snapshot
@@ -87,6 +88,16 @@ def test_nobody_is_accused_of_what_runs_when_facts_are_missing() -> None:
     for facts in ({"communicators": None}, {"gpus": None}, {"communicators": None, "gpus": None}):
         report = diagnose(_without(_look("healthy"), **facts))
         assert (report.verdict.state, _named(report)) == (State.HEALTHY, [])
+
+
+@pytest.mark.parametrize(("name", "cause"), [("straggler", "RRD101"), ("kernel", "RRD101"), ("bootstrap", "RRD101"), ("queued", "RRD103")])
+def test_who_says_that_it_has_hung_for_an_hour_gets_a_sure_answer(name: str, cause: str) -> None:
+    """A rank in a loop, one behind a kernel that does not end: in a run that has hung for so long, who is at it all the time keeps the others."""
+    sure = diagnose(said_to_hang(_look(name), 3600.0))
+    assert (sure.verdict.state, [(i, c) for i, c, _ in _named(sure)]) == (State.HANG, [(cause, "likely")])
+    early = diagnose(said_to_hang(_look(name), 600.0))
+    assert early.verdict.state is State.UNKNOWN, "a rare step may take ten minutes"
+    assert diagnose(said_to_hang(_look("healthy"), 3600.0)).findings == ()
 
 
 def test_the_evidence_names_the_call_in_c_and_the_counts() -> None:

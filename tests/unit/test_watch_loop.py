@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ray_rl_debug.analyze.by_hand import hung_for_s
+from ray_rl_debug.model.codec import read_snapshot
 from ray_rl_debug.model.snapshot import RayJob, RayNode, Snapshot
 from ray_rl_debug.ray_state.roll_call import RollCall
 from ray_rl_debug.watch.live import Live
@@ -135,6 +137,25 @@ def test_run_that_stops_is_read_closely_and_looked_at_in_time(world: tuple[World
     before = [order for when, order in one.orders if when <= one.gathered[0]]
     assert sum(order.often for order in before) >= 3
     assert sum(order.closely for order in before) >= 2
+
+
+def test_a_look_knows_how_long_the_run_stands(world: tuple[World, Companion], tmp_path: Path) -> None:
+    """Once that is out of the ordinary for this run: before, nobody may say that it hangs."""
+    one, companion = world
+    one.jobs = (JOB,)
+    at = one.now + 100.0
+    read = one.read
+
+    def stuck(order: WatchOrder) -> tuple[dict[str, NodeReading], dict[str, str]]:
+        one.is_stuck = one.now >= at
+        return read(order)
+
+    one.read = stuck  # type: ignore[method-assign]
+    companion.run(Stop(one, at + 1200.0))
+    looks = [read_snapshot(f) for f in sorted(tmp_path.rglob("snapshot.json.gz"))]
+    told = [hung_for_s(look) for look in looks]
+    assert told[-1] is not None
+    assert all(one is None or abs(one - (look.taken_time_s - at)) < 10.0 for look, one in zip(looks, told, strict=True))
 
 
 def test_driver_that_is_to_end_is_the_process_that_was_seen(world: tuple[World, Companion], tmp_path: Path) -> None:
