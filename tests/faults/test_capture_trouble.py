@@ -215,7 +215,7 @@ def test_stopped_gcs(running: dict[str, Any], tmp_path: Path) -> None:
     (gcs,) = [p.pid for p in psutil.Process(running["raylets"][0]).parent().children() if p.name() == "gcs_server"]
     os.kill(gcs, signal.SIGSTOP)
     try:
-        done = command("snapshot", "--address", running["address"], "--samples", 2, "--timeout", 12, "-o", tmp_path)
+        done = command("snapshot", "--address", running["address"], "--samples", 2, "--timeout", 18, "-o", tmp_path)
     finally:
         os.kill(gcs, signal.SIGCONT)
     assert done.returncode in (0, 1, 3), done.stderr
