@@ -12,7 +12,6 @@ from pathlib import Path
 import msgspec
 
 from ray_rl_debug.bounded.calls import within
-from ray_rl_debug.bounded.garbage import no_collections
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.model.errors import OutputError, RayRlDebugError
 from ray_rl_debug.model.foreign_text import as_text
@@ -89,13 +88,12 @@ def take_look(
 ) -> Look:
     """Snapshot and report, for `Keeping`: nothing is written yet, except facts whose analysis fails. Raises as `capture.cluster.take_snapshot`."""
     began = clock()
-    with no_collections():  # between the two the search for cycles would walk through the whole snapshot
-        snapshot = gather()
-        try:
-            report = judge(snapshot)
-        except Exception:
-            keep_facts(history, snapshot, now_s)
-            raise
+    snapshot = gather()
+    try:
+        report = judge(snapshot)
+    except Exception:
+        keep_facts(history, snapshot, now_s)
+        raise
     return Look(snapshot=snapshot, report=report, folder=None, took_s=clock() - began)
 
 
