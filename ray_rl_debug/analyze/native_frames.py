@@ -158,7 +158,7 @@ def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
             device = (Kind.COLLECTIVE, "a call of NCCL")
         if _AUTOGRAD in name:
             return Kind.EVENT, "the threads of autograd"
-        if device is None and (_GPU.search(short) or _DEVICE.search(frame.file)):
+        if device is None and (is_gpu_wait(frame) or _DEVICE.search(frame.file)):
             device = (Kind.CUDA, short)
     return device
 

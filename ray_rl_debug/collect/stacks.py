@@ -126,15 +126,10 @@ class StackSampler:
         places = {pid: at for pid, samples in self._samples.items() if (at := run_at_one_place(samples)) and uses_accelerator(pid, self._proc)}
         dump = partial(pyspy.dump, self._pyspy, native=True, timeout_s=self._options.timeout_s, proc=self._proc, run=self._supervisors.run)
         for (pid, at), outcome in zip(places.items(), self._pool.map(dump, places), strict=True):
-            if outcome.continued:
-                self._continued.add(pid)
-            if outcome.held is not None:
-                self._held[pid] = outcome.held
+            self._note_stops(pid, outcome)
             if outcome.kind != "ok" or not outcome.native:
                 continue
-            if ids := pyspy.thread_ids_by_inner_id(pid, self._proc):
-                for thread in outcome.threads:
-                    thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
+            self._number_outside(pid, outcome)
             self._in_c[pid] = calls_in_c(outcome.threads, at, self._table)
 
     def rests(self, pid: int) -> bool:
@@ -201,9 +196,7 @@ class StackSampler:
             return _from_inside(target.pid, self._proc) or outcome, ()
         if outcome.kind != "ok":
             return outcome, ()
-        if ids := pyspy.thread_ids_by_inner_id(target.pid, self._proc):
-            for thread in outcome.threads:
-                thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
+        self._number_outside(target.pid, outcome)
         # At once, while the objects are most likely still there.
         try:
             return outcome, within(REFS_S, lambda: object_refs.find_waits(target.pid, outcome.threads, self._proc))
@@ -211,10 +204,7 @@ class StackSampler:
             return outcome, ()
 
     def _record(self, pid: int, at_s: float, outcome: Outcome, waits: tuple[ObjectRefWait, ...]) -> None:
-        if outcome.continued:
-            self._continued.add(pid)
-        if outcome.held is not None:
-            self._held[pid] = outcome.held
+        self._note_stops(pid, outcome)
         if outcome.kind == "not-python":
             self._not_python.add(pid)
         elif outcome.kind != "ok":
@@ -229,6 +219,19 @@ class StackSampler:
             self._refs[pid] = waits or self._refs.get(pid, ())
             if pid not in self._python and (version := _python_version(pid, outcome.threads, self._proc)):
                 self._python[pid] = version
+
+    def _note_stops(self, pid: int, outcome: Outcome) -> None:
+        """Which stops of ours were, or are to be, taken back."""
+        if outcome.continued:
+            self._continued.add(pid)
+        if outcome.held is not None:
+            self._held[pid] = outcome.held
+
+    def _number_outside(self, pid: int, outcome: Outcome) -> None:
+        """Give its threads their ids as seen from outside its container."""
+        if ids := pyspy.thread_ids_by_inner_id(pid, self._proc):
+            for thread in outcome.threads:
+                thread.os_thread_id = ids.get(thread.os_thread_id or 0, thread.os_thread_id)
 
     def _thread(self, pid: int, raw: RawThread) -> ThreadSample:
         return ThreadSample(

@@ -107,7 +107,7 @@ def at_unseen_gpu(scene: Scene) -> Open | None:
     if not waiting:
         return None
     one = waiting[0]
-    reason = f"{one.where()} {one.does()} all the time: it {one.motion_reason}{f'; {len(waiting) - 1} more do' if len(waiting) > 1 else ''}"
+    reason = f"{one.where()} {one.does()} all the time: it {one.motion_reason}{f'; so do {len(waiting) - 1} more' if len(waiting) > 1 else ''}"
     return Open(reason, "a longer window, in which its frames of C are read too; nvidia-smi shows whether its GPU works", LONGER)
 
 

@@ -34,6 +34,8 @@ from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence,
 ID = "RRD107"
 NAME = "rank died"
 CAUSE = Cause.RANK_DIED
+_RESTART = "restart the whole group: a group that lost a rank cannot go on"
+_REMEDY = ("look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory", _RESTART)
 
 
 def detect(scene: Scene) -> Iterator[Found]:
@@ -77,10 +79,7 @@ def _dead(scene: Scene, actor: RayActor, node: str, ranks: list[Seen]) -> Findin
             Evidence(kind="actor", where="Ray's actor table", text=f"{actor.class_name} {actor.state}: {actor.death or how}"),
             *waiter_evidence(ranks),
         ],
-        remedy=[
-            "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
-            "restart the whole group: a group that lost a rank cannot go on",
-        ],
+        remedy=_REMEDY,
         phase=ranks[0].phase,
     )
 
@@ -106,14 +105,11 @@ def _missing(scene: Scene, node: str, ranks: list[Seen], dead: Seen | None) -> F
             NAME,
             CAUSE,
             Certainty.LIKELY,
-            f"{dead.where()} has ended{how_ended(dead.process.exit_code)}; {waits(len(ranks), 'rank')} for {who.label}, which no other child of "
-            f"their parent can be",
+            f"{dead.where()} has ended{how_ended(dead.process.exit_code)}; {waits(len(ranks), 'rank')} for {who.label}. It is most "
+            f"likely that rank: no other child of their parent has ended",
             who=[dead.who()],
             evidence=[stack_evidence(dead), *waiter_evidence(ranks)],
-            remedy=[
-                "look for the first death: its log, dmesg (OOM killer, Xid), the node's memory",
-                "restart the whole group: a group that lost a rank cannot go on",
-            ],
+            remedy=_REMEDY,
             phase=ranks[0].phase,
         )
     where = "did not answer" if kind_of(node) is NodeKind.MACHINE else "is in no file" if scene.view.by_hand else "was not seen on any node"
@@ -152,10 +148,7 @@ def _lost(scene: Scene) -> Iterator[Found]:
             f"{said}{left}",
             who=[scene.who(node) for node in roots],
             evidence=[*(stack_evidence(one) for one in dead[:3]), *ras_evidence(world, ranks)],
-            remedy=[
-                "look for the first death: the worker's log, dmesg (OOM killer, Xid), the node's memory",
-                "restart the whole group: a group that lost a rank cannot go on",
-            ],
+            remedy=_REMEDY,
         )
         yield Found(finding=finding, explains=frozenset(roots))
 
@@ -192,7 +185,7 @@ def _failed(scene: Scene) -> Iterator[Found]:
             ],
             remedy=[
                 "read what this process printed before its end: it is the first failure",
-                "restart the whole group: a group that lost a rank cannot go on",
+                _RESTART,
             ],
         )
         yield Found(finding=finding, explains=frozenset([one.key]))
