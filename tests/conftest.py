@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 QUICK = frozenset(
     line.strip() for line in (Path(__file__).parent / "quick.txt").read_text().splitlines() if line.strip() and not line.startswith("#")
 )
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; numpy's threads would wait for each other with all cores
 
 
 def pytest_configure() -> None:

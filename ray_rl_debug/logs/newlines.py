@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ray_rl_debug.bounded.one_core import one_core
+
 SMALL_BYTES = 64 << 10
 """Below this numpy has no advantage."""
 
@@ -19,7 +21,8 @@ def count_newlines(block: bytes, start: int, end: int) -> int:
 @functools.cache
 def _numpy() -> Any:
     try:
-        import numpy
+        with one_core():
+            import numpy
     except ImportError:
         return None
     return numpy

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ray_rl_debug.bounded.one_core import one_core
 from ray_rl_debug.model.errors import MissingExtraError
 
 
@@ -15,8 +16,9 @@ def load() -> tuple[Any, Any]:
         MissingExtraError: one of them is not installed, or does not load.
     """
     try:
-        import numpy
-        from scipy import stats
+        with one_core():
+            import numpy
+            from scipy import stats
     except ImportError as e:
         raise MissingExtraError(f"trends need scipy, which cannot be loaded ({e})", hint="pip install 'ray-rl-debug[metrics]'") from e
     return numpy, stats
