@@ -141,15 +141,17 @@ def _read(
         if b"\x00" in head and (_is_binary(data) or not (data or is_cut)):
             raise UnreadableFileError("binary data, no stacks")
     log = read_log(path, node, read=read, plain=data if not is_cut and len(data) <= BLOCK_BYTES else None)
-    logs += [log] if log is not None else []
+    tells = log is not None and log.tells
     if is_cut:
-        if log is None:
-            what = f"what comes after {limit >> 20} MiB"
-            troubles.append(Gap(id=gaps.TRUNCATED, where=path.name, what=what, reason="files are read up to this size"))
         data = data[: data.rfind(b"\n", 0, limit) + 1 or limit]
     found = read_stacks(data, path, node, time_s, troubles)
     if found is None and log is None:
         raise UnreadableFileError(_nothing(data))
+    if is_cut and found is not None and not tells:
+        what = f"what comes after {limit >> 20} MiB"
+        troubles.append(Gap(id=gaps.TRUNCATED, where=path.name, what=what, reason="files are read up to this size"))
+    if log is not None and (tells or found is None):  # beside stacks nobody asks for lines that tell nothing
+        logs.append(log)
     return found
 
 

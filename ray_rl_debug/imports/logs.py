@@ -28,9 +28,14 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str | None = None
     """Why its end was not read."""
 
+    @property
+    def tells(self) -> bool:
+        """Is there anything in it but lines that tell of no failure, no step and no engine?"""
+        return self.book is not None and bool(self.book.events or self.book.steps or self.book.stills)
+
 
 def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = None, plain: bytes | None = None) -> LogFile | None:
-    """Failures, known errors, steps and idle engines of a file; None when it holds none of them.
+    """Failures, known errors, steps and idle engines of a file; None when it holds none of them and does not look like a log.
 
     Args:
         read: Is told how many bytes of the file were read since it was last told.
@@ -48,14 +53,13 @@ def read_log(path: Path, folder: str, *, read: Callable[[int], None] | None = No
     except (UnreadableFileError, OSError) as e:
         trouble = str(getattr(e, "strerror", None) or e)
     book = reader.end()
-    if not (book.events or book.steps or book.stills):
-        return None
     lines = tuple(
         LogLine(file=book.file, line_number=e.text_line or e.file_line, text=e.text, signature=e.signature, time_s=e.time_s)
         for e in book.events
         if e.signature is not None and e.handled is None
     )
-    return LogFile(folder=folder, time_s=time_s, lines=lines, pid=book.writer.pid, book=book, trouble=trouble)
+    found = LogFile(folder=folder, time_s=time_s, lines=lines, pid=book.writer.pid, book=book, trouble=trouble)
+    return found if found.tells or reader.is_log else None
 
 
 def add_logs(known: Snapshot | None, files: Sequence[LogFile]) -> Snapshot:

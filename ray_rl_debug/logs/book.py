@@ -9,6 +9,7 @@ from collections import deque
 from ray_rl_debug.logs.ending import read_ending
 from ray_rl_debug.logs.engine_lines import read_stills
 from ray_rl_debug.logs.events import NCCL_WARNS, shape_of, spot
+from ray_rl_debug.logs.heads import read_head
 from ray_rl_debug.logs.ledger import Ledger
 from ray_rl_debug.logs.named import filled, writer_of_file
 from ray_rl_debug.logs.search import Searcher
@@ -31,10 +32,17 @@ OPEN_BYTES = 64 << 10
 """Of the end of what is read of a block: a traceback that begins there is read with the next block."""
 MAX_REST_BYTES = 8 << 20
 """A line may be so long, or a traceback; what is longer is read in parts."""
+HEADED_LINES = 20
+"""Of the beginning, by which a log is known."""
 MAX_KINDS = 50_000
 """Shapes of failures that are remembered: those of one program are few."""
 _ZERO = re.compile(rb"(?<![\d.:,])0(?![\d.])")
 _START = START.encode()
+
+
+def _has_head(line: str) -> bool:
+    head = read_head(line)
+    return head.level is not None or head.writer != LogWriter()
 
 
 @functools.cache
@@ -53,6 +61,7 @@ class BookReader:
         self._writer = self._section = writer_of_file(path)
         self._has_sections = False
         self._common: LogWriter | None = None
+        self._is_headed = False
         self._modified_s = self._near_s = modified_time_s
         self._rest = b""
         self._kept: deque[tuple[bytes, int]] = deque()
@@ -106,6 +115,11 @@ class BookReader:
             left_out=self._ledger.left_out,
         )
 
+    @property
+    def is_log(self) -> bool:
+        """Do its first lines look as programs write them: with a time, a level or a name of the writer?"""
+        return self._first_s is not None or self._is_headed
+
     def _beginning(self, data: bytes) -> None:
         self._has_sections = has_sections(data)
         for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
@@ -117,7 +131,9 @@ class BookReader:
                 break
         self._common = common_writer(data[:LOOK_BACK_BYTES].rpartition(b"\n")[0] if len(data) > LOOK_BACK_BYTES else data, near_s=self._near_s)
         self._ledger.common = self._common
-        for raw in data[:LOOK_BACK_BYTES].split(b"\n"):
+        begin = data[:LOOK_BACK_BYTES].split(b"\n")
+        self._is_headed = any(_has_head(raw[:400].decode("utf-8", "replace")) for raw in begin[:HEADED_LINES])
+        for raw in begin:
             stamp = find_stamp(raw[:400].decode("utf-8", "replace"), near_s=self._near_s)
             if stamp is not None:
                 self._first_s, self._is_zoned = stamp.time_s, stamp.is_zoned

@@ -34,7 +34,7 @@ def tell(books: Sequence[LogBook], *, unread: Sequence[str] = ()) -> LogStory | 
     if not books:
         return None
     books = unified(books)
-    moved, unsure = shifts(books)
+    moved, unsure = shifts([b for b in books if b.events or b.steps or b.stills])  # of the others nothing is put in an order
     found = candidates(books, moved)
     serious = _in_order([c for c in found if c.survived is None])
     noted = _in_order_of_first(serious, moved) if only_noted(found) else []

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.formats.pasted import read as pasted
 from ray_rl_debug.formats.pasted.frames import read_frame
 from ray_rl_debug.imports.folder import load
@@ -226,3 +227,26 @@ def test_snapshots_of_several_files_merge(tmp_path: Path) -> None:
         (tmp_path / name / "snapshot.json.gz").write_bytes(encode_compressed(Snapshot(taken_time_s=1.0, nodes=(node,))))
         (tmp_path / name / "report.json").write_text("{}")
     assert [n.name for n in snapshot_of(tmp_path / "a", tmp_path / "b").nodes] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "INFO 11-20 10:23:07 [loggers.py:116] Engine 000: Avg prompt throughput: 0.0 tokens/s",
+        "2026-11-20 03:14:02 INFO httpx: HTTP Request: POST http://10.0.0.3:30000/generate 200 OK",
+        "(TaskRunner pid=10211) loading the data set",
+        "[rank3]: building the model",
+    ],
+)
+def test_a_log_that_tells_of_nothing_is_a_log(tmp_path: Path, line: str) -> None:
+    """The log of a job that stands says nothing more: that is no error of whoever gives it."""
+    (tmp_path / "job.out").write_text(f"{line}\n" * 40)
+    found = load([tmp_path / "job.out"]).snapshot
+    assert found is not None and [(b.lines, b.events) for b in found.logs] == [(40, ())]
+    assert "take stacks of the processes" in diagnose(found).verdict.summary
+
+
+def test_beside_stacks_a_log_that_tells_of_nothing_adds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "job.out").write_text('2026-11-20 03:14:02 INFO begun\nThread 7 (idle): "MainThread"\n    f (train.py:3)\n')
+    found = load([tmp_path / "job.out"]).snapshot
+    assert found is not None and found.logs == () and [p.samples for n in found.nodes for p in n.processes] != []

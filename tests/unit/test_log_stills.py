@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ray_rl_debug.diagnosis.diagnose import diagnose
 from ray_rl_debug.imports.logs import add_logs, read_log
 from ray_rl_debug.model.report import Certainty, Report
@@ -42,11 +44,20 @@ def test_where_it_lasts_and_requests_wait_it_is_likely(tmp_path: Path) -> None:
     assert alone is not None and alone.verdict.certainty is Certainty.POSSIBLE
 
 
-def test_engines_that_rest_work_or_read_prompts_are_not_stuck(tmp_path: Path) -> None:
-    assert report_on(tmp_path, "".join(line(s, running=0) for s in (0, 10, 20, 30))) is None
-    assert report_on(tmp_path, "".join(line(s) for s in (0, 10, 20)) + line(30, given=3.1)) is None
-    assert report_on(tmp_path, "".join(line(s, prompt=900.0) for s in (0, 10, 20))) is None
-    assert report_on(tmp_path, line(0) + line(10)) is None
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(line(s, running=0) for s in (0, 10, 20, 30)),
+        "".join(line(s) for s in (0, 10, 20)) + line(30, given=3.1),
+        "".join(line(s, prompt=900.0) for s in (0, 10, 20)),
+        line(0) + line(10),
+    ],
+    ids=["rests", "works", "reads a prompt", "too short"],
+)
+def test_engines_that_rest_work_or_read_prompts_are_not_stuck(tmp_path: Path, text: str) -> None:
+    report = report_on(tmp_path, text)
+    assert report is not None and report.story is not None and report.story.still == () and report.findings == ()
+    assert report.verdict.summary.startswith("the logs hold no failure that ended anything")
 
 
 def test_each_engine_counts_for_itself(tmp_path: Path) -> None:
