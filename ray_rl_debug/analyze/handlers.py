@@ -9,7 +9,7 @@ from ray_rl_debug.analyze.frameworks import POLLERS, spot_of
 from ray_rl_debug.analyze.kernel_calls import kernel_call
 from ray_rl_debug.analyze.kinds_of_places import IDLE_KINDS, THREAD_WAITS, Kind
 from ray_rl_debug.analyze.main_activity import SeenThread, helpers, is_in_pool
-from ray_rl_debug.analyze.pauses import wakes_soon
+from ray_rl_debug.analyze.pauses import may_end
 from ray_rl_debug.analyze.progress import BUSY_FRACTION, Motion
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.snapshot import Frame
@@ -60,7 +60,7 @@ def fellow_that_goes_on(one: Seen) -> SeenThread | None:
     """One of these that uses the processor, or sleeps and will soon be woken by its clock."""
     least_s = BUSY_FRACTION * (one.process.window_s or 0.0)
     known = [(t, t.kernel) for t in pool_fellows(one) if t.kernel is not None]
-    works = (t for t, kernel in known if (least_s and (kernel.cpu_s or 0.0) > least_s) or (t.place.kind is Kind.SLEEP and wakes_soon(kernel)))
+    works = (t for t, kernel in known if (least_s and (kernel.cpu_s or 0.0) > least_s) or (t.place.kind is Kind.SLEEP and may_end(kernel)))
     return next(works, None)
 
 
@@ -90,7 +90,7 @@ def pausing_helper(one: Seen) -> SeenThread | None:
     timers = [t for t in one.threads if t is not one.telling and t.stack.once(_is_timer)] if _waits_inside(one) else []
     unread = next((t for t in timers if t.kernel is None), None)  # what it does when its time comes is all that it is there for
     asleep = [t for t in helpers_of(one) if t.place.kind is Kind.SLEEP]
-    known = (t for t in (*timers, *asleep) if t.kernel is not None and wakes_soon(t.kernel) and (t.kernel.run_slices or 0) <= most)
+    known = (t for t in (*timers, *asleep) if t.kernel is not None and may_end(t.kernel) and (t.kernel.run_slices or 0) <= most)
     return unread or next(known, None)
 
 
@@ -143,7 +143,7 @@ def answering(server: Seen) -> SeenThread | None:
     told = server.followed or server.telling
     least_s = BUSY_FRACTION * (server.process.window_s or 0.0)
     others = [t for t in own_threads(server) if t is not told and t.answers and t.kernel is not None] if told is not None else []
-    pausing = (t for t in others if t.kernel is not None and t.place.kind is Kind.SLEEP and wakes_soon(t.kernel))
+    pausing = (t for t in others if t.kernel is not None and t.place.kind is Kind.SLEEP and may_end(t.kernel))
     return next(pausing, next((t for t in others if t.kernel is not None and least_s and (t.kernel.cpu_s or 0.0) > least_s), None))
 
 
@@ -163,7 +163,7 @@ def pausing_giver(feeder: Seen) -> SeenThread | None:
 
 def _may_wake(one: Seen, thread: SeenThread) -> bool:
     """Does its clock end the pause of a thread in time, or was the kernel's side of this one thread not read? Of stacks alone nobody read any."""
-    return wakes_soon(thread.kernel) if thread.kernel is not None else bool(one.process.threads)
+    return may_end(thread.kernel) if thread.kernel is not None else bool(one.process.threads)
 
 
 def pausing_handler(server: Seen) -> SeenThread | None:

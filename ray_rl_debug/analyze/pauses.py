@@ -25,6 +25,7 @@ from ray_rl_debug.analyze.main_activity import LOOP_THREADS, SeenThread
 from ray_rl_debug.analyze.places import Place
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.telling_locals import given_limit_s
 from ray_rl_debug.analyze.view import SHELLS, View
 from ray_rl_debug.model.snapshot import AsyncTask, EndedProcess, Thread
 
@@ -83,6 +84,16 @@ def wakes_soon(kernel: Thread) -> bool:
     return kernel.wakes_in_s is not None and kernel.wakes_in_s < (LONG_NAP_S if kernel_call(kernel) == "sleep" else RARE_CALL_S)
 
 
+def may_end(kernel: Thread) -> bool:
+    """Does the clock end its wait soon, or was not read when it ends its sleep? No thread sleeps without one."""
+    return wakes_soon(kernel) or _lacks_clock(kernel)
+
+
+def _lacks_clock(kernel: Thread) -> bool:
+    """Snapshots of earlier versions hold no clocks, and calls by their numbers alone."""
+    return kernel.wakes_in_s is None and kernel.call is not None and kernel_call(kernel) == "sleep"
+
+
 def may_wake_soon(kernel: Thread) -> bool:
     """The same, and where its clock was not read."""
     return kernel.wakes_in_s is None or wakes_soon(kernel)
@@ -105,7 +116,7 @@ def is_plain_sleep(one: Seen) -> bool:
     threads = one.process.threads
     if one.process.python is not None or one.threads or len(threads) != 1 or kernel_call(threads[0]) != "sleep":
         return False
-    return threads[0].wakes_in_s is not None and threads[0].wakes_in_s < PLAIN_SLEEP_S
+    return _lacks_clock(threads[0]) or (threads[0].wakes_in_s is not None and threads[0].wakes_in_s < PLAIN_SLEEP_S)
 
 
 def limit_s(one: Seen) -> float | None:
@@ -180,10 +191,11 @@ def turns_by_clock(one: Seen) -> float | None:
     Coroutines tell more than the loop of asyncio, which wakes for its own sake too.
     """
     thread = one.telling if one.kind is Kind.LOOP_IDLE else None
-    if thread is None or thread.kernel is None or not wakes_soon(thread.kernel) or thread.place.own is None:
+    if thread is None or thread.kernel is None or thread.place.own is None or not thread.place.own:
         return None
     is_own = all(f.file.endswith("selectors.py") for f in thread.frames[: thread.place.own])
-    return thread.kernel.wakes_in_s if is_own else None
+    limit_s = thread.kernel.wakes_in_s if thread.kernel.wakes_in_s is not None else given_limit_s(thread.frames, thread.sample.locals)
+    return limit_s if is_own and limit_s is not None and limit_s < RARE_CALL_S else None
 
 
 def naps(one: Seen) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from ray_rl_debug.analyze.frameworks.compiled_graphs import RESULTS
 from ray_rl_debug.analyze.kinds_of_places import Kind
@@ -41,3 +42,15 @@ def peer_of(sample: ThreadSample | None, frames: Sequence[Frame]) -> int | None:
             if local.name == wanted and local.frame < len(frames) and local.value.lstrip("-").isdigit():
                 return int(local.value)
     return None
+
+
+def given_limit_s(frames: Sequence[Frame], told: Iterable[Local]) -> float | None:
+    """The time limit with which a loop has called its selector; that of ``poll`` is counted in milliseconds there. None: none, or not told."""
+    value = next((local.value for local in told if local.frame == 0 and local.name == "timeout"), "")
+    if not frames or not _NUMBER.fullmatch(value) or not float(value):
+        return None
+    return float(value) / 1000 if frames[0].function.startswith(_IN_MILLISECONDS) else float(value)
+
+
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})?")
+_IN_MILLISECONDS = ("_PollLikeSelector.", "PollSelector.", "DevpollSelector.")
