@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ray_rl_debug.analyze.kernel_calls import kernel_call
+from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.analyze.view import View
-from ray_rl_debug.model.snapshot import Process, Socket
+from ray_rl_debug.model.snapshot import Process, Socket, Thread
 
 Endpoint = tuple[str, str]
 Owners = dict[tuple[Endpoint, Endpoint | None], list[tuple[str, Process]]]
@@ -151,6 +153,18 @@ def is_served(one: Seen, socket: Socket) -> bool:
     if socket.family == "unix":
         return bool(socket.local) and any(s.family == "unix" and s is not socket and s.local == socket.local for s in sockets)
     return any(s.state == "LISTEN" and s.local.rpartition(":")[2] == port for s in one.process.sockets or ())
+
+
+def lacks_listener(one: Seen) -> bool:
+    """Does a thread that waits to be called do so at a descriptor that was not read? What is accepted there looks like a connection of its own."""
+    known = {s.fd for s in one.process.sockets or ()} | {f.fd for f in one.process.files or ()}
+    asked = [t.kernel for t in one.threads if t.kernel is not None and (t.listens or t.place.kind is Kind.LOOP_IDLE)]
+    return one.process.sockets is not None and any(not known.issuperset(_awaited(kernel)) for kernel in asked)
+
+
+def _awaited(kernel: Thread) -> tuple[int | None, ...]:
+    """The descriptors at which a thread waits."""
+    return kernel.waits_on_fds or ((kernel.syscall_arg0,) if kernel_call(kernel) == "accept" else ())
 
 
 def port_of(socket: Socket) -> str:

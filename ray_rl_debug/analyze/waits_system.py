@@ -15,6 +15,7 @@ from ray_rl_debug.analyze.connections import (
     is_rays,
     is_served,
     lacks_client,
+    lacks_listener,
     listeners,
     not_accepted,
     port_of,
@@ -183,8 +184,11 @@ def _edge_to_peer(
     if socket.family.startswith("udp"):
         yield from datagram_edges(view, one, socket)
         return
+    if not writes and not is_served(one, socket) and lacks_listener(one):
+        yield to_unseen(one, f"the other end of descriptor {socket.fd}")
+        return
     if is_served(one, socket) and not writes and not _keeps_others_out(view, one, socket):
-        if socket.remote is None and socket.family.startswith("tcp"):
+        if (socket.remote is None and socket.family.startswith("tcp")) or lacks_client(view, one, socket):
             yield to_unseen(one, f"the other end of descriptor {socket.fd}")
         yield from _edge_to_silent_client(view, one, socket, owners)
         yield from _edge_to_only_client(view, one, socket, owners)
@@ -260,8 +264,6 @@ def _edge_to_only_client(view: View, one: Seen, socket: Socket, owners: Owners) 
     accepted = [s for s in one.process.sockets or () if is_served(one, s) and s.state == "ESTABLISHED"]
     if one.process.kind not in ("named", "driver") or socket.rx_queue_bytes or len(accepted) != 1:
         return
-    if lacks_client(view, one, socket):
-        yield to_unseen(one, f"the other end of descriptor {socket.fd}")
     for key, end in clients(view, one, socket, owners):
         if not _reads_at(view.seen[key], end):
             evidence = f"{_named(socket)}, the only connection that it has accepted{_traffic(socket)}"
