@@ -190,7 +190,9 @@ def _in_cycle(scene: Scene, root: Root) -> Iterator[Found]:
         if server is not None and waits_inside(client.ends) and has_last_word(client, server):
             return  # its thread has read what came, and its coroutines say what they wait for: another rule's
         # what goes on in a ring only looks again and again for what the ring does not give
-        yield from _found(scene, client, server, [client.who()], handed[0], frozenset(inside), may_answer=False)
+        rests = client.is_idle and handed[0].why is Why.PIPE  # a worker between two tasks
+        one = server if rests and server is not None and not server.is_idle else client
+        yield from _found(scene, client, server, [one.who()], handed[0], frozenset(inside), may_answer=False)
 
 
 def _found(

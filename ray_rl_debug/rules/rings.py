@@ -12,6 +12,8 @@ from ray_rl_debug.analyze.main_activity import SeenThread
 from ray_rl_debug.analyze.pauses import starved_loops
 from ray_rl_debug.analyze.roots import Root
 from ray_rl_debug.analyze.seen import Seen
+from ray_rl_debug.analyze.solve import Wait
+from ray_rl_debug.analyze.waiting import as_waits
 from ray_rl_debug.analyze.waits_processes import MEETING
 from ray_rl_debug.analyze.waits_ranks import is_waiting
 from ray_rl_debug.model.report import Cause, Certainty, Evidence
@@ -20,6 +22,8 @@ from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 _SHOWN = 3
 """Members of a ring whose places the summary tells."""
 _OF_PIPES = frozenset({Why.CHILD, Why.AWAITED_CHILD, Why.PIPE})
+_WHICH = frozenset({Why.CHILD_QUEUE, Why.PIPE, Why.GIVERS, Why.POLL})
+"""Waits for one of several of which it may not be known which; any other wait for several is for whoever of them is the first."""
 _AWAITED = frozenset({Why.AWAITED_SOCKET, Why.AWAITED_CHILD})
 _AT_CONNECTIONS = _AWAITED | {Why.SOCKET}
 _OF_CALLS = RAY_CALLS | _AWAITED | {Why.DEAD_MEANWHILE}
@@ -32,6 +36,8 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
     members: tuple[Seen, ...]
     edges: tuple[Edge, ...]
     certainty: Certainty
+    needed: frozenset[str]
+    """Members without whom there would be no ring: whoever is one of several that might end a wait may not be the one."""
 
     @property
     def accused(self) -> tuple[Seen, ...]:
@@ -47,7 +53,8 @@ class Ring(msgspec.Struct, frozen=True, kw_only=True):
         met = {e.source for e in self.edges if e.op == MEETING}
         absent = {e.target for e in self.edges if e.op == MEETING} - met
         awake = tuple(m for m in self.members if (m.key in absent or not m.is_idle) and not (absent and m.key in met))
-        return tuple(m for m in awake if m.threads) or awake or self.members
+        awake = tuple(m for m in awake if m.threads) or awake or self.members
+        return tuple(m for m in awake if m.key in self.needed) or awake
 
     @property
     def is_of_pipes(self) -> bool:
@@ -77,7 +84,28 @@ def rings(scene: Scene) -> Iterator[Ring]:
             certainty = Certainty.LIKELY
         if any(_has_hands_free(m) for m in members) or any(e.certainty is Certainty.POSSIBLE or _holds_copies(scene, e) for e in edges):
             certainty = Certainty.POSSIBLE
-        yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty)
+        needed = _needed(root, edges)
+        if not needed and all(e.why is Why.POLL for e in edges):
+            certainty = Certainty.POSSIBLE  # each looks for what any other might bring: whoever should may not have been seen
+        yield Ring(root=root, members=tuple(members), edges=tuple(edges), certainty=certainty, needed=needed)
+
+
+def _needed(root: Root, edges: Sequence[Edge]) -> frozenset[str]:
+    """Members for whom somebody waits and for nobody else, or without whom the others would be no ring."""
+    waits = list(as_waits(edges))
+    alone = {e.target for e in edges if e.why not in _WHICH} | {w.any_of[0] for w in waits if len(w.any_of) == 1}
+    return frozenset(n for n in root.nodes if n in alone or not _is_ring({*root.nodes} - {n}, waits))
+
+
+def _is_ring(nodes: set[str], waits: Sequence[Wait]) -> bool:
+    """Does the way along these waits come back to where it was, by these nodes alone?"""
+    left = set(nodes)
+    while left:
+        stay = {w.waiter for w in waits if w.waiter in left and left.intersection(w.any_of)}
+        if stay == left:
+            return True
+        left = stay
+    return False
 
 
 def ring_found(scene: Scene, ring: Ring, id: str, name: str, cause: Cause, remedy: Sequence[str]) -> Found:
