@@ -108,9 +108,15 @@ def _under_law(scene: Scene, found: Found) -> Found | None:
     seen = [scene.view.seen[n] for n in known if n in scene.view.seen]
     needs_witness = scene.view.by_hand or all(one.is_idle or one.has_ended for one in seen)
     doubtful = (sure is Certainty.POSSIBLE and needs_witness) or _rests_on_one_look(scene, known) or _keeps_nobody(scene, known)
-    if hope is not Outlook.STANDS or doubtful:
+    if hope is not Outlook.STANDS or doubtful or _accuses_unseen(scene, found.finding):
         return msgspec.structs.replace(found, finding=msgspec.structs.replace(found.finding, certainty=Certainty.POSSIBLE))
     return found
+
+
+def _accuses_unseen(scene: Scene, finding: Finding) -> bool:
+    """Is somebody named of whom nothing was seen that would tell whether it stands?"""
+    keys = (scene.view.by_node_pid.get((w.node, w.pid)) for w in finding.who if len(finding.who) > 1 and w.node is not None and w.pid is not None)
+    return any(scene.graph.hope(key) is Outlook.UNSEEN for key in keys if key is not None)
 
 
 def _keeps_nobody(scene: Scene, explained: Sequence[str]) -> bool:

@@ -27,7 +27,7 @@ from sys import modules
 from ray_rl_debug.analyze.by_hand import stands_for
 from ray_rl_debug.analyze.edges import Why
 from ray_rl_debug.analyze.ended import ended
-from ray_rl_debug.analyze.kinds_of_places import WAITS_FOR_RANKS, Kind
+from ray_rl_debug.analyze.kinds_of_places import THREAD_WAITS, WAITS_FOR_RANKS, Kind
 from ray_rl_debug.analyze.nodes import NodeKind, kind_of
 from ray_rl_debug.analyze.progress import Motion
 from ray_rl_debug.analyze.seen import Seen, describe_place
@@ -139,7 +139,7 @@ def detect(scene: Scene) -> Iterator[Found]:
         doing = at_own_gpu(one) if at_gpu else doing
         if scene.view.by_hand and one.telling is not None and one.telling.sample.owns_gil:
             doing += " with the GIL"
-        certainty = Certainty.LIKELY
+        certainty = Certainty.POSSIBLE if one.kind in THREAD_WAITS or one.kind is Kind.MP_QUEUE else Certainty.LIKELY
         if not one.threads:
             singled_out = [e for e in scene.graph.into([one.key]) if e.why is Why.SAME_CALL]
             if not counts and not singled_out and _has_equals(scene, one):
