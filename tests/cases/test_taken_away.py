@@ -164,6 +164,25 @@ streams_in_order-healthy   | process 31172: async_tasks[0].chain[2].file  |
 quiet/asks_judge-2         | process 8374: samples                        | what a server does
 weights_from_source        | process 4203: threads[0]                     | whether a rank stands at its collective
 streams_both_ways          | process 25490: sockets                       | with whom others are connected
+lines_through_proxy        | process 31618                                | who is the client of a server that reads
+lines_through_proxy        | process 31618: sockets[4].remote             |
+lines_through_proxy-healthy | process 16500                               |
+lines_through_proxy        | process 31617: samples                       | what one does who is named beside another
+enough_of_episodes         | process 16486: sockets[0]                    | that a process listens, and so which of its connections it has accepted
+asked_to_come_later        | process 22358: sockets[0]                    |
+session_after_fork         | process 10888: sockets[0]                    |
+logs_of_envs               | process 11603: files[7].inode                | which of several children it is
+logs_of_envs               | semaphores[0].uses                           | who has given back a semaphore
+meeting_of_pool            | process 28822: threads[3]                    | from which pipe results come
+readers_of_errors          | process 24470: async_tasks[4].stable         | that a loop has work and no free thread
+flags_in_memory            | process 26232                                | who shares memory with all who look at it
+loaders_of_replay          | semaphores[0].uses[0]                        | who holds the lock at which a worker waits
+loaders_of_replay          | process 12128                                |
+shards_in_threads          | process 12556: samples[2].threads[2].locals  | which thread it joins
+quiet/stages_joined-1      | semaphores[1]                                | who takes what a full queue waits for
+quiet/gathers_requests-1   | process 9896: threads[0].wakes_in_s          | when a loop makes its next turn; the limit of its call tells it too
+quiet/runs_program-1       | process 13586: threads[0].wakes_in_s         | when its clock wakes a program that only sleeps
+tokens_of_stream-healthy   | process 11691: threads[1].wakes_in_s         | when its clock wakes a handler
 """
 """Recorded run, fact, and what it told: without each of these somebody else was once accused."""
 
