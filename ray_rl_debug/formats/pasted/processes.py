@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ray_rl_debug.formats.dump import DumpThread, Said
+from ray_rl_debug.formats.dump import DumpThread
 from ray_rl_debug.formats.pasted import joined, kernel, name_lines
 from ray_rl_debug.formats.pasted.belongs import begun, is_of_another, is_rest_of_cut, is_same_thread
 from ray_rl_debug.formats.pasted.events import Frames, Head
@@ -15,11 +15,11 @@ from ray_rl_debug.formats.pasted.loops import Loop
 from ray_rl_debug.formats.pasted.name_lines import NameLines
 from ray_rl_debug.formats.pasted.open_stack import OpenStack
 from ray_rl_debug.formats.pasted.partial import Partial, is_awaited, is_main_of_another, is_named_so, set_names, set_same, set_writer, with_label
-from ray_rl_debug.formats.pasted.several_tools import has_raised, is_of_another_tool, main_of, note_raised
+from ray_rl_debug.formats.pasted.several_tools import is_of_another_tool, main_of, note_raised
 from ray_rl_debug.formats.pasted.times import Times
 
 MAX_THREADS = 50_000
-_NEAR = 8
+NEAR = 8
 """Lines between what one tool shows of a process and what another one does."""
 
 
@@ -52,7 +52,7 @@ class Processes:
         self._names = NameLines()
         self._is_first = False
         """Does nothing stand above the one that may be none?"""
-        self._last = 0
+        self.last = 0
         """The line of the last frame."""
         self.tool_at = -1_000
         """The last line that names a tool and nobody: what follows is of the process above."""
@@ -77,8 +77,6 @@ class Processes:
         if self._lone is not None and not any(d.threads for d in self.dumps):
             self._headless(*self._lone)
         self.end_stack()
-        if self.times.seen_twice is not None:
-            self.look_again(*self.times.seen_twice)
 
     def is_head_above(self, number: int) -> bool:
         """Does the head of a thread of the kernel's stand right above this line? Its frames come."""
@@ -277,7 +275,7 @@ class Processes:
         """A stack without a head of its own."""
         label = self.label.held(line.number)
         dump = self.current
-        if dump is not None and label is None and line.number - self.tool_at <= _NEAR and is_of_another_tool(dump, frames):
+        if dump is not None and label is None and line.number - self.tool_at <= NEAR and is_of_another_tool(dump, frames):
             self.stack.inside(main_of(dump))
             self._append(line, frames)
             return
@@ -316,66 +314,10 @@ class Processes:
 
     def _append(self, line: Line, frames: Frames) -> None:
         self.stack.append(frames, indent_of(line.text))
-        self._last = line.number
+        self.last = line.number
         self._left.take(line.number)
         if self.current is not None:
             self.current.native = self.current.native or frames.native
-
-    def unread(self, line: Line, unread: Said) -> None:
-        """A tool could not read a process: the one it names, or the one that was named last."""
-        dump = self.current
-        label = self.label.held(line.number) if self.label.is_near(line.number) else None
-        if unread.pid is not None:
-            if dump is None or dump.pid != unread.pid or dump.threads:
-                dump = self.new(Head(level="label", pid=unread.pid), line.number)
-        elif label is not None and (label.pid is not None or label.ranks or label.label):
-            if dump is None or dump.threads or (label.pid is not None and label.pid != dump.pid):
-                dump = self.new(label, line.number, line)
-        elif (dump is None or dump.threads or not dump.said or dump.said[-1][0] != line.number - 1) and (
-            pid := self.loop.next(self.dumps, dump)
-        ) is not None:
-            dump = self.new(Head(level="label", pid=pid), line.number)
-        elif dump is None or (dump.threads and not dump.said):
-            # Of whom it speaks nobody says.
-            return
-        self.stack.close()
-        dump.said.append((line.number, unread))
-
-    def unread_row(self, line: Line, head: Head, unread: Said) -> None:
-        """A row of a table names a process that a tool could not read."""
-        self.end_stack()
-        self.new(head, line.number, line).said.append((line.number, unread))
-
-    def same_as_before(self, line: Line, head: Head) -> None:
-        """Another process, of which the writer says that it is where the last one is."""
-        before = self.current
-        if before is None or not before.threads:
-            return
-        self.end_stack()
-        dump = self.new(head, line.number, line)
-        dump.source = before.source
-        dump.threads = [DumpThread(frames=t.frames, name=t.name) for t in before.threads]
-        dump.is_headless = True
-
-    def look_again(self, line: Line, apart_s: float | None) -> None:
-        """The writer says that a later look at all that was shown showed the same."""
-        self.end_stack()
-        for before in [d for d in self.dumps if d.threads]:
-            dump = self.new(None, line.number, line, like=before)
-            dump.after_s = apart_s
-            dump.is_headless = before.is_headless
-            dump.threads = list(before.threads)
-
-    def fatal(self, line: Line, fatal: Said) -> None:
-        """The program ends with a fatal error, and says where its threads were."""
-        self.end_stack()
-        pid = self.told_pid[1] if self.told_pid is not None and line.number - self.told_pid[0] <= 4 else None
-        dump = self.current
-        if dump is not None and has_raised(dump) and line.number - self._last <= _NEAR and dump.pid in (None, pid or dump.pid):
-            dump.source, dump.is_headless = "faulthandler", False  # torch shows where it raised, and Python where all threads were
-        else:
-            dump = self.new(Head(level="process", source="faulthandler", pid=pid), line.number, line)
-        dump.said.append((line.number, fatal))
 
     def end_stack(self) -> None:
         """No more frames come of what is open."""

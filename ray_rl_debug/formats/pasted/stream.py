@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from ray_rl_debug.formats.dump import Said
-from ray_rl_debug.formats.pasted import gdb, kernel, labels, led, lone_names, said, tracebacks
+from ray_rl_debug.formats.pasted import gdb, kernel, labels, led, lone_names, said, told_of, tracebacks
 from ray_rl_debug.formats.pasted.boxes import Box
 from ray_rl_debug.formats.pasted.classify import classify, cut_frame, is_same_row, may_tell, symbol, unread_row
 from ray_rl_debug.formats.pasted.columns import Columns
@@ -128,10 +128,10 @@ class Stream:
             self._found.stack.blanks = 0
             return
         if (failed := unread_row(text)) is not None:
-            self._found.unread_row(line, *failed)
+            told_of.unread_row(self._found, line, *failed)
             return
         if (same := is_same_row(text)) is not None:
-            self._found.same_as_before(line, same)
+            told_of.same_as_before(self._found, line, same)
             return
         self._other(line)
 
@@ -164,6 +164,8 @@ class Stream:
         """The text has ended."""
         self._end_columns(Line(number=(self._found.current.line or 1) if self._found.current is not None else 1, text=""))
         self._found.finish()
+        if self._found.times.seen_twice is not None:
+            told_of.look_again(self._found, *self._found.times.seen_twice)
         tasks = self._tables.tasks
         if tasks.tasks:
             dump = (
@@ -193,7 +195,7 @@ class Stream:
         expected = self._found.label.is_near(line.number) or (self._found.current is not None and not self._found.current.threads)
         expected = expected or bool(self._found.loop)
         if unread := said.unread(text, expected=expected):
-            self._found.unread(line, unread)
+            told_of.unread(self._found, line, unread)
             return
         if (found := self._findings.feed(text)) is not None:
             self._found.end_stack()
@@ -241,7 +243,7 @@ class Stream:
         self._found.flush_weak()
         dump = self._found.current if self._found.current is not None and self._found.current.threads else None
         if remark is not None and remark.kind == "again" and dump is not None and (label is None or remark.apart_s) and not is_head:
-            self._found.look_again(line, remark.apart_s)
+            told_of.look_again(self._found, line, remark.apart_s)
             return
         if remark is not None and remark.kind == "again" and dump is None and remark.apart_s:
             self._found.times.seen_twice = (line, remark.apart_s)
@@ -274,7 +276,7 @@ class Stream:
             self._found.stack.close()
             self._tables.add(line, event)
         elif isinstance(event, Said):
-            self._found.fatal(line, event)
+            told_of.fatal(self._found, line, event)
         elif isinstance(event, Gone):
             return
         elif event.level == "thread":
