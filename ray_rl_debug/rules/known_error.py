@@ -27,6 +27,7 @@ from ray_rl_debug.analyze.seen import Seen
 from ray_rl_debug.model.log_story import LogStory
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.model.snapshot import LogLine, Node
+from ray_rl_debug.rules.absent_ranks import ALL_JOINED, absent_in, names_ranks
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence
 from ray_rl_debug.signatures import Signature
 from ray_rl_debug.story.of_the_run import is_of_the_run
@@ -50,12 +51,6 @@ _OF_LAYER = {
     "data": Cause.DATALOADER_STUCK,
     "agent-lightning": Cause.PRODUCER_DIED,
 }
-_ABSENT = re.compile(
-    r"\[(\d{1,6})\] (?:finished collective #\d{1,12}, but )?didn't join|\bRanks? (\d{1,6}(?:, ?\d{1,6}){0,200}) failed to pass monitoredBarrier"
-)
-"""How torch names the ranks that did not come."""
-_ALL_JOINED = re.compile(r"\] joined but didn't finish collective #(?P<n>\d{1,12})")
-"""How it says that nobody is missing."""
 _OF_SLUG = {
     "areal/rollout-thread-failed": Cause.PRODUCER_DIED,
     "areal/server-launch-timeout": Cause.ENGINE_DIED,
@@ -80,6 +75,7 @@ _OF_SLUG = {
     "torch/collectives-differ": Cause.COLLECTIVE_MISMATCH,
     "torch/gloo-mesh-failed": Cause.INIT_DEADLOCK,
     "torch/gloo-timeout": Cause.STRAGGLER,
+    "torch/horovod-stalled": Cause.STRAGGLER,
     "torch/monitored-barrier": Cause.STRAGGLER,
     "torch/nccl-desync-report": Cause.STRAGGLER,
     "torch/nccl-watchdog-stuck": Cause.COLLECTIVE_STALLED,
@@ -198,7 +194,7 @@ def _of_story(story: LogStory) -> Iterator[Found]:
 
 def _telling(lines: Sequence[str]) -> Sequence[str]:
     """The lines below an error that name ranks, else the last two."""
-    return [line for line in lines if _ABSENT.search(line) or _ALL_JOINED.search(line)][:2] or lines[-2:]
+    return [line for line in lines if names_ranks(line)][:2] or lines[-2:]
 
 
 def _of_waiters(finding: Finding, signature: Signature) -> Finding:
@@ -206,9 +202,9 @@ def _of_waiters(finding: Finding, signature: Signature) -> Finding:
     if finding.cause is not Cause.STRAGGLER or not signature.late:
         return finding
     victims = finding.who
-    named = dict.fromkeys(int(n) for e in finding.evidence for found in _ABSENT.finditer(e.text) for n in re.findall(r"\d+", found[1] or found[2]))
+    named = absent_in(e.text for e in finding.evidence)
     if named:
-        ranks = list(named)[:MAX_ERRORS]
+        ranks = named[:MAX_ERRORS]
         told = ", ".join(map(str, ranks))
         who = tuple(Who(label=f"rank {r}", rank=r) for r in ranks)
         does = "rank " + told if len(named) == 1 else f"ranks {told}" + (f" and {len(named) - len(ranks)} more" if len(named) > len(ranks) else "")
@@ -218,7 +214,7 @@ def _of_waiters(finding: Finding, signature: Signature) -> Finding:
             victims=tuple(v for v in victims if v.rank not in named),
             summary=f"{does} did not come, says the log: {signature.title}",
         )
-    joined = next((found for e in finding.evidence if (found := _ALL_JOINED.search(e.text)) is not None), None)
+    joined = next((found for e in finding.evidence if (found := ALL_JOINED.search(e.text)) is not None), None)
     if joined is not None:
         return msgspec.structs.replace(
             finding,
