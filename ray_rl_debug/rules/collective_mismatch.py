@@ -34,6 +34,7 @@ from ray_rl_debug.analyze.waits_flight import name_group
 from ray_rl_debug.analyze.waits_ranks import is_waiting, split_by_site
 from ray_rl_debug.model.report import Cause, Certainty, Evidence, Finding, Who
 from ray_rl_debug.rules.counter_evidence import flight_troubles, group_evidence, nodes_of, whos
+from ray_rl_debug.rules.different_callers import callers
 from ray_rl_debug.rules.placed_ranks import is_minority
 from ray_rl_debug.rules.scene import Found, Scene, make_finding, stack_evidence, waiter_evidence
 from ray_rl_debug.rules.watchdog_evidence import found_in_accounts
@@ -195,13 +196,16 @@ def _finding(scene: Scene, sites: dict[Site, list[Seen]], *, is_sure: bool) -> F
     named = {one.key for one in odd}
     rest = [one for one in ranks if one.key not in named]
     labels = ", ".join(o.identity.label for o in odd[:4])
-    others = f"the other ranks {rest[0].they()}" if rest else "the other ranks are elsewhere"
+    here, there = callers(odd[0], rest[0]) if rest else ("", "")
+    others = "the other ranks are elsewhere"
+    if rest:
+        others = f"{rest[0].identity.label} {rest[0].does()}" if _count(rest) == 1 else f"the other ranks {rest[0].they()}"
     return make_finding(
         ID,
         NAME,
         CAUSE,
         Certainty.POSSIBLE if (tie and len(sites) > 2) or not _stand(ranks) or not is_sure or not is_minority(scene, odd, rest) else Certainty.LIKELY,
-        f"{labels} {odd[0].at() if len(odd) == 1 else odd[0].they()}, {others}: the ranks took different paths",
+        f"{labels} {odd[0].does() if len(odd) == 1 else odd[0].they()}{here}, {others}{there}: the ranks took different paths",
         who=[o.who() for o in odd],
         evidence=[*(stack_evidence(o) for o in odd[:3]), *waiter_evidence(rest)],
         remedy=[_REMEDY_FIRST, _REMEDY_TOGETHER],
