@@ -19,12 +19,15 @@ def stdlib_place(frames: Sequence[Frame], names: Sequence[str], inner: range, th
     if len(inner) and _is_helper(files, names):
         return Kind.IDLE, names[0]
     found: tuple[Kind | None, str] = (None, "")
+    tables = _STDLIB_PLACES + _CLIENT_PLACES if len(inner) < len(frames) else _STDLIB_PLACES
     for i in inner:  # innermost to outermost: the outermost telling frame names the call (Queue.get over Condition.wait)
         n, f = names[i], files[i]
-        for file, functions, kind in _STDLIB_PLACES:
+        for file, functions, kind in tables:
             if f.endswith(file) and (functions is None or n in functions):
                 found = (kind, n)
                 break
+    if thread is None and files[0].endswith("logging/__init__.py") and names[0] in ("emit", "flush"):
+        return Kind.FILE, names[0]  # the lock of the handler is taken before, so that this is the write
     if thread is None and found == (Kind.MP_QUEUE, "put") and files[0].endswith("multiprocessing/synchronize.py"):
         return Kind.LOCK, "put"  # the writers' lock of a queue: another thread or process has it
     if found[0] is Kind.EVENT and files[0].endswith("threading.py") and names[0] in ("acquire", "__enter__"):
@@ -78,6 +81,16 @@ _STDLIB_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
     ("asyncio/runners.py", frozenset({"run"}), Kind.LOOP_IDLE),
     ("socketserver.py", frozenset({"serve_forever"}), Kind.LOOP_IDLE),
 )  # fmt: skip
+
+_CLIENT_PLACES: tuple[tuple[str, frozenset[str] | None, Kind], ...] = (
+    ("redis/connection.py", frozenset({"_read_from_socket", "_connect", "connect", "send_packed_command"}), Kind.SOCKET),
+    ("redis/_parsers/socket.py", frozenset({"_read_from_socket"}), Kind.SOCKET),
+    ("amqp/transport.py", frozenset({"_read", "read_frame", "_connect", "write"}), Kind.SOCKET),
+    ("pymysql/connections.py", frozenset({"_read_bytes", "_write_bytes", "connect"}), Kind.SOCKET),
+    ("pymongo/network_layer.py", None, Kind.SOCKET),
+    ("pymongo/network.py", None, Kind.SOCKET),
+)
+"""Clients of services. Their own threads rest in the same functions, so that they count below somebody's own code alone."""
 
 _PAUSES: tuple[tuple[str, frozenset[str]], ...] = (
     ("wandb/sdk/lib/retry.py", frozenset({"_sleep_check_cancelled", "__call__"})),

@@ -14,28 +14,30 @@ from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.model.snapshot import Frame
 
 _NATIVE_FILE = re.compile(
-    r"\.(?:so|dll|pyd)(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$|(?:^|/)[Pp]ython[\d.]{0,6}$|^dyld$"
+    r"\.(?:so|dll|pyd)(?:\.[\d.]+)?$|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|inl|inc|rs|S|dylib)$|^kernel$|^\[(?:vdso|kernel|unknown)\]$|(?:^|/)[Pp]ython[\d.]{0,6}$|^dyld$"
 )
 _DECORATION = re.compile(r"^(?:__(?:GI_|libc_|new_|old_|internal_|pthread_)*|_+)|(?:@.*|_nocancel|_cancel|_time64|64)$")
 _LOCKS = re.compile(
     r"futex|pthread_(?:cond|mutex|rwlock|join)|cond_(?:timed)?wait|lll_lock|sem_(?:timed)?wait|new_sem_wait|PyThread_acquire_lock"
-    r"|internal_atexit|take_gil|absl::.*Mutex::|AbslInternalPerThreadSemWait|ZwWaitForAlertByThreadId|NtWaitForSingleObject|RtlSleepConditionVariable|RtlEnterCriticalSection"
+    r"|internal_atexit|take_gil|absl::.*Mutex::|AbslInternalPerThreadSemWait|AbslInternalSpinLockDelay|ZwWaitForAlertByThreadId|NtWaitForSingleObject|RtlSleepConditionVariable|RtlEnterCriticalSection"
 )
 _MUTEX = re.compile(
-    r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock|absl::.*Mutex::(?:Reader)?(?:Lock|Block)|std::(?:recursive_|shared_)?mutex::lock|RtlEnterCriticalSection|absl::.*DeadlockCheck"
+    r"lll_lock_wait|pthread_(?:mutex|rwlock)_\w*lock|absl::.*Mutex::(?:Reader)?(?:Lock|Block)|absl::.*SpinLock::(?:Slow)?Lock|AbslInternalSpinLockDelay|std::(?:recursive_|shared_)?mutex::lock|RtlEnterCriticalSection|absl::.*DeadlockCheck"
     r"|^(?:__)?internal_atexit$"
 )
 """``__internal_atexit`` does nothing but take the lock of the list of what runs at the end; a child of a fork may have it taken for ever."""
 _GIL = re.compile(r"^(?:take_gil|PyEval_(?:RestoreThread|AcquireThread|AcquireLock)|PyGILState_Ensure|_?PyThreadState_Attach)$")
 _GPU = re.compile(
     r"^(?:cu|cuda|hip|aclrt|rt|mu|musa)(?:Ctx|Device|Stream|Event)?(?:Device|Stream|Event)?Synchronize|_local_scalar_dense_(?:cuda|npu|hip|xpu)"
-    r"|^cudaMemcpy$|^(?:cuda|hip)EventQuery$"
+    r"|^cudaMemcpy$|^(?:cuda|hip)(?:Event|Stream)Query$"
     r"|^ze(?:Event|CommandQueue|CommandList|Fence)HostSynchronize$|^zeCommandQueueSynchronize$|^(?:ur|pi)(?:Event|Queue)s?(?:Wait|Finish)$|^cl(?:Finish|WaitForEvents)$"
 )
 _DEVICE = re.compile(
     r"(?:^|/)lib(?:cuda|cudart|amdhip64|hsa-runtime64|torch_npu|ascendcl|runtime|ze_loader|ze_intel_gpu|ur_adapter_\w{1,20}|musa|musart)\b[\w.-]*$"
 )
 """Libraries of accelerators: a thread that sleeps below one of them waits for its device."""
+OF_DEVICE = "a call of the device's library"
+"""Operation of such a wait whose function has no name."""
 _GROUP_CALL = re.compile(r"c10d::\w*ProcessGroup\w*::(\w+)")
 _GROUP_WAIT = re.compile(r"c10d::.*Work\w*::(?:wait|synchronize\w*)$")
 _LIBRARY_CALL = re.compile(r"^(?:nccl|rccl|hccl)(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|Send|Recv|AllToAll)\b", re.IGNORECASE)
@@ -158,8 +160,10 @@ def native_wait(frames: Sequence[Frame]) -> tuple[Kind, str] | None:
             device = (Kind.COLLECTIVE, "a call of NCCL")
         if _AUTOGRAD in name:
             return Kind.EVENT, "the threads of autograd"
-        if device is None and (is_gpu_wait(frame) or _DEVICE.search(frame.file)):
+        if is_gpu_wait(frame) and (device is None or device[1] == OF_DEVICE):
             device = (Kind.CUDA, short)
+        elif device is None and _DEVICE.search(frame.file):
+            device = (Kind.CUDA, OF_DEVICE if short.startswith(("?", "0x")) else short)
     return device
 
 

@@ -72,6 +72,9 @@ OF_KERNEL = {NEWS: "news of the files that it watches", NO_NEWS: "news of files 
 STORE_KEY = "a wait for a key of torch's store"
 """The call of a rank that waits there in the program's own code: it sets up no group."""
 _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroups_by_enumeration".split())
+_CUDA_WAITS = frozenset("synchronize wait wait_event wait_stream".split())
+_JAX_WAITS = frozenset("block_until_ready _value __array__ device_get _single_device_array_to_np_array_did_copy".split())
+"""Of JAX's arrays: a result is asked for, which the device still has to give."""
 _DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
@@ -312,9 +315,10 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             return Kind.COLLECTIVE, "wait_tensor" if names[i] in _TORCH_WAIT else names[i]
     for i in inner:
         n, f = names[i], frames[i].file
-        if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__")):
+        if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__") or _starts_child(n, names[:i])):
             return Kind.DATALOADER, n
-        if is_bare_result(frames[i]) or (f.startswith("torch/cuda/") and n in ("synchronize", "wait", "wait_event", "wait_stream")):
+        at_device = (f.startswith("torch/cuda/") and n in _CUDA_WAITS) or (f.startswith("jax/_src/") and n in _JAX_WAITS)
+        if at_device or is_bare_result(frames[i]):
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:
             return Kind.RAY_INIT, "connect to the GCS" if n == "_init_gcs_client" else n
@@ -334,6 +338,11 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
             if n == "main_loop":
                 return (Kind.RAY_IDLE, n) if i == 0 else (None, "")
     return stdlib_place(frames, names, inner, thread)
+
+
+def _starts_child(name: str, inside: Sequence[str]) -> bool:
+    """Does a loader start its workers?"""
+    return name == "__init__" and ("_launch" in inside or "_Popen" in inside or inside[-1:] == ["start"])
 
 
 def _frameless_wait(frames: Sequence[Frame], names: Sequence[str], own: int, in_group: bool) -> tuple[Kind, str] | None:

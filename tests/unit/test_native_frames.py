@@ -7,6 +7,7 @@ from unit.scenes import Stacks, process
 
 from ray_rl_debug.analyze.kinds_of_places import Kind
 from ray_rl_debug.analyze.main_activity import see_threads
+from ray_rl_debug.analyze.native_frames import OF_DEVICE
 from ray_rl_debug.analyze.places import place_of
 from ray_rl_debug.model.snapshot import Frame, Sample, ThreadSample
 
@@ -29,7 +30,7 @@ def native(function: str, file: str = "libc.so.6") -> Frame:
         ((native("cuStreamSynchronize", "libcuda.so.550.54"), STEP), Kind.CUDA, "cuStreamSynchronize"),
         ((native("cudaStreamSynchronize", ""), STEP), Kind.CUDA, "cudaStreamSynchronize"),
         ((native("ncclAllReduce", ""), STEP), Kind.COLLECTIVE, "all_reduce"),
-        ((native("sched_yield"), native("0x7f01", "libze_intel_gpu.so.1.17"), STEP), Kind.CUDA, "0x7f01"),
+        ((native("sched_yield"), native("0x7f01", "libze_intel_gpu.so.1.17"), STEP), Kind.CUDA, OF_DEVICE),
         ((native("ur::level_zero::urEventWait", "libur_adapter_level_zero.so.0"), STEP), Kind.CUDA, "urEventWait"),
         (
             (native("ioctl"), native("at::native::_local_scalar_dense_cuda(at::Tensor const&)", "libtorch_cuda.so"), STEP),

@@ -1,0 +1,69 @@
+"""Waits of JAX, of clients of services, of loaders that start; and device calls whose function has no name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ray_rl_debug.analyze.kinds_of_places import Kind
+from ray_rl_debug.analyze.native_frames import OF_DEVICE, native_wait
+from ray_rl_debug.analyze.places import place_of
+from ray_rl_debug.diagnosis.diagnose import diagnose
+from ray_rl_debug.imports.folder import load
+from ray_rl_debug.model.snapshot import Frame, ThreadSample
+
+OWN = Frame(function="main", file="train.py", line=9)
+
+
+@pytest.mark.parametrize(
+    ("inner", "kind"),
+    [
+        ([("block_until_ready", "jax/_src/array.py")], Kind.CUDA),
+        ([("sync_global_devices", "jax/experimental/multihost_utils.py")], Kind.COLLECTIVE),
+        ([("_read_from_socket", "redis/connection.py")], Kind.SOCKET),
+        ([("_read_bytes", "pymysql/connections.py")], Kind.SOCKET),
+        (
+            [("select", "selectors.py"), ("_launch", "multiprocessing/popen_forkserver.py"), ("__init__", "torch/utils/data/dataloader.py")],
+            Kind.DATALOADER,
+        ),
+        ([("emit", "logging/__init__.py"), ("handle", "logging/__init__.py")], Kind.FILE),
+    ],
+)
+def test_a_library_tells_what_its_caller_waits_for(inner: list[tuple[str, str]], kind: Kind) -> None:
+    frames = [*(Frame(function=n, file=f, line=5) for n, f in inner), OWN]
+    assert place_of(frames, ThreadSample(stack=0, name="MainThread")).kind is kind
+
+
+def test_a_loader_that_has_its_workers_is_not_about_to_start_them() -> None:
+    frames = [Frame(function="__init__", file="torch/utils/data/dataloader.py", line=5), OWN]
+    assert place_of(frames, ThreadSample(stack=0, name="MainThread")).kind is not Kind.DATALOADER
+
+
+def test_the_call_with_a_name_tells_more_than_the_driver_without() -> None:
+    driver = [Frame(function="syscall", file="libc.so.6"), Frame(function="??", file="libcuda.so.1")]
+    assert native_wait(driver) == (Kind.CUDA, OF_DEVICE)
+    assert native_wait([*driver, Frame(function="cudaStreamQuery", file="libplugin.so")]) == (Kind.CUDA, "cudaStreamQuery")
+
+
+def test_the_odd_one_of_a_jax_run_is_named_and_not_those_that_wait_for_their_devices(tmp_path: Path) -> None:
+    waits = "    block_until_ready (jax/_src/array.py:642)\n    step (grug/train.py:41)\n    main (grug/train.py:7)\n"
+    reads = "    recv_into (ssl.py:1314)\n    fetch (grug/store.py:93)\n    main (grug/train.py:6)\n"
+    text = "".join(f'== pid {pid} ==\nThread {pid} (idle): "MainThread"\n{reads if pid == 4713 else waits}' for pid in range(4711, 4715))
+    (tmp_path / "post.md").write_text(text)
+    snapshot = load([tmp_path / "post.md"]).snapshot
+    assert snapshot is not None
+    roots = [f for f in diagnose(snapshot).findings if f.root]
+    assert [w.pid for w in roots[0].who] == [4713]
+    assert len(roots) == 1
+
+
+def test_ranks_at_one_line_are_told_apart_by_who_called(tmp_path: Path) -> None:
+    inner = "  all_gather_into_tensor (torch/distributed/distributed_c10d.py:3709)\n  gather (zero/params.py:12)\n"
+    text = "".join(f"rank {r}:\n```\n{inner}  {'score' if r == 2 else 'decode'} (opsd/trainer.py:{(r == 2 and 40) or 50})\n```\n" for r in range(4))
+    (tmp_path / "post.md").write_text(text)
+    snapshot = load([tmp_path / "post.md"]).snapshot
+    assert snapshot is not None
+    first = next(f for f in diagnose(snapshot).findings if f.root)
+    assert "called from score (trainer.py:40)" in first.summary
+    assert "called from decode (trainer.py:50)" in first.summary
