@@ -162,6 +162,14 @@ _OTHERS_COME = re.compile(
     re.IGNORECASE,
 )
 """``Rank 3 does not come. The others:`` leads to no stack of rank 3, and ``It is tp 4. Most processes hang at:`` to none of a part."""
+_STANDS_SO = re.compile(
+    r"\b(?:global )?(ranks? ?#?\d{1,5}|pid \d{2,9})(?: process| worker)?,? (?:(?:is|was|always|only|still) ){0,2}"
+    r"(?:stuck|blocked|wait(?:s|ing)|hang(?:s|ing)|hung|stalled)\b",
+    re.IGNORECASE,
+)
+"""A long sentence that says of one process where it stands, above its stack: ``... I find that the rank 0 process hangs on a broadcast``."""
+_MOST_WORDS = 14
+"""Of a sentence that is read whole."""
 _HEAVY = re.compile(r"^\s{0,4}(?:[-*•] )?(?:={2,}|-{2,}|#{1,6} |\*\*|\[|>{2,}|<|\+{2,})")
 
 
@@ -210,8 +218,9 @@ def read(text: str) -> Head | None:
     count = said.count_in(stripped) if not ranks else None
     if not (ranks or label or number or title or count):
         return _node_alone(stripped, is_heading)
-    if not is_heading and len(stripped.split()) > 14:
-        return None
+    if not is_heading and len(stripped.split()) > _MOST_WORDS:
+        standing = _STANDS_SO.findall(stripped)
+        return read(f"{standing[0]}:") if len(standing) == 1 else None
     node = _NODE.search(stripped)
     return Head(
         level="label",

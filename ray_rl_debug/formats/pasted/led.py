@@ -59,6 +59,12 @@ _OTHERS = re.compile(
     r"(?: (?:ones?|ranks?|processes|workers|gpus|cards))?\W{0,3}$|(?:其余|其他|其它|剩下)(?:的)?(?:rank|卡|进程)?$",
     re.IGNORECASE,
 )
+_ANY_NAME = re.compile(r"[^\w\[(]{0,8}(?P<name>[A-Za-z][A-Za-z0-9-]{1,40})(?: ?[\[(]" + said.NUMBERS + r"[\])])?[^\w\[(]{0,4}$")
+_NO_NAMES = frozenset(
+    "stack stacks trace traces traceback backtrace bt frame frames here it this that dump output result place where at in and the a an"
+    " thread threads main mainthread error warning info debug note file line step steps time see like e g i".split()
+)
+"""What stands before a stack and is nobody."""
 _END = re.compile(r"[.;!。]\s{0,4}$")
 _LISTED = re.compile(r"`,\s?`")
 """Between names in backticks, the innermost first."""
@@ -99,10 +105,19 @@ def read(text: str) -> tuple[Event, ...]:
         if ":" not in cut[0] and _NOT_SO.search(_ASIDES.split(lead)[-1]) is not None:
             break  # "rank 0 should be in ..." tells where it is not
         frames = _frames(text[cut.end() :], lead)
-        if frames is None or (head := labels.owner(lead) or _others(lead)) is None:
+        if frames is None or (head := labels.owner(lead) or _others(lead) or _by_name(lead, frames)) is None:
             continue
         return head, frames
     return ()
+
+
+def _by_name(lead: str, frames: Frames) -> Head | None:
+    """``replica-a [0, 1]: f (a.py:1) < g (b.py:2)``: any name that stands before a whole stack with files is that of its process."""
+    found = _ANY_NAME.match(lead) if sum(1 for _, file, _ in frames.places if file) > 1 else None
+    if found is None or found["name"].lower() in _NO_NAMES or joined.is_code(found["name"].replace("-", "")):
+        return None
+    ranks = said.numbers(found["ranks"]) if found["ranks"] else ()
+    return Head(level="label", label=f"{found['name']} " if ranks else found["name"], ranks=ranks, is_new=True)
 
 
 def _others(lead: str) -> Head | None:

@@ -23,6 +23,7 @@ _SIGNS = re.compile(
     r"|\(\S{1,200}\.(?:py|pyx|so[.\d]*|cc|cpp|c|S)(?::\d+)?\)"
     r"|#\d{1,3}:? {1,4}(?:0x|\S{1,100} from )|\[<0?|\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc/\d+/|Stack dump for"
     r"|\bPID\b.{1,60}\b(?:CMD|COMMAND|WCHAN|STAT)\b|\.py:\d+(?:,? in |`? ?\|)|Call to |^\[pid +\d+\] \w+\(| state:[RSDTt] |\+0x[0-9a-f]{1,8}/0x"
+    r"|\bstrace[: ]"
 )
 
 
@@ -62,6 +63,7 @@ _LITERALS = (
     "[pid ",
     " state:",
     "+0x",
+    "strace",
 )
 """One of them is in every sign."""
 _SHAPES = (
@@ -74,7 +76,7 @@ _SHAPES = (
     rb"\[<",
     rb"\(T\) |coroutine stack|UNW_E|EPERM|os error|[Pp]y-?[Ss]py|Fatal Python|/proc//|Stack dump for",
     rb"PID\b.{0,240}(?:CMD|COMMAND|WCHAN|STAT)",
-    rb"\.py:(?:,? in |`? ?\|)|Call to |\[pid +\] | state:[RSDTt] |\+x",
+    rb"\.py:(?:,? in |`? ?\|)|Call to |\[pid +\] | state:[RSDTt] |\+x|strace[: ]",
 )
 """The same signs in lines without their digits, and somewhat wider: a line whose shape has none of these is no sign."""
 _OF_SHAPE = re.compile(b"|".join(_SHAPES))

@@ -6,7 +6,8 @@ import re
 
 from ray_rl_debug.formats.pasted.events import Row
 
-_ATTACHED = re.compile(r"^\W{0,4}strace: Process (?P<pid>\d{1,9}) attached")
+_ATTACHED = re.compile(r"^\W{0,4}(?P<tool>strace: )?Process (?P<pid>\d{1,9}) attached")
+"""Without the name of the tool before 4.14; gdb and others say so too."""
 _CALL = re.compile(
     r"^\W{0,4}(?:\[pid +(?P<tid>\d{1,9})\] )?(?P<call>futex|futex_waitv|poll|ppoll|select|pselect6|epoll_wait|epoll_pwait2?|read"
     r"|readv|pread64|recvfrom|recvmsg|write"
@@ -15,7 +16,7 @@ _CALL = re.compile(
 )
 
 
-_ASKED = re.compile(r"\bstrace (?:-\w{1,8} ){0,4}-p ?(?P<pids>\d{1,9}(?:,\d{1,9}){1,64})\b")
+_ASKED = re.compile(r"\bstrace (?:-\w{1,8} ){0,4}-\w{0,4}p ?(?P<pids>\d{1,9}(?:,\d{1,9}){0,64})\b")
 """Several processes are looked at; else those that it names later are threads of the one."""
 
 
@@ -24,14 +25,15 @@ class StraceReader:
 
     def __init__(self) -> None:
         self._pid: int | None = None
-        self._asked: frozenset[int] = frozenset()
+        self._called: frozenset[int] = frozenset()
+        """Those for which the tool was called."""
 
     def feed(self, text: str) -> Row | None:
         """The call, when a process was attached before."""
         if "strace " in text and (asked := _ASKED.search(text)):
-            self._asked = frozenset(map(int, asked["pids"].split(",")))
+            self._called = frozenset(map(int, asked["pids"].split(",")))
             return None
-        if "strace: Process" in text and (attached := _ATTACHED.match(text)):
+        if " attached" in text and (attached := _ATTACHED.match(text)) and (attached["tool"] or int(attached["pid"]) in self._called):
             self._pid = int(attached["pid"])
             return None
         if self._pid is None:
@@ -39,6 +41,6 @@ class StraceReader:
         found = _CALL.match(text)
         if found is None:
             return None
-        if found["tid"] and int(found["tid"]) in self._asked:
+        if found["tid"] and len(self._called) > 1 and int(found["tid"]) in self._called:
             return Row(pid=int(found["tid"]), tid=int(found["tid"]), call=found["call"])
         return Row(pid=self._pid, tid=int(found["tid"]) if found["tid"] else self._pid, call=found["call"])
