@@ -57,7 +57,7 @@ _MAKES = re.compile(
 )
 """The ranks of a group meet to make their communicator; each comes back when all have come."""
 _ENDS = re.compile(
-    r"^p?(?:nccl|rccl|hccl)Comm(?:Abort|Destroy|Finalize)|^comm(?:Destroy\w*|Reclaim)$|^P?MPI_Finalize$|(?:NCCL|HCCL)Comm::(?:abort|\w*Abort)|ProcessGroup\w*::(?:abort|shutdown)"
+    r"^p?(?:nccl|rccl|hccl)Comm(?:Abort|Destroy|Finalize)|^comm(?:Destroy\w*|Reclaim)$|^P?MPI_Finalize$|^ompi_mpi_finalize$|^MPID_Finalize$|(?:NCCL|HCCL)Comm::(?:abort|\w*Abort)|ProcessGroup\w*::(?:abort|shutdown)"
 )
 _LAUNCHES = re.compile(r"^p?(?:nccl|rccl|hccl)(?:Group(?:End|EndInternal)|LaunchKernel\w*|StrongStreamLaunchKernel|EnqueueCheck)$")
 """NCCL hands an operation to the card: which one does not show."""

@@ -75,6 +75,8 @@ _NEW_GROUP = frozenset("new_group _new_group_with_tag new_subgroups new_subgroup
 _CUDA_WAITS = frozenset("synchronize wait wait_event wait_stream".split())
 _JAX_WAITS = frozenset("block_until_ready _value __array__ device_get _single_device_array_to_np_array_did_copy".split())
 """Of JAX's arrays: a result is asked for, which the device still has to give."""
+_JAX_TOGETHER = frozenset("sync_global_devices process_allgather broadcast_one_to_all assert_equal".split())
+"""Of JAX's between hosts."""
 _DATALOADER = frozenset("_try_get_data _get_data _next_data _try_get_batch _get_batch _shutdown_workers".split())
 _RAY_STARTS = frozenset("_init_gcs_client __init__ start_head_processes start_ray_processes".split())
 """Of ray/_private/node.py: a driver or ``ray start`` that gets no further."""
@@ -318,6 +320,8 @@ def _library_place(frames: Sequence[Frame], names: Sequence[str], inner: range, 
         if f.endswith("torch/utils/data/dataloader.py") and (n in _DATALOADER or (i == 0 and n == "__next__") or _starts_child(n, names[:i])):
             return Kind.DATALOADER, n
         at_device = (f.startswith("torch/cuda/") and n in _CUDA_WAITS) or (f.startswith("jax/_src/") and n in _JAX_WAITS)
+        if n in _JAX_TOGETHER and f.endswith("jax/experimental/multihost_utils.py"):
+            return Kind.COLLECTIVE, n
         if at_device or is_bare_result(frames[i]):
             return Kind.CUDA, n
         if f.endswith("ray/_private/node.py") and n in _RAY_STARTS:

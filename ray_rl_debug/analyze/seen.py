@@ -244,4 +244,6 @@ def describe_place(place: Place) -> str:
         words += f" for rank {place.peer}"
     if place.kind is Kind.IDLE and at:
         return f"idle (waits for its next message in {at})"
+    if at and place.path[0][0] == place.op and words.endswith(f" {place.op}"):
+        return f"{words}{at.removeprefix(place.op)}"  # the line of the call is that of the wait: "barrier (ckpt.py:90)"
     return f"{words} in {at}" if at and place.kind not in IDLE_KINDS else words

@@ -15,12 +15,8 @@ COORDINATED: tuple[Spot, ...] = (
     *(Spot("independent_gradient_partition_epilogue", f"zero/{file}.py") for file in ("stage_1_and_2", "stage2", "stage3")),
     *(Spot(name, "nccl.pyx") for name in ("allReduce", "broadcast", "bcast", "reduce", "allGather", "reduceScatter")),
     *(Spot(name, "tensorrt_llm/_utils.py") for name in ("mpi_barrier", "mpi_allgather", "mpi_broadcast")),
-    *(
-        Spot(name, "jax/experimental/multihost_utils.py")
-        for name in ("sync_global_devices", "process_allgather", "broadcast_one_to_all", "assert_equal")
-    ),
 )
-"""DeepEP 1.2 and 2.0, DeepSpeed's ZeRO-3 (0.15), CuPy's NCCL (12, 13), the MPI calls of TensorRT-LLM 1.0, and JAX's between hosts (0.4 to 0.9)."""
+"""DeepEP 1.2 and 2.0, DeepSpeed's ZeRO-3 (0.15), CuPy's NCCL (12, 13), and the MPI calls of TensorRT-LLM 1.0."""
 
 SHARDED: tuple[Spot, ...] = (
     Spot("PartitionedParameterCoordinator.fetch_sub_module", "zero/partitioned_param_coordinator.py"),
